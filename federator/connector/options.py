@@ -1,0 +1,145 @@
+"""Typed settings of a connector, declared once and used for parsing, error messages and documentation.
+
+A connector's settings are a frozen dataclass whose fields are made with ``option``. Values may be secret references
+(``${VAR}``, ``file:PATH``): they travel as they stand and are resolved only where the connection is opened.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path as FilePath
+from typing import Any, Self
+
+from federator.connector.errors import ConfigError
+
+_REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def boolean(text: str) -> bool:
+    """``true`` or ``false``, in any case."""
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("one of true, false")
+    return lowered == "true"
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 up."""
+    number = int(text) if re.fullmatch(r"[0-9]+", text) else 0
+    if number < 1:
+        raise ValueError("a whole number from 1 up")
+    return number
+
+
+def option(
+    key: str,
+    default: Any = None,
+    *,
+    doc: str,
+    parse: Callable[[str], Any] = str,
+    secret: bool = False,
+    required: bool = False,
+) -> Any:
+    """A settings field.
+
+    ``key`` is its name in configuration, without the impl's prefix (``client.pool-size``). ``parse`` raises ValueError with the
+    allowed values as its text. A ``secret`` must be a reference in configuration and is masked in every ``repr``.
+    """
+    metadata = {"key": key, "doc": doc, "parse": parse, "secret": secret, "required": required}
+    return field(default=default, metadata=metadata, repr=not secret)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What every source takes: ``root`` and ``storage.*``."""
+
+    root: str | None = option("root", doc="Storage root for tables and namespaces without a location of their own. Default: the current working directory.")  # fmt: skip  # noqa: E501
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"key": "storage.*", "doc": "Storage options for opening tables, e.g. storage.region=us-west-2.", "secret": True})  # fmt: skip  # noqa: E501
+
+    @classmethod
+    def from_properties(cls, impl: str, properties: Mapping[str, str], *, where: str = "") -> Self:
+        """Settings from ``key = value`` pairs, bare or prefixed with ``<impl>.``; secret references are resolved here.
+
+        Raises ConfigError that names the key and the allowed ones.
+        """
+        known = {f.metadata["key"]: f for f in fields(cls) if f.metadata.get("key") not in (None, "storage.*")}
+        values: dict[str, Any] = {}
+        storage: dict[str, str] = {}
+        for full, raw in properties.items():
+            key = full.removeprefix(f"{impl}.")
+            text = resolve(str(raw), where=f"{where}{full}")
+            if key.startswith("storage."):
+                storage[key.removeprefix("storage.")] = text
+            elif key in known:
+                values[known[key].name] = _parsed(known[key], f"{where}{full}", text)
+            else:
+                allowed = ", ".join([*sorted(known), "storage.*"])
+                raise ConfigError(f"{where}{full}: unknown key", hint=f"allowed: {allowed}")
+        missing = [key for key, f in known.items() if f.metadata["required"] and f.name not in values]
+        if missing:
+            raise ConfigError(f"{where}{impl}.{missing[0]}: required, and not set")
+        return cls(**values, storage=storage)
+
+    @classmethod
+    def check_references(cls, impl: str, properties: Mapping[str, str], *, where: str) -> None:
+        """Raises ConfigError where a secret stands in the configuration in clear."""
+        secrets = {f.metadata["key"] for f in fields(cls) if f.metadata.get("secret")}
+        for full, raw in properties.items():
+            key = full.removeprefix(f"{impl}.")
+            hidden = key in secrets or (key.startswith("storage.") and is_secret_key(key))
+            if hidden and not is_reference(str(raw)):
+                raise ConfigError(f"{where}{full}: a secret must not stand in the file", hint="write ${VARIABLE} or file:PATH")
+
+
+def _parsed(option_field: dataclasses.Field[Any], where: str, text: str) -> Any:
+    try:
+        return option_field.metadata["parse"](text)
+    except ValueError as error:
+        shown = "" if option_field.metadata["secret"] else f" {text!r} is not allowed"
+        raise ConfigError(f"{where}:{shown}", hint=f"allowed: {error}") from None
+
+
+_SECRET_WORDS = ("secret", "password", "token", "credential", "access_key", "account_key", "private", "sas")
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether a property's name says that its value is a secret, as storage options and table parameters name them."""
+    lowered = key.lower().replace("-", "_").replace(".", "_")
+    return any(word in lowered for word in _SECRET_WORDS)
+
+
+def is_endpoint_key(key: str) -> bool:
+    """Whether a property would send requests, and so credentials, somewhere else."""
+    lowered = key.lower().replace("-", "_").replace(".", "_")
+    return any(word in lowered for word in ("endpoint", "proxy", "allow_http", "virtual_hosted", "metadata_url"))
+
+
+def is_reference(text: str) -> bool:
+    return text.startswith("file:") or _REFERENCE.fullmatch(text) is not None
+
+
+def resolve(text: str, *, where: str) -> str:
+    """The value of a setting: ``${VAR}`` from the environment. Raises ConfigError that names the missing variable."""
+
+    def variable(match: re.Match[str]) -> str:
+        value = os.environ.get(match["name"])
+        if value is None:
+            raise ConfigError(f"{where}: the environment variable {match['name']} is not set")
+        return value
+
+    return _REFERENCE.sub(variable, text)
+
+
+def secret(text: str) -> str:
+    """``parse`` of a secret option: the file's content for ``file:PATH`` (without its last line break), else the text itself."""
+    if not text.startswith("file:"):
+        return text
+    path = FilePath(text.removeprefix("file:"))
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise ValueError(f"a readable file ({error.strerror}: {path})") from None

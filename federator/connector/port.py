@@ -1,0 +1,173 @@
+"""The port: what a connector implements.
+
+A ``Connector`` is a stateless description that opens a ``Catalog``: one connection (or pool) with the operations on single
+objects and the bulk crawl. The three faces stand on it: ``connector.namespace`` (the official Lance interface), the pipeline's
+data source (``shards``/``read``) and the executor (``observe``/``declare_table``/``update_table``/``deregister_table``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from federator.connector.capabilities import Capabilities
+from federator.connector.errors import InvalidInput, NamespaceNotFound, TableNotFound, Unsupported
+from federator.connector.options import Settings
+from federator.model import Coverage, Kind, NamespaceRecord, Path, Record, TableRecord
+
+LANCE_MARKER = "table_type"
+LANCE = "lance"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One independent piece of a crawl: some namespaces, and whatever the connector needs to read them again. Picklable."""
+
+    namespaces: tuple[Path, ...]
+    payload: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a direct look at one table found: a record, nothing, or an object of that name that is not a Lance table.
+
+    ``record`` is None and ``foreign`` says what is there instead; both empty mean proven absence.
+    """
+
+    record: TableRecord | None = None
+    foreign: str | None = None
+
+    @property
+    def absent(self) -> bool:
+        return self.record is None and self.foreign is None
+
+
+class Catalog(ABC):
+    """One opened catalog. Not thread-safe unless the connector says so; closed by ``close`` or as a context manager.
+
+    Every method raises ``CatalogError`` subclasses only. Paths are relative to the source's root. No method deletes data.
+    """
+
+    source: str
+
+    # Single objects: what the eight operations need.
+
+    @abstractmethod
+    def list_namespaces(self, parent: Path) -> list[str]:
+        """The children's own names, complete or an error. Raises NamespaceNotFound."""
+
+    @abstractmethod
+    def describe_namespace(self, path: Path) -> NamespaceRecord:
+        """Raises NamespaceNotFound. The root, ``()``, always exists."""
+
+    @abstractmethod
+    def list_tables(self, namespace: Path) -> list[str]:
+        """The names of the Lance tables, complete or an error. Raises NamespaceNotFound."""
+
+    @abstractmethod
+    def describe_table(self, path: Path) -> TableRecord:
+        """Raises TableNotFound, NamespaceNotFound where the catalog tells, and InvalidInput for what is not a Lance table."""
+
+    def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
+        """Raises NamespaceAlreadyExists, NamespaceNotFound (of the parent)."""
+        raise Unsupported(f"{self.source}: this catalog cannot create namespaces")
+
+    def drop_namespace(self, path: Path) -> None:
+        """Drops an empty namespace. Raises NamespaceNotFound, NamespaceNotEmpty."""
+        raise Unsupported(f"{self.source}: this catalog cannot drop namespaces")
+
+    def declare_table(self, record: TableRecord) -> TableRecord:
+        """Declares the table as it is given, its location included, and returns it as read back.
+
+        Raises TableAlreadyExists, NamespaceNotFound. Never creates or changes data.
+        """
+        raise Unsupported(f"{self.source}: this catalog cannot declare tables")
+
+    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
+        """Changes location, properties and doc in place if the table still is as ``before``.
+
+        Parameters that the record does not show (``table_type``, native extras) survive. Raises ConcurrentModification.
+        """
+        raise Unsupported(f"{self.source}: this catalog cannot alter tables")
+
+    def deregister_table(self, expected: TableRecord) -> None:
+        """Removes the declaration if it still is ``expected``; the data stays. Raises TableNotFound, ConcurrentModification."""
+        raise Unsupported(f"{self.source}: this catalog cannot deregister tables")
+
+    def default_location(self, path: Path) -> str:
+        """Where a table declared without a location goes: ``<the namespace's location, else root/levels>/<table>.lance``."""
+        raise Unsupported(f"{self.source}: this catalog has no default location")
+
+    # The bulk crawl.
+
+    @abstractmethod
+    def shards(self) -> Sequence[Shard]:
+        """The crawl cut into independent pieces, by a cheap listing. A failure here fails the crawl of the whole source."""
+
+    @abstractmethod
+    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+        """Reads one shard: for each namespace its child records, then its Coverage.
+
+        A namespace that fails ends with a ``failed`` Coverage and the next one is read. A namespace counts as complete only if it
+        was seen to exist and every page of its listing arrived. Together the shards cover the root and every namespace.
+        """
+
+    def observe(self, path: Path) -> Observation:
+        """A direct look at one table. Only an answer that names it as not found is absence; every other error is raised."""
+        try:
+            record = self.describe_table(path)
+        except (TableNotFound, NamespaceNotFound):
+            return Observation()
+        except InvalidInput as error:
+            return Observation(foreign=error.message)
+        return Observation(foreign="a managed table") if record.kind is Kind.MANAGED_TABLE else Observation(record)
+
+    def ping(self) -> str:
+        """One cheap call that proves the connection; returns the server's version or an empty text."""
+        self.list_namespaces(())
+        return ""
+
+    def close(self) -> None:
+        """Closes connections; harmless twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+S = TypeVar("S", bound=Settings)
+
+
+class Connector(ABC, Generic[S]):
+    """The adapter of one impl: its name, settings type and capabilities, and how to open it. Stateless."""
+
+    impl: ClassVar[str]
+    settings_type: type[S]
+    capabilities: ClassVar[Capabilities]
+    #: the extra that brings the libraries: ``pip install lance-federator[<extra>]``
+    extra: ClassVar[str | None] = None
+
+    @abstractmethod
+    def open(self, source: str, settings: S) -> Catalog:
+        """Opens the catalog; may connect lazily. Raises CatalogError."""
+
+    def configure(self, properties: Mapping[str, str], *, where: str = "") -> S:
+        """Typed settings from configuration, references resolved. Raises ConfigError."""
+        return self.settings_type.from_properties(self.impl, properties, where=where)
+
+    def concurrency(self, properties: Mapping[str, str]) -> int:
+        """How many shards of one crawl may be read at once. Must not need secrets."""
+        return 2
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """A configured source as it travels to Spark workers: secret references, never secrets."""
+
+    name: str
+    impl: str
+    properties: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,90 @@
+"""Servers of the demo and the tests, each a process of its own that outlives who started it until it is stopped.
+
+A server module is run as ``python -m <module> RUN_DIR [ARGS]``. When it is ready it calls ``announce``, which writes
+``RUN_DIR/server.json``; ``start`` waits for that file, ``stop`` ends the process by the id in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from federator.connector import StateError
+
+_ANNOUNCEMENT = "server.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: what it is, where it listens (loopback), its process group."""
+
+    name: str
+    uri: str
+    pid: int
+    run_dir: str
+
+    def stop(self, timeout: float = 10) -> None:
+        """Ends the whole process group: SIGTERM, then SIGKILL after ``timeout`` seconds. Harmless twice."""
+        for sign, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, 5.0)):
+            try:
+                os.killpg(self.pid, sign)
+            except ProcessLookupError:
+                break
+            end = time.monotonic() + patience
+            while time.monotonic() < end and _alive(self.pid):
+                time.sleep(0.05)
+        (Path(self.run_dir) / _ANNOUNCEMENT).unlink(missing_ok=True)
+
+
+def start(module: str, run_dir: Path, *args: str, timeout: float = 120, env: dict[str, str] | None = None) -> Server:
+    """Starts a server module and waits until it announces itself. Raises StateError with the end of its log if it does not."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    announcement = run_dir / _ANNOUNCEMENT
+    announcement.unlink(missing_ok=True)
+    log = run_dir / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, str(run_dir), *args],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env={**os.environ, **(env or {})},
+        )  # fmt: skip
+    end = time.monotonic() + timeout
+    while not announcement.exists():
+        if process.poll() is not None or time.monotonic() > end:
+            Server(module, "", process.pid, str(run_dir)).stop()
+            tail = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise StateError(f"{module} did not start within {timeout:.0f} s", hint=f"its log, {log}, ends with:\n{tail}")
+        time.sleep(0.02)
+    return running(run_dir)
+
+
+def running(run_dir: Path) -> Server:
+    """The server that announced itself in ``run_dir``. Raises StateError if there is none."""
+    try:
+        return Server(**json.loads((run_dir / _ANNOUNCEMENT).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise StateError(f"no server runs in {run_dir}") from None
+
+
+def announce(name: str, uri: str, run_dir: Path) -> None:
+    """Called by a server that is ready. The file appears whole or not at all."""
+    draft = run_dir / f"{_ANNOUNCEMENT}.{os.getpid()}"
+    draft.write_text(json.dumps(asdict(Server(name, uri, os.getpid(), str(run_dir)))), encoding="utf-8")
+    draft.replace(run_dir / _ANNOUNCEMENT)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        reaped, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    return reaped == 0
