@@ -31,6 +31,8 @@ class Capabilities:
 
     min_depth: int
     max_depth: int
+    #: names of the levels above a table, for mapping templates: ``("catalog", "database")``; the last one repeats for more depth
+    levels: tuple[str, ...] = ()
     names: NameRules = NameRules()
     #: CreateNamespace and DropNamespace work at these depths (of the namespace itself)
     creates_namespaces_at: frozenset[int] = frozenset()

@@ -100,6 +100,10 @@ class Catalog(ABC):
         """Where a table declared without a location goes: ``<the namespace's location, else root/levels>/<table>.lance``."""
         raise Unsupported(f"{self.source}: this catalog has no default location")
 
+    def canonical_path(self, path: Path) -> Path:
+        """The one path of a table or namespace that the catalog also accepts under a shorter one (Glue's root catalog)."""
+        return path
+
     # The bulk crawl.
 
     @abstractmethod
