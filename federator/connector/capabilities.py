@@ -48,5 +48,7 @@ class Capabilities:
     listing_filtered: bool = False
     #: declaring a table creates its location's directory
     makes_location: bool = False
+    #: a namespace can be dropped with the declarations inside it (DropNamespace with CASCADE)
+    cascade: bool = True
     #: the catalog has a feed of changes
     change_feed: bool = False

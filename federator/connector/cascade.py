@@ -1,0 +1,68 @@
+"""Dropping a namespace with everything declared inside it: metadata only, and all or nothing as far as a catalog allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from federator.connector.errors import CatalogError, Internal, NamespaceNotEmpty
+from federator.connector.port import Catalog
+from federator.model import NamespaceRecord, Path, Record, TableRecord, path_key
+
+
+@dataclass
+class _Tree:
+    """What lies in a namespace, parents before children."""
+
+    namespaces: list[NamespaceRecord] = field(default_factory=list)
+    tables: list[TableRecord] = field(default_factory=list)
+
+
+def drop_with_contents(catalog: Catalog, path: Path, *, max_depth: int) -> None:
+    """Deregisters the Lance tables inside ``path``, then drops its namespaces, deepest first.
+
+    Everything is looked at before anything is removed. A catalog does not list what is not Lance, so that such an object shows
+    only when the catalog refuses to drop its namespace: then what was removed is declared again.
+
+    Raises NamespaceNotEmpty where something other than an external Lance table is inside; Internal where a removed object could
+    not be declared again, naming it.
+    """
+    tree = _Tree()
+    _look(catalog, path, max_depth, tree)
+    removed: list[Record] = []
+    try:
+        for table in tree.tables:
+            catalog.deregister_table(table)
+            removed.append(table)
+        for namespace in reversed(tree.namespaces):
+            catalog.drop_namespace(namespace.path)
+            removed.append(namespace)
+    except CatalogError as error:
+        _restore(catalog, removed, error)
+        raise
+
+
+def _look(catalog: Catalog, path: Path, max_depth: int, tree: _Tree) -> None:
+    tree.namespaces.append(catalog.describe_namespace(path))
+    for name in sorted(catalog.list_tables(path)):
+        seen = catalog.observe((*path, name))
+        if seen.foreign:
+            raise NamespaceNotEmpty(f"{path_key((*path, name))} is not ours to remove: {seen.foreign}")
+        if seen.record:
+            tree.tables.append(seen.record)
+    if len(path) < max_depth:
+        for name in sorted(catalog.list_namespaces(path)):
+            _look(catalog, (*path, name), max_depth, tree)
+
+
+def _restore(catalog: Catalog, removed: list[Record], cause: CatalogError) -> None:
+    lost: list[str] = []
+    for record in reversed(removed):
+        try:
+            if isinstance(record, TableRecord):
+                catalog.declare_table(record)
+            else:
+                catalog.create_namespace(record)
+        except CatalogError as error:
+            lost.append(f"{record.key} at {record.location} ({error.message})")
+    if lost:
+        raise Internal(f"{cause.message}; removed and not restored: {', '.join(lost)}") from cause
