@@ -210,7 +210,7 @@ def _table(raw: Mapping[str, Any], key: str, path: FilePath) -> dict[str, Any]:
 
 
 def _source(name: str, table: dict[str, Any], path: FilePath) -> dict[str, Any]:
-    own = {key: table[key] for key in ("impl", "schedule", "deadline") if key in table}
+    own: dict[str, Any] = {key: table[key] for key in ("impl", "schedule", "deadline") if key in table}
     if "impl" not in own:
         raise ConfigError(f"{path}: [sources.{name}] impl: required, and not set")
     properties = dict(_flatten({key: value for key, value in table.items() if key not in own}))

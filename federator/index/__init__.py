@@ -1,0 +1,5 @@
+"""The SQL index: tables and the repositories over them. With ``migrations/`` the only place that imports sqlalchemy."""
+
+from federator.index.engine import Index, open_index
+
+__all__ = ["Index", "open_index"]

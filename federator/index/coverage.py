@@ -1,0 +1,90 @@
+"""Coverage and proven absences: what the published revision of a source can and cannot prove."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from federator.index import tables as t
+from federator.index.revisions import Draft
+from federator.model import Coverage, CoverageState, Evidence, parse_key
+
+# More observations of one absence than any policy asks for; the first and the newest are always kept.
+_KEPT_MISSES = 32
+
+
+def coverage_row(coverage: Coverage) -> dict[str, Any]:
+    """The columns of a Coverage, without source and validity."""
+    return {
+        "namespace": coverage.key,
+        "presence": coverage.presence.state.value,
+        "presence_code": coverage.presence.code,
+        "presence_reason": coverage.presence.reason,
+        "detail": coverage.detail.state.value,
+        "detail_code": coverage.detail.code,
+        "detail_reason": coverage.detail.reason,
+        "records": coverage.records,
+    }
+
+
+def read(connection: Connection, source: str, revision: int) -> dict[str, Coverage]:
+    """Every namespace's Coverage at a revision, by the namespace's text form."""
+    c = t.coverage.c
+    query = select(t.coverage).where(
+        c.source == source, c.valid_from <= revision, c.valid_to.is_(None) | (c.valid_to > revision)
+    )
+    return {row["namespace"]: _coverage(source, row) for row in connection.execute(query).mappings()}
+
+
+def write(connection: Connection, draft: Draft, now: Iterable[Coverage], before: Mapping[str, Coverage]) -> int:
+    """Writes what changed of a source's Coverage into a draft; returns how many rows."""
+    c = t.coverage.c
+    rows = {coverage.key: coverage_row(coverage) for coverage in now}
+    kept = {key for key, old in before.items() if key in rows and rows[key] == coverage_row(old)}
+    closed = [key for key in before if key not in kept]
+    for key in closed:
+        mine = (c.source == draft.source) & (c.namespace == key) & c.valid_to.is_(None)
+        connection.execute(update(t.coverage).where(mine).values(valid_to=draft.number))
+    fresh = [{**row, "source": draft.source, "valid_from": draft.number} for key, row in rows.items() if key not in kept]
+    if fresh:
+        connection.execute(insert(t.coverage), fresh)
+    return len(fresh) + len(closed)
+
+
+def absences(connection: Connection, source: str) -> dict[str, list[float]]:
+    """Times at which a crawl proved a table absent, by path; only for tables that a mirror's ledger names as origin."""
+    query = select(t.absence.c.path, t.absence.c.misses).where(t.absence.c.source == source)
+    return {path: json.loads(misses) for path, misses in connection.execute(query)}
+
+
+def set_absences(
+    connection: Connection, source: str, config_digest: str, *, missed: Iterable[str], seen: Iterable[str], at: float
+) -> None:
+    """Counts one more miss for each path of ``missed`` and forgets those of ``seen``."""
+    before = absences(connection, source)
+    a = t.absence.c
+    for path in seen:
+        if path in before:
+            connection.execute(delete(t.absence).where(a.source == source, a.path == path))
+    for path in missed:
+        misses = [*before.get(path, []), at]
+        if len(misses) > _KEPT_MISSES:
+            del misses[-2]
+        if path in before:
+            connection.execute(update(t.absence).where(a.source == source, a.path == path).values(misses=json.dumps(misses)))
+        else:
+            row = {"source": source, "path": path, "misses": json.dumps(misses), "config_digest": config_digest}
+            connection.execute(insert(t.absence), [row])
+
+
+def _coverage(source: str, row: Mapping[str, Any]) -> Coverage:
+    return Coverage(
+        source=source,
+        namespace=parse_key(row["namespace"]),
+        presence=Evidence(CoverageState(row["presence"]), row["presence_reason"], row["presence_code"]),
+        detail=Evidence(CoverageState(row["detail"]), row["detail_reason"], row["detail_code"]),
+        records=row["records"],
+    )

@@ -1,0 +1,118 @@
+"""Opening the index: one ``Index`` for SQLite and PostgreSQL, with readers, writers and the rules of each database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+from sqlalchemy.pool import NullPool, QueuePool
+
+from federator.connector import ConfigError, StateError
+
+# Long enough for another writer's chunk, short enough to be a clear error.
+_BUSY_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Index:
+    """The open index. ``read`` and ``write`` give a connection inside a transaction; safe to use from several threads."""
+
+    engine: Engine
+
+    @property
+    def sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @property
+    def file(self) -> Path | None:
+        """The database file of SQLite."""
+        return Path(str(self.engine.url.database)) if self.sqlite else None
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A reading transaction: sees one state of the database on SQLite, the committed state of each statement on PostgreSQL."""
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A writing transaction, committed durably at the end and rolled back on an exception."""
+        with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def open_index(url: str, *, base: Path | None = None) -> Index:
+    """Opens (does not create or migrate) the index. Relative SQLite files count from ``base``.
+
+    Raises ConfigError for a URL that names no database we know.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ConfigError(
+            "[index] url: not a database URL", hint="sqlite:///federator.db or postgresql+psycopg://user@host/db"
+        ) from None
+    if parsed.get_backend_name() == "sqlite":
+        return Index(_sqlite(parsed.database or "federator.db", base or Path.cwd()))
+    if parsed.get_backend_name() != "postgresql":
+        raise ConfigError(f"[index] url: {parsed.get_backend_name()!r} is not supported", hint="sqlite or postgresql+psycopg")
+    try:
+        return Index(_postgresql(url))
+    except (NoSuchModuleError, ModuleNotFoundError):
+        raise ConfigError(
+            "[index] url: the PostgreSQL driver is missing", hint="pip install 'lance-federator[postgres]'"
+        ) from None
+
+
+def _sqlite(database: str, base: Path) -> Engine:
+    if database == ":memory:":
+        raise ConfigError("[index] url: an index in memory cannot be shared with Spark", hint="sqlite:///federator.db")
+    path = (base / database).absolute()
+    if not path.parent.is_dir():
+        raise ConfigError(f"[index] url: the directory {path.parent} does not exist")
+    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _: Any) -> None:
+        # We begin transactions ourselves: the driver's own are DEFERRED, and a read that turns into a write fails as locked.
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: str) -> Engine:
+    engine = create_engine(url, poolclass=QueuePool, pool_size=5, max_overflow=10, pool_pre_ping=True)
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET synchronous_commit = on")
+        connection.commit()
+
+    return engine
+
+
+def check_reachable(index: Index) -> None:
+    """Raises StateError that says why the database does not answer."""
+    try:
+        with index.read() as connection:
+            connection.exec_driver_sql("SELECT 1")
+    except OperationalError as error:
+        where = index.engine.url.render_as_string(hide_password=True)
+        raise StateError(f"the index {where} does not answer: {str(error.orig).strip().splitlines()[0]}") from None

@@ -1,0 +1,37 @@
+"""Plans as they were made, with what became of them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from federator.connector import StateError
+from federator.index import tables as t
+
+
+def save(connection: Connection, *, digest: str, mirror: str, run_id: str, state: str, body: str) -> str:
+    """Stores a plan; the same plan made again keeps its decision. Returns its state."""
+    known = connection.execute(select(t.plan.c.state).where(t.plan.c.digest == digest)).scalar()
+    if known in ("approved", "rejected", "held"):
+        return str(known)
+    connection.execute(delete(t.plan).where(t.plan.c.digest == digest))
+    row = {"digest": digest, "mirror": mirror, "run_id": run_id, "state": state, "body": body, "created_at": time.time()}
+    connection.execute(insert(t.plan), [row])
+    return state
+
+
+def get(connection: Connection, digest: str) -> RowMapping:
+    """One plan by its digest or an unambiguous prefix of it. Raises StateError."""
+    query = select(t.plan).where(t.plan.c.digest.startswith(digest, autoescape=True)).limit(2)
+    found = list(connection.execute(query).mappings())
+    if len(found) != 1:
+        raise StateError(f"{'no plan has' if not found else 'several plans have'} the digest {digest!r}")
+    return found[0]
+
+
+def decide(connection: Connection, digest: str, state: str, actor: str) -> None:
+    """Records ``approved``, ``rejected``, ``applied`` or ``outdated``, with who and when."""
+    values: dict[str, Any] = {"state": state, "decided_at": time.time(), "decided_by": actor}
+    connection.execute(update(t.plan).where(t.plan.c.digest == digest).values(values))

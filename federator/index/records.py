@@ -1,0 +1,95 @@
+"""Reading records: the current state through the index over open rows, any past state through the intervals.
+
+A source's state at revision P is every row with ``valid_from <= P`` that was not closed by P. While the next revision is being
+written, some rows are closed by it already: they are found by a second branch, which reads the few rows closed after P. Both
+branches are index look-ups, so the current state costs the same after a thousand revisions as after one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal_column, or_, select, union_all
+
+from federator.index import tables as t
+from federator.model import path_key
+from federator.model.identifiers import Path
+
+r = t.record.c
+
+
+def published(connection: Connection, source: str) -> int:
+    """The source's published revision; 0 before the first crawl."""
+    return connection.execute(select(t.source.c.revision).where(t.source.c.name == source)).scalar() or 0
+
+
+def at_revision(source: str, revision: int, *conditions: ColumnElement[bool], columns: Sequence[Any] = ()) -> Select[Any]:
+    """Rows of ``record`` as of a revision, as one selectable with the columns of the table (or ``columns``)."""
+    wanted = list(columns) or list(t.record.columns)
+    scope = and_(r.source == source, r.valid_from <= revision, *conditions)
+    state = union_all(
+        select(*wanted).where(scope, r.valid_to.is_(None)), select(*wanted).where(scope, r.valid_to > revision)
+    ).subquery("state")
+    return select(state)
+
+
+def children(
+    connection: Connection, source: str, namespace: Path, *, after: str = "", limit: int = 1000, revision: int | None = None
+) -> list[RowMapping]:
+    """A namespace's child namespaces and tables, by path; keyset paging with ``after`` = the last path."""
+    at = published(connection, source) if revision is None else revision
+    state = at_revision(source, at, r.parent == path_key(namespace), r.path > after, r.path != "").subquery()
+    query = select(state).order_by(state.c.path, state.c.is_table).limit(limit)
+    return list(connection.execute(query).mappings())
+
+
+def get(connection: Connection, source: str, path: Path, *, is_table: bool, revision: int | None = None) -> RowMapping | None:
+    """One record's row, or None."""
+    at = published(connection, source) if revision is None else revision
+    query = at_revision(source, at, r.path == path_key(path), r.is_table == int(is_table))
+    return connection.execute(query).mappings().first()
+
+
+def subtree(
+    connection: Connection, source: str, *, is_table: bool | None = None, revision: int | None = None
+) -> Iterator[RowMapping]:
+    """Every record of a source, by path, streamed."""
+    at = published(connection, source) if revision is None else revision
+    conditions = [] if is_table is None else [r.is_table == int(is_table)]
+    state = at_revision(source, at, *conditions).subquery()
+    query = select(state).order_by(state.c.path, state.c.is_table).execution_options(yield_per=5000)
+    yield from connection.execute(query).mappings()
+
+
+def search(
+    connection: Connection, text: str, *, sources: Sequence[str], limit: int = 50, after: tuple[str, str] = ("", "")
+) -> list[RowMapping]:
+    """Tables whose path, location, doc or properties contain ``text``, in any case; ordered by source and path."""
+    pattern = "%" + text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    found: list[RowMapping] = []
+    for name in sorted(sources):
+        if name < after[0] or len(found) >= limit:
+            continue
+        matches = or_(*(func.lower(column).like(pattern, escape="\\") for column in (r.path, r.location, r.doc, r.properties)))
+        conditions = [r.is_table == 1, matches, *([r.path > after[1]] if name == after[0] else [])]
+        state = at_revision(name, published(connection, name), *conditions).subquery()
+        found += connection.execute(select(state).order_by(state.c.path).limit(limit - len(found))).mappings()
+    return found
+
+
+def declarations(connection: Connection, canonical: str, *, sources: Sequence[str]) -> list[RowMapping]:
+    """Every current declaration of one Dataset, by source and path."""
+    found: list[RowMapping] = []
+    for name in sorted(sources):
+        state = at_revision(name, published(connection, name), r.canonical == canonical, r.is_table == 1).subquery()
+        found += connection.execute(select(state).order_by(state.c.path)).mappings()
+    return found
+
+
+def counts(connection: Connection, source: str) -> tuple[int, int]:
+    """How many namespaces and tables a source has now."""
+    state = at_revision(source, published(connection, source), columns=[r.is_table]).subquery()
+    rows = connection.execute(select(state.c.is_table, func.count(literal_column("*"))).group_by(state.c.is_table)).all()
+    by_kind = {int(is_table): int(count) for is_table, count in rows}
+    return by_kind.get(0, 0), by_kind.get(1, 0)

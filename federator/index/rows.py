@@ -1,0 +1,66 @@
+"""Records as rows and back. The column order is shared with staging, so that a row passes from Parquet to SQL unread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from federator.model import Kind, NamespaceRecord, Record, TableRecord, canonical_json, parent, parse_key, path_key
+
+RECORD_COLUMNS = (
+    "is_table", "kind", "path", "parent", "name", "location", "canonical", "properties", "doc", "owner", "schema", "native_id",
+    "version", "problem", "digest",
+)  # fmt: skip
+
+
+def record_row(record: Record) -> dict[str, Any]:
+    """A record's columns, without its source and validity."""
+    table = isinstance(record, TableRecord)
+    return {
+        "is_table": int(table),
+        "kind": record.kind.value,
+        "path": record.key,
+        "parent": path_key(parent(record.path)),
+        "name": record.path[-1] if record.path else "",
+        "location": record.location,
+        "canonical": record.canonical if isinstance(record, TableRecord) else None,
+        "properties": canonical_json(dict(record.properties)),
+        "doc": record.doc,
+        "owner": record.owner,
+        "schema": record.schema if isinstance(record, TableRecord) else None,
+        "native_id": record.native_id,
+        "version": record.version if isinstance(record, TableRecord) else None,
+        "problem": record.problem if isinstance(record, TableRecord) else None,
+        "digest": record.digest,
+    }
+
+
+def table_record(source: str, row: Mapping[str, Any]) -> TableRecord:
+    """The TableRecord of a row."""
+    return TableRecord(
+        source=source,
+        path=parse_key(row["path"]),
+        location=row["location"],
+        properties=json.loads(row["properties"]),
+        doc=row["doc"],
+        owner=row["owner"],
+        schema=row["schema"],
+        native_id=row["native_id"],
+        version=row["version"],
+        kind=Kind(row["kind"]),
+        problem=row["problem"],
+    )
+
+
+def namespace_record(source: str, row: Mapping[str, Any]) -> NamespaceRecord:
+    """The NamespaceRecord of a row."""
+    return NamespaceRecord(
+        source=source,
+        path=parse_key(row["path"]),
+        properties=json.loads(row["properties"]),
+        location=row["location"],
+        doc=row["doc"],
+        owner=row["owner"],
+        native_id=row["native_id"],
+    )

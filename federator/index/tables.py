@@ -1,0 +1,272 @@
+"""The index's tables, as SQLAlchemy Core knows them. ``migrations/`` makes them; a test holds the two together.
+
+Times are seconds since the epoch, as REAL. Paths are in text form (``federator.model.path_key``). JSON is text, written canonically.
+
+A ``record`` or ``coverage`` row is valid for the source's revisions from ``valid_from`` up to, not including, ``valid_to``. Rows of a
+revision that is not published yet are there already; a reader sees the source as of ``source.revision`` (``records.py``).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)  # fmt: skip
+
+metadata = MetaData()
+
+# SQLite numbers rows only in an INTEGER primary key.
+_Id = BigInteger().with_variant(Integer, "sqlite")
+OPEN = text("valid_to IS NULL")
+CLOSED = text("valid_to IS NOT NULL")
+
+source = Table(
+    "source", metadata,
+    Column("name", Text, primary_key=True),
+    Column("impl", Text, nullable=False),
+    Column("config_digest", Text, nullable=False),
+    Column("revision", Integer, nullable=False, server_default="0"),
+    Column("state", Text, nullable=False),
+    Column("message", Text),
+    Column("cursor", Text),
+    Column("crawled_at", Double),
+    Column("published_at", Double),
+)  # fmt: skip
+
+revision = Table(
+    "revision", metadata,
+    Column("source", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("read_began_at", Double, nullable=False),
+    Column("published_at", Double),
+    Column("added", Integer, nullable=False, server_default="0"),
+    Column("changed", Integer, nullable=False, server_default="0"),
+    Column("removed", Integer, nullable=False, server_default="0"),
+    PrimaryKeyConstraint("source", "number"),
+    Index("ix_revision_run", "run_id"),
+)  # fmt: skip
+
+record = Table(
+    "record", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("source", Text, nullable=False),
+    Column("is_table", SmallInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("parent", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("location", Text),
+    Column("canonical", Text),
+    Column("properties", Text, nullable=False),
+    Column("doc", Text),
+    Column("owner", Text),
+    Column("schema", Text),
+    Column("native_id", Text),
+    Column("version", Text),
+    Column("problem", Text),
+    Column("digest", Text, nullable=False),
+    Column("observed_at", Double),
+    Column("valid_from", Integer, nullable=False),
+    Column("valid_to", Integer),
+    Index("ux_record_open", "source", "is_table", "path", unique=True, sqlite_where=OPEN, postgresql_where=OPEN),
+    Index("ix_record_children", "source", "parent", "is_table", "path", sqlite_where=OPEN, postgresql_where=OPEN),
+    Index("ix_record_canonical", "canonical", sqlite_where=OPEN, postgresql_where=OPEN),
+    Index("ix_record_closed", "source", "valid_to", sqlite_where=CLOSED, postgresql_where=CLOSED),
+    Index("ix_record_revision", "source", "valid_from"),
+)  # fmt: skip
+
+coverage = Table(
+    "coverage", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("source", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("presence", Text, nullable=False),
+    Column("presence_code", Integer),
+    Column("presence_reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("detail_code", Integer),
+    Column("detail_reason", Text, nullable=False),
+    Column("records", Integer, nullable=False),
+    Column("valid_from", Integer, nullable=False),
+    Column("valid_to", Integer),
+    Index("ux_coverage_open", "source", "namespace", unique=True, sqlite_where=OPEN, postgresql_where=OPEN),
+    Index("ix_coverage_closed", "source", "valid_to", sqlite_where=CLOSED, postgresql_where=CLOSED),
+    Index("ix_coverage_revision", "source", "valid_from"),
+)  # fmt: skip
+
+absence = Table(
+    "absence", metadata,
+    Column("source", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("misses", Text, nullable=False),
+    Column("config_digest", Text, nullable=False),
+    PrimaryKeyConstraint("source", "path"),
+)  # fmt: skip
+
+dataset = Table(
+    "dataset", metadata,
+    Column("canonical", Text, primary_key=True),
+    Column("location", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("message", Text),
+    Column("version", BigInteger),
+    Column("rows", BigInteger),
+    Column("fragments", Integer),
+    Column("schema", Text),
+    Column("checked_at", Double, nullable=False),
+    Column("checked_through", Text, nullable=False),
+    Index("ix_dataset_checked", "checked_at"),
+)  # fmt: skip
+
+ledger = Table(
+    "ledger", metadata,
+    Column("mirror", Text, nullable=False),
+    Column("origin_source", Text, nullable=False),
+    Column("origin_path", Text, nullable=False),
+    Column("target_source", Text, nullable=False),
+    Column("target_path", Text, nullable=False),
+    Column("is_table", SmallInteger, nullable=False),
+    Column("op_id", Text, nullable=False),
+    Column("native_id", Text),
+    Column("location", Text),
+    Column("origin_digest", Text),
+    Column("target_digest", Text),
+    Column("mapping_digest", Text),
+    Column("run_id", Text, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    PrimaryKeyConstraint("mirror", "origin_source", "origin_path", "target_path", "is_table"),
+    Index("ix_ledger_origin", "origin_source", "origin_path"),
+    Index("ix_ledger_target", "target_source", "target_path"),
+)  # fmt: skip
+
+plan = Table(
+    "plan", metadata,
+    Column("digest", Text, primary_key=True),
+    Column("mirror", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("decided_at", Double),
+    Column("decided_by", Text),
+    Index("ix_plan_mirror", "mirror", "created_at"),
+)  # fmt: skip
+
+journal = Table(
+    "journal", metadata,
+    Column("op_id", Text, primary_key=True),
+    Column("run_id", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("mirror", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("target_source", Text, nullable=False),
+    Column("target_path", Text, nullable=False),
+    Column("origin_path", Text),
+    Column("change", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("code", Text),
+    Column("message", Text),
+    Column("intent_at", Double, nullable=False),
+    Column("outcome_at", Double),
+    Index("ix_journal_open", "mirror", sqlite_where=text("state = 'intent'"), postgresql_where=text("state = 'intent'")),
+    Index("ix_journal_guard", "mirror", "intent_at"),
+    Index("ix_journal_run", "run_id", "seq"),
+)  # fmt: skip
+
+run = Table(
+    "run", metadata,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("trigger", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("finished_at", Double),
+    Column("progress", Text),
+    Column("summary", Text),
+    Column("error", Text),
+    Index("ix_run_started", "started_at"),
+)  # fmt: skip
+
+run_source = Table(
+    "run_source", metadata,
+    Column("run_id", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("revision", Integer),
+    Column("state", Text, nullable=False),
+    Column("message", Text),
+    Column("tables", Integer, nullable=False, server_default="0"),
+    Column("namespaces", Integer, nullable=False, server_default="0"),
+    Column("added", Integer, nullable=False, server_default="0"),
+    Column("changed", Integer, nullable=False, server_default="0"),
+    Column("removed", Integer, nullable=False, server_default="0"),
+    Column("failed_namespaces", Integer, nullable=False, server_default="0"),
+    PrimaryKeyConstraint("run_id", "source"),
+)  # fmt: skip
+
+audit_outbox = Table(
+    "audit_outbox", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("event", Text, nullable=False),
+)  # fmt: skip
+
+audit_event = Table(
+    "audit_event", metadata,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("run_id", Text),
+    Column("subject", Text, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Index("ix_audit_event_subject", "subject", "seq"),
+    Index("ix_audit_event_run", "run_id", "seq"),
+)  # fmt: skip
+
+lease = Table(
+    "lease", metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)  # fmt: skip
+
+schedule_state = Table(
+    "schedule_state", metadata,
+    Column("job", Text, primary_key=True),
+    Column("paused", SmallInteger, nullable=False, server_default="0"),
+    Column("last_run_id", Text),
+    Column("last_started_at", Double),
+)  # fmt: skip
+
+request = Table(
+    "request", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("kind", Text, nullable=False),
+    Column("argument", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("run_id", Text),
+    Column("created_at", Double, nullable=False),
+    Index("ix_request_state", "state", "id"),
+)  # fmt: skip
+
+deployment = Table(
+    "deployment", metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)  # fmt: skip
