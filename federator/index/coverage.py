@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from federator.index import tables as t
 from federator.index.revisions import Draft
@@ -80,7 +80,7 @@ def set_absences(
             connection.execute(insert(t.absence), [row])
 
 
-def _coverage(source: str, row: Mapping[str, Any]) -> Coverage:
+def _coverage(source: str, row: RowMapping) -> Coverage:
     return Coverage(
         source=source,
         namespace=parse_key(row["namespace"]),

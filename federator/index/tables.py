@@ -143,6 +143,7 @@ ledger = Table(
     Column("origin_digest", Text),
     Column("target_digest", Text),
     Column("mapping_digest", Text),
+    Column("declared", Text),
     Column("run_id", Text, nullable=False),
     Column("updated_at", Double, nullable=False),
     PrimaryKeyConstraint("mirror", "origin_source", "origin_path", "target_path", "is_table"),

@@ -144,6 +144,7 @@ def upgrade() -> None:
         sa.Column("origin_digest", sa.Text(), nullable=True),
         sa.Column("target_digest", sa.Text(), nullable=True),
         sa.Column("mapping_digest", sa.Text(), nullable=True),
+        sa.Column("declared", sa.Text(), nullable=True),
         sa.Column("run_id", sa.Text(), nullable=False),
         sa.Column("updated_at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("mirror", "origin_source", "origin_path", "target_path", "is_table"),

@@ -1,0 +1,91 @@
+"""Change and Refusal: what should happen at a target, or why it must not. Plain data that travels as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from federator.model import Kind, TableRecord, parse_key
+from federator.planning.reasons import Reason
+
+
+class Action(StrEnum):
+    CREATE_NAMESPACE = "create_namespace"
+    DECLARE_TABLE = "declare_table"
+    UPDATE_TABLE = "update_table"
+    ADOPT = "adopt"
+    DEREGISTER_TABLE = "deregister_table"
+    DROP_NAMESPACE = "drop_namespace"
+
+
+def record_json(record: TableRecord) -> dict[str, Any]:
+    """A record as JSON data; ``record_from_json`` is its inverse."""
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    return {**values, "path": record.key, "kind": record.kind.value, "properties": dict(record.properties)}
+
+
+def record_from_json(data: Mapping[str, Any]) -> TableRecord:
+    return TableRecord(**{**data, "path": parse_key(data["path"]), "kind": Kind(data["kind"])})
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step at a target.
+
+    ``before`` is the target as it was read (None: absent), ``after`` as it should be (None: gone). ``precondition`` holds the digests
+    that the step depends on: ``target`` and ``origin`` (a digest, or ``absent``).
+    """
+
+    action: Action
+    target_source: str
+    target_path: str
+    origin_source: str
+    origin_path: str
+    reason: str
+    before: TableRecord | None = None
+    after: TableRecord | None = None
+    precondition: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        data = {f.name: getattr(self, f.name) for f in fields(self)}
+        data["action"] = self.action.value
+        data["precondition"] = dict(self.precondition)
+        for side in ("before", "after"):
+            data[side] = record_json(data[side]) if data[side] is not None else None
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        values = dict(data)
+        for side in ("before", "after"):
+            values[side] = record_from_json(data[side]) if data[side] is not None else None
+        return cls(**{**values, "action": Action(data["action"])})
+
+    @property
+    def moves_location(self) -> bool:
+        """Whether an update points the table somewhere else: counted by the guard like a deletion."""
+        both = self.before is not None and self.after is not None
+        return both and self.before.canonical != self.after.canonical  # type: ignore[union-attr]  # both says so
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A difference that is left as it is, with a stable reason code."""
+
+    reason: Reason
+    target_source: str
+    target_path: str
+    origin_path: str
+    detail: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "reason": self.reason.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{**data, "reason": Reason(data["reason"])})
+
+
+Decision = Change | Refusal

@@ -1,0 +1,99 @@
+"""Guards: tiny pure checks over a finished plan. What one of them objects to is held for a person's approval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from federator.model import parent, parse_key, path_key
+from federator.planning.changes import Action, Change
+from federator.planning.rule import MirrorRule
+
+# Below this many deletions a percentage says nothing.
+MINIMUM_DELETIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFacts:
+    """What the guards weigh: the mirror's live tables in the ledger, by target namespace too; deletions made in the rolling window;
+    how many tables the mirror selects at the origin now; whether the origin hides what its principal may not see."""
+
+    live: int
+    live_by_namespace: dict[str, int]
+    deleted_in_window: int
+    selected: int
+    origin_filters_listings: bool
+
+
+Guard = Callable[[MirrorRule, Sequence[Change], GuardFacts], str | None]
+
+
+def destructive(change: Change) -> bool:
+    """A deregistration of something that is there, or a table pointed elsewhere."""
+    if change.action in (Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE):
+        return change.before is not None
+    return change.moves_location
+
+
+def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> str | None:
+    if len(changes) <= rule.max_changes:
+        return None
+    return f"{len(changes):,} changes, max_changes is {rule.max_changes:,}"
+
+
+def max_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> str | None:
+    planned = sum(map(destructive, changes))
+    total = planned + facts.deleted_in_window
+    base = facts.live + facts.deleted_in_window
+    if not planned or total < MINIMUM_DELETIONS or total * 100 <= rule.max_delete_percent * base:
+        return None
+    hours = rule.guard_window / 3600
+    return f"{total} of {base} tables removed or moved within {hours:g} h, max_delete_percent is {rule.max_delete_percent:g}"
+
+
+def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> str | None:
+    """The same share within each namespace, so that one emptied namespace is not lost in a large mirror."""
+    for namespace, planned in sorted(_by_namespace(changes).items()):
+        live = facts.live_by_namespace.get(namespace, 0)
+        if planned >= MINIMUM_DELETIONS and planned * 100 > rule.max_delete_percent * live:
+            return (
+                f"{planned} of {live} tables of {namespace} removed or moved, max_delete_percent is {rule.max_delete_percent:g}"
+            )
+    return None
+
+
+def never_empty(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> str | None:
+    """An empty source never empties a target."""
+    if facts.selected or not any(map(destructive, changes)):
+        return None
+    return "the mirror selects nothing at the origin now; an empty source never empties a target"
+
+
+def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> str | None:
+    """Where a catalog hides what its principal may not see, a namespace that empties at once may be a revoked grant."""
+    if not facts.origin_filters_listings:
+        return None
+    for namespace, planned in sorted(_by_namespace(changes).items()):
+        if planned > 1 and planned >= facts.live_by_namespace.get(namespace, 0):
+            return f"all {planned} tables of {namespace} at once, and the origin filters its listings by permission"
+    return None
+
+
+GUARDS: dict[str, Guard] = {
+    "max_changes": max_changes,
+    "max_delete_percent": max_delete_percent,
+    "namespace_delete_percent": namespace_delete_percent,
+    "never_empty": never_empty,
+    "emptied_namespace": emptied_namespace,
+}
+
+
+def objections(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> list[str]:
+    """Each guard's objection, named; empty where the plan may be applied at once."""
+    said = ((name, guard(rule, changes, facts)) for name, guard in GUARDS.items())
+    return [f"{name}: {text}" for name, text in said if text]
+
+
+def _by_namespace(changes: Sequence[Change]) -> Counter[str]:
+    return Counter(path_key(parent(parse_key(change.target_path))) for change in changes if destructive(change))
