@@ -45,8 +45,9 @@ def table_uri(location: str) -> str:
     local = local_path(location)
     if local is not None:
         return "file://" + quote(local, errors="surrogatepass")
-    scheme, separator, rest = location.partition("://")
-    return scheme + separator + quote(rest, safe="/:@$&'()*+,;=~-._", errors="surrogatepass")
+    # Outside a file system a location is a URI already, so that what looks encoded is.
+    encoded = re.sub(r"%(?![0-9A-Fa-f]{2})", "%25", location)
+    return quote(encoded, safe="%/:@$&'()*+,;=~-._", errors="surrogatepass")
 
 
 def table_properties(given: Mapping[str, str] | None) -> dict[str, str]:
