@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
 
 from federator.index import tables as t
 from federator.index.revisions import Draft
@@ -58,6 +58,15 @@ def absences(connection: Connection, source: str) -> dict[str, list[float]]:
     """Times at which a crawl proved a table absent, by path; only for tables that a mirror's ledger names as origin."""
     query = select(t.absence.c.path, t.absence.c.misses).where(t.absence.c.source == source)
     return {path: json.loads(misses) for path, misses in connection.execute(query)}
+
+
+def lost_origins(connection: Connection, source: str, revision: int) -> set[str]:
+    """Tables of the source that some mirror has copied and that are not in the revision."""
+    r, origin = t.record.c, t.ledger.c
+    open_ = r.valid_to.is_(None) | (r.valid_to > revision)
+    there = exists().where(r.source == source, r.is_table == 1, r.path == origin.origin_path, r.valid_from <= revision, open_)
+    query = select(origin.origin_path).where(origin.origin_source == source, origin.is_table == 1, ~there).distinct()
+    return set(connection.execute(query).scalars())
 
 
 def set_absences(

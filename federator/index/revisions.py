@@ -18,7 +18,7 @@ from federator.connector import StateError
 from federator.index import tables as t
 from federator.index.engine import Index
 from federator.index.leases import Lease
-from federator.index.rows import RECORD_COLUMNS
+from federator.model.rows import RECORD_COLUMNS
 
 CHUNK = 50_000
 
@@ -42,6 +42,11 @@ def register(index: Index, source: str, impl: str, config_digest: str) -> None:
             values = {"impl": impl, "config_digest": config_digest, "cursor": None}
             connection.execute(update(t.source).where(t.source.c.name == source).values(values))
             connection.execute(delete(t.absence).where(t.absence.c.source == source))
+
+
+def set_source(connection: Connection, source: str, values: Mapping[str, Any]) -> None:
+    """Changes columns of a source's row, in the caller's transaction."""
+    connection.execute(update(t.source).where(t.source.c.name == source).values(dict(values)))
 
 
 def begin(index: Index, lease: Lease, source: str, run_id: str, read_began_at: float) -> Draft:
@@ -88,8 +93,7 @@ def publish(
         lease.check(connection)
         state = {"state": "published", "published_at": now, "added": added, "changed": changed, "removed": removed}
         connection.execute(update(t.revision).where(_is(draft)).values(state))
-        row = {"revision": draft.number, "published_at": now, **values}
-        connection.execute(update(t.source).where(t.source.c.name == draft.source).values(row))
+        set_source(connection, draft.source, {"revision": draft.number, "published_at": now, **values})
 
 
 def abandon(index: Index, lease: Lease, draft: Draft) -> None:

@@ -1,4 +1,4 @@
-"""Records as rows and back. The column order is shared with staging, so that a row passes from Parquet to SQL unread."""
+"""Records as rows and back. Staging and the index share the column order, so that a row passes from Parquet to SQL unread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from federator.model import Kind, NamespaceRecord, Record, TableRecord, canonical_json, parent, parse_key, path_key
+from federator.model.digests import canonical_json
+from federator.model.identifiers import parent, parse_key, path_key
+from federator.model.records import Kind, NamespaceRecord, Record, TableRecord
 
 RECORD_COLUMNS = (
     "is_table", "kind", "path", "parent", "name", "location", "canonical", "properties", "doc", "owner", "schema", "native_id",

@@ -1,0 +1,74 @@
+"""``spark.read.format("lance_catalog")``: a catalog's crawl as a DataFrame, in any Spark session.
+
+Options: ``config`` (a configuration file) and ``source`` (a name in it); or ``spec``, a SourceSpec as JSON. Both hold secret
+references only; they are resolved in the process that opens the catalog. A live crawl is read again by every action on the
+DataFrame: write it somewhere first.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from federator.connector import ConfigError, SourceSpec
+from federator.pipeline import staging
+from federator.pipeline.reading import Slot, read_slot, slots
+from federator.registry import connector
+
+DEFAULT_DEADLINE = 600.0
+
+
+class CatalogPartition(InputPartition):
+    """One crawl task."""
+
+    def __init__(self, slot: Slot) -> None:
+        super().__init__(slot.number)
+        self.slot = slot
+
+
+class LanceCatalogSource(DataSource):
+    """The Python Data Source; registered by the session under its short name."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "lance_catalog"
+
+    def schema(self) -> str:
+        return staging.DDL
+
+    def reader(self, schema: Any) -> LanceCatalogReader:  # noqa: ARG002 - Spark passes it by this name
+        return LanceCatalogReader(*_options(dict(self.options)))
+
+
+class LanceCatalogReader(DataSourceReader):
+    """Plans slots where Spark plans, reads them where Spark runs tasks."""
+
+    def __init__(self, spec: SourceSpec, deadline: float) -> None:
+        self.spec = spec
+        self.deadline = deadline
+
+    def partitions(self) -> Sequence[CatalogPartition]:
+        concurrency = connector(self.spec.impl).concurrency(self.spec.properties)
+        return [CatalogPartition(slot) for slot in slots(self.spec, concurrency)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, CatalogPartition)
+        items = read_slot(self.spec, partition.slot, self.deadline)
+        return staging.batches(items, source=self.spec.name, shard=partition.slot.number, began_at=time.time())
+
+
+def _options(options: dict[str, str]) -> tuple[SourceSpec, float]:
+    deadline = float(options.get("deadline", DEFAULT_DEADLINE))
+    if "spec" in options:
+        return SourceSpec(**json.loads(options["spec"])), deadline
+    if "source" not in options or "config" not in options:
+        raise ConfigError("lance_catalog needs the options config and source", hint='.option("config", "federator.toml").option("source", "lake")')  # fmt: skip  # noqa: E501
+    from federator.settings import load
+
+    return load(Path(options["config"])).source(options["source"]).spec, deadline

@@ -1,0 +1,119 @@
+"""Diff: a crawl against the index, by key and digest; full records only for what differs.
+
+What was listed is written as it is. What was not listed is closed only where the crawl proves that it is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from federator.index.readers import KEYS, IndexReader, KeyRange
+from federator.model import Kind, parse_key
+from federator.model.rows import RECORD_COLUMNS
+from federator.pipeline.normalise import Crawled
+from federator.planning.evidence import proves_absent
+
+_KEYS_DDL = "is_table smallint, path string, kind string, digest string, observed_at double"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a crawl changes: rows to insert (Parquet), keys to close, and how many of which."""
+
+    added: int
+    changed: int
+    removed: tuple[tuple[int, str], ...]
+    replaced: tuple[tuple[int, str], ...]
+    rows: str | None
+
+    @property
+    def empty(self) -> bool:
+        return not (self.added or self.changed or self.removed)
+
+    def inserts(self) -> Iterator[Sequence[Any]]:
+        """New and changed records in the order of ``RECORD_COLUMNS``, then ``observed_at`` (never: a crawl is not a direct look)."""
+        if self.rows is None:
+            return
+        for batch in pq.ParquetDataset(self.rows).fragments:
+            for piece in batch.to_batches(columns=list(RECORD_COLUMNS), batch_size=20_000):
+                columns = [piece.column(name).to_pylist() for name in RECORD_COLUMNS]
+                yield from zip(*columns, [None] * len(piece), strict=True)
+
+
+def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int, directory: Path) -> Delta:
+    """Compares a crawl with the source's published revision (0: nothing yet)."""
+    differing = str(directory / f"{crawled.source}.differing")
+    _keys(spark, reader, crawled, revision).write.mode("overwrite").parquet(differing)
+    keys = pq.read_table(differing, columns=["is_table", "path", "what"])
+    added, changed, missing = (_select(keys, what) for what in ("added", "changed", "missing"))
+    removed = tuple(key for key in missing if proves_absent(parse_key(key[1]), crawled.coverage, crawled.namespaces))
+    rows = None
+    if added or changed:
+        rows = str(directory / f"{crawled.source}.rows")
+        wanted = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
+        full = crawled.records.select(*RECORD_COLUMNS).join(wanted, ["is_table", "path"], "left_semi")
+        full.select(*RECORD_COLUMNS).write.mode("overwrite").parquet(rows)
+    return Delta(len(added), len(changed), removed, tuple(changed), rows)
+
+
+def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int) -> DataFrame:
+    staged = crawled.records.select("is_table", "path", "kind", "digest", "began_at")
+    indexed = indexed_keys(spark, reader, crawled.source, revision)
+    s, i = staged.alias("s"), indexed.alias("i")
+    joined = s.join(i, (F.col("s.is_table") == F.col("i.is_table")) & (F.col("s.path") == F.col("i.path")), "full")
+    # Evidence that began before the last direct look at an object may neither close nor replace what was seen then.
+    older = F.coalesce(F.col("s.began_at"), F.lit(crawled.began_at)) < F.coalesce(F.col("i.observed_at"), F.lit(0.0))
+    undescribed = (F.col("s.kind") == Kind.UNDESCRIBED.value) & (F.col("i.kind") != Kind.UNDESCRIBED.value)
+    what = (
+        F.when(F.col("i.path").isNull(), "added")
+        .when(older, None)
+        .when(F.col("s.path").isNull(), "missing")
+        .when((F.col("s.digest") != F.col("i.digest")) & ~undescribed, "changed")
+    )
+    return joined.select(
+        F.coalesce("s.is_table", "i.is_table").alias("is_table"),
+        F.coalesce("s.path", "i.path").alias("path"),
+        what.alias("what"),
+    ).where("what is not null")
+
+
+def indexed_keys(spark: SparkSession, reader: IndexReader, source: str, revision: int) -> DataFrame:
+    """Key and digest of every record of a source at a revision, read by Spark tasks in key ranges."""
+    if revision == 0:
+        return spark.createDataFrame([], _KEYS_DDL)
+    spans = reader.ranges(source, spark_parallelism(spark))
+    return read_ranges(spark, reader, source, revision, KEYS, _KEYS_DDL, spans)
+
+
+def read_ranges(
+    spark: SparkSession, reader: IndexReader, source: str, revision: int, columns: Sequence[str], ddl: str,
+    spans: Sequence[KeyRange], *, is_table: bool | None = None,
+) -> DataFrame:  # fmt: skip
+    """Records of a source at a revision as a DataFrame, one task a key range."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from reader.rows(source, revision, columns, spans[number], is_table=is_table)
+
+    return spark.range(0, len(spans), 1, len(spans)).mapInArrow(read, ddl)
+
+
+def spark_parallelism(spark: SparkSession) -> int:
+    """How many tasks a stage over the index is cut into."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
+
+
+def _select(keys: pa.Table, what: str) -> list[tuple[int, str]]:
+    import pyarrow.compute as pc
+
+    found = keys.filter(pc.equal(keys["what"], what))
+    return list(zip(found["is_table"].to_pylist(), found["path"].to_pylist(), strict=True))

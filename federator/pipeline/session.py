@@ -1,0 +1,88 @@
+"""The Spark session: one per process, started when it is first needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from federator.connector import ConfigError
+from federator.pipeline.java import find_java, spark_home_for
+from federator.registry import connector
+from federator.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_lock = threading.Lock()
+
+
+def session(settings: Settings) -> SparkSession:
+    """The warm session of this process. Raises ConfigError where Spark is not installed, StateError without a Java."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise ConfigError("the pipeline needs Spark", hint="pip install 'lance-federator[spark]'") from None
+    with _lock:
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            return active
+        started = _start(settings)
+        from federator.pipeline.datasource import LanceCatalogSource
+
+        started.dataSource.register(LanceCatalogSource)
+        return started
+
+
+def local_master(settings: Settings) -> str:
+    """``local[N,4]`` with a slot for every read that may hang at once, so that no source holds another's; as configured otherwise."""
+    if settings.spark.master not in ("local", "local[*]"):
+        return settings.spark.master
+    concurrency = sum(connector(s.impl).concurrency(s.properties) for s in settings.sources.values())
+    return f"local[{max(concurrency, os.cpu_count() or 2)},4]"
+
+
+def _start(settings: Settings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    master = local_master(settings)
+    builder = SparkSession.builder.appName("lance-federator")
+    if master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    # Workers must be this Python: another one would not have the connectors.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if master.startswith("local"):
+        java = find_java()
+        os.environ["JAVA_HOME"] = str(spark_home_for(java, settings.state_dir))
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    for key, value in {**_CONF, "spark.driver.memory": settings.spark.memory, **settings.spark.conf}.items():
+        builder = builder.config(key, value)
+    started = builder.master(master).getOrCreate()
+    started.sparkContext.setLogLevel("ERROR")
+    return started
+
+
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    "spark.sql.parquet.compression.codec": "snappy",
+    # A run's data passes through once; a plan is compiled more slowly than it is interpreted.
+    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Dlog4j2.level=ERROR",
+}
+
+
+def stop() -> None:
+    """Ends the session and its JVM."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()

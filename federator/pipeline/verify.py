@@ -1,0 +1,121 @@
+"""Verify: opens each distinct location with pylance, in processes that can be killed, spread over Spark's tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from federator.connector import FederatorError, SourceSpec
+from federator.pipeline.opener import answer as answered
+from federator.registry import connector
+
+_DDL = "canonical string, location string, answer string"
+
+
+def verify(
+    spark: SparkSession, spec: SourceSpec, locations: Sequence[Mapping[str, str]], *, timeout: float
+) -> Iterator[dict[str, Any]]:
+    """Opens locations (``canonical``, ``location``) with the source's own ``storage.*``; yields rows of the table ``dataset``.
+
+    A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once.
+    """
+    if not locations:
+        return
+    rows = [(row["canonical"], row["location"]) for row in locations]
+    parts = max(1, min(len(rows), spark_cores()))
+    frame = spark.createDataFrame(rows, "canonical string, location string").repartition(parts)
+
+    def open_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Opener(spec, timeout) as opener:
+            for batch in batches:
+                answers = [json.dumps(opener.look(location)) for location in batch.column("location").to_pylist()]
+                yield pa.RecordBatch.from_arrays(
+                    [batch.column("canonical"), batch.column("location"), pa.array(answers, pa.string())],
+                    names=["canonical", "location", "answer"],
+                )
+
+    for row in frame.mapInArrow(open_all, _DDL).toLocalIterator():
+        yield {
+            "canonical": row["canonical"], "location": row["location"], "checked_at": time.time(), "checked_through": spec.name,
+            **json.loads(row["answer"]),
+        }  # fmt: skip
+
+
+def spark_cores() -> int:
+    """Opening tables is work of the processor: as many at once as there are."""
+    return os.cpu_count() or 2
+
+
+class Opener:
+    """One opener process, replaced when it hangs or dies."""
+
+    def __init__(self, spec: SourceSpec, timeout: float) -> None:
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._storage: dict[str, str] = {}
+        self._broken: str | None = None
+        try:
+            self._storage = dict(connector(spec.impl).configure(spec.properties).storage)
+        except FederatorError as error:
+            self._broken = error.message
+
+    def look(self, location: str) -> dict[str, Any]:
+        """``opener.look`` in the child; ``unreachable`` if it does not answer in time."""
+        if self._broken is not None:
+            return answered("unreachable", self._broken)
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        request = json.dumps({"location": location, "storage": self._storage}) + "\n"
+        try:
+            process.stdin.write(request.encode())
+            process.stdin.flush()
+            answer = self._read_line(process.stdout.fileno())
+        except (BrokenPipeError, EOFError):
+            self._kill()
+            return answered("corrupt", "opening it ended the process that opened it")
+        except TimeoutError:
+            self._kill()
+            return answered("unreachable", f"no answer within {self._timeout:g} s")
+        result: dict[str, Any] = json.loads(answer)
+        return result
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "federator.pipeline.opener"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        return self._process
+
+    def _read_line(self, descriptor: int) -> bytes:
+        end, line = time.monotonic() + self._timeout, b""
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            piece = os.read(descriptor, 1 << 16)
+            if not piece:
+                raise EOFError
+            line += piece
+        return line
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def __enter__(self) -> Opener:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kill()
