@@ -1,0 +1,1 @@
+"""The parts of the Glue connector, which is ``federator_connectors.glue``."""

@@ -1,0 +1,68 @@
+"""AWS Glue Data Catalog: impl ``glue``.
+
+Paths are ``(account, database, table)`` for the root catalog, for which ``(database, table)`` is accepted as well, and
+``(catalog, ..., database, table)`` for the catalogs inside it, to any depth. Names of databases and tables are lower case.
+
+Where the Lance Glue spec is silent, or the service differs:
+
+- The root's children are the account's own catalog, named by its number, and its child catalogs. A service without GetCatalogs
+  (an older API-compatible metastore) has the root catalog only, named by ``catalog_id`` or by STS.
+- CreateNamespace of one level makes a catalog, of more levels a database; Glue cannot create a catalog inside a catalog. A name
+  that a database of the root has already is refused, since ``(database, table)`` would then mean the catalog.
+- DropNamespace proves emptiness itself: Glue drops a database with its tables. CASCADE is unsupported.
+- Denied access is code 16, as the spec has it; the code 15 does not occur.
+- Listings leave out what Lake Formation hides (``listing_filtered``).
+
+``GlueNamespace`` is the class for ``lance_namespace.connect("federator_connectors.glue.GlueNamespace", {...})``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from federator.connector import Capabilities, Connector, NameRules
+from federator.connector.lazy import lazy_namespace
+from federator_connectors._glue.settings import GlueSettings
+
+if TYPE_CHECKING:
+    from federator_connectors._glue.catalog import GlueCatalog
+
+# Glue names no limit to the nesting of catalogs; a CatalogId, which holds the names above, has at most 255 characters.
+_DEEPEST = 32
+
+
+class GlueConnector(Connector[GlueSettings]):
+    """The adapter of AWS Glue."""
+
+    impl = "glue"
+    extra = "glue"
+    settings_type = GlueSettings
+    capabilities = Capabilities(
+        min_depth=1,
+        max_depth=_DEEPEST,
+        levels=("catalog", "database"),
+        # Glue takes any line of text; a slash would be another level in ARNs and in default locations.
+        names=NameRules(pattern=r"[^\x00-\x08\x0a-\x1f/]+", max_length=255, folds_case=True),
+        creates_namespaces_at=frozenset(range(1, _DEEPEST + 1)),
+        conditional_write=True,
+        listing_filtered=True,
+        cascade=False,
+    )
+
+    def open(self, source: str, settings: GlueSettings) -> GlueCatalog:
+        """Connects with the first call."""
+        # boto3 costs a third of a second to import, which listing the connectors should not.
+        from federator_connectors._glue.catalog import GlueCatalog
+
+        return GlueCatalog(source, settings)
+
+    def configure(self, properties: Mapping[str, str], *, where: str = "") -> GlueSettings:
+        settings = super().configure(properties, where=where)
+        settings.check(f"{where}{self.impl}.")
+        return settings
+
+
+CONNECTOR = GlueConnector()
+
+__getattr__ = lazy_namespace(__name__, CONNECTOR, "GlueNamespace")

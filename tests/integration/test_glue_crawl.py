@@ -1,0 +1,138 @@
+"""The crawl of Glue: records, coverage and what happens to what fails."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from federator.connector import ServiceUnavailable, Shard
+from federator.demo.servers.glue import PARENT_PARAMETER
+from federator.demo.servers.process import Server
+from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, TableRecord, fold_digest
+from federator_connectors._glue.catalog import GlueCatalog
+from federator_connectors.glue import CONNECTOR
+from tests.fixtures.glue import GlueAccount, account
+
+pytestmark = pytest.mark.timeout(60)
+
+LANCE = {"TableType": "EXTERNAL_TABLE", "Parameters": {"table_type": "lance"}, "StorageDescriptor": {"Location": "s3://l/t"}}
+
+
+@pytest.fixture
+def catalog(glue_account: GlueAccount) -> Iterator[GlueCatalog]:
+    with CONNECTOR.open("aws", CONNECTOR.configure(glue_account.properties)) as opened:
+        yield opened
+
+
+class Crawled:
+    """Everything that a crawl brought; shards travel as they do to workers."""
+
+    def __init__(self, catalog: GlueCatalog, shards: list[Shard] | None = None) -> None:
+        self.namespaces: dict[Path, NamespaceRecord] = {}
+        self.tables: dict[Path, TableRecord] = {}
+        self.coverage: dict[Path, Coverage] = {}
+        for shard in pickle.loads(pickle.dumps(shards or list(catalog.shards()))):
+            covered = []
+            digests: dict[Path, list[str]] = {}
+            for row in catalog.read(shard):
+                if isinstance(row, Coverage):
+                    assert row.namespace not in self.coverage
+                    self.coverage[row.namespace] = row
+                    covered.append(row.namespace)
+                    assert row.records == len(digests.get(row.namespace, []))
+                    assert row.digest == fold_digest(digests.get(row.namespace, []))
+                    continue
+                assert row.path[:-1] not in covered, "records come before their coverage"
+                digests.setdefault(row.path[:-1], []).append(row.digest)
+                kept: dict[Path, object] = self.tables if isinstance(row, TableRecord) else self.namespaces  # type: ignore[assignment]
+                assert row.path not in kept
+                kept[row.path] = row
+            assert sorted(covered) == sorted(shard.namespaces)
+
+
+def test_a_whole_account(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
+    me, client = glue_account.account_id, glue_account.client()
+    client.create_catalog(Name="fed", CatalogInput={"Parameters": {"k": "v"}})
+    client.create_catalog(Name="one", CatalogInput={"Parameters": {PARENT_PARAMETER: f"{me}:fed"}})
+    client.create_catalog(Name="empty", CatalogInput={})
+    for number in range(120):
+        client.create_database(DatabaseInput={"Name": f"db{number:03}"})
+    deep = {"CatalogId": f"{me}:fed/one"}
+    client.create_database(**deep, DatabaseInput={"Name": "db", "Description": "deep", "LocationUri": "s3://l"})
+    client.create_table(**deep, DatabaseName="db", TableInput={"Name": "t", **LANCE})
+    for number in range(101):
+        client.create_table(DatabaseName="db000", TableInput={"Name": f"t{number:03}", **LANCE})
+    client.create_table(DatabaseName="db001", TableInput={"Name": "hive", "TableType": "EXTERNAL_TABLE"})
+    client.create_table(DatabaseName="db001", TableInput={"Name": "upper", **LANCE, "Parameters": {"table_type": "LANCE"}})
+    client.create_table(DatabaseName="db001", TableInput={"Name": "bare", **LANCE, "StorageDescriptor": {}})
+    client.create_table(DatabaseName="db001", TableInput={"Name": "none"})
+    client.create_table(DatabaseName="db001", TableInput={"Name": "managed", **LANCE, "TableType": "MANAGED_TABLE"})
+
+    seen = Crawled(catalog)
+    databases = {(me, f"db{number:03}") for number in range(120)}
+    catalogs = {(me,), ("fed",), ("fed", "one"), ("empty",)}
+    assert set(seen.namespaces) == databases | catalogs | {("fed", "one", "db")}
+    assert set(seen.coverage) == set(seen.namespaces) | {ROOT}
+    assert all(c.complete and c.detail.complete and c.found for c in seen.coverage.values())
+    tables = {(me, "db000", f"t{number:03}") for number in range(101)} | {("fed", "one", "db", "t")}
+    odd = {(me, "db001", name) for name in ("upper", "bare", "managed")}
+    assert set(seen.tables) == tables | odd
+    assert seen.tables[me, "db001", "managed"].kind is Kind.MANAGED_TABLE
+    assert seen.tables[me, "db001", "bare"].location is None
+    # A direct look gives the very same records.
+    for path in (*catalogs, ("fed", "one", "db"), (me, "db007")):
+        assert catalog.describe_namespace(path) == seen.namespaces[path]
+    for path in (("fed", "one", "db", "t"), (me, "db000", "t100"), (me, "db001", "upper"), (me, "db001", "bare")):
+        assert catalog.describe_table(path) == seen.tables[path]
+        assert catalog.canonical_path(path) == path
+
+
+def test_a_database_that_is_dropped_meanwhile(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
+    me, client = glue_account.account_id, glue_account.client()
+    for name in ("a", "b"):
+        client.create_database(DatabaseInput={"Name": name})
+        client.create_table(DatabaseName=name, TableInput={"Name": "t", **LANCE})
+    shards = list(catalog.shards())
+    client.delete_database(Name="a")
+    seen = Crawled(catalog, shards)
+    gone, there = seen.coverage[me, "a"], seen.coverage[me, "b"]
+    assert (gone.found, gone.complete, gone.presence.code, gone.records) == (False, False, 1, 0)
+    assert (there.found, there.complete, there.records) == (True, True, 1)
+
+
+def test_a_catalog_that_is_dropped_meanwhile(
+    catalog: GlueCatalog, glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me, client = glue_account.account_id, glue_account.client()
+    client.create_catalog(Name="fed", CatalogInput={})
+    client.create_database(DatabaseInput={"Name": "db"})
+    # The databases of the root are listed after its catalogs, and before those of the catalogs.
+    reads = catalog._clients.reads
+    send = reads.get_databases
+
+    def meddled(**request: object) -> object:
+        if "CatalogId" not in request:
+            client.delete_catalog(CatalogId=f"{me}:fed")
+        return send(**request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reads, "get_databases", meddled)
+    seen = Crawled(catalog)
+    assert (seen.coverage["fed",].found, seen.coverage["fed",].presence.code) == (False, 1)
+    assert seen.coverage[me, "db"].complete
+
+
+def test_a_server_that_dies_fails_its_databases_and_no_more(glue_throwaway: Server) -> None:
+    mine = account(glue_throwaway.uri)
+    client = mine.client()
+    for number in range(2):
+        client.create_database(DatabaseInput={"Name": f"db{number}"})
+    with CONNECTOR.open("aws", CONNECTOR.configure(mine.properties)) as catalog:
+        shards = list(catalog.shards())
+        glue_throwaway.stop()
+        seen = Crawled(catalog, shards)
+        assert [c.presence.code for c in seen.coverage.values() if len(c.namespace) == 2] == [17, 17]
+        assert all(c.found for c in seen.coverage.values())
+        with pytest.raises(ServiceUnavailable, match="cannot reach"):
+            catalog.shards()
