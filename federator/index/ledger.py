@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, select
 
 from federator.index import tables as t
 
@@ -19,15 +19,28 @@ def put(connection: Connection, row: Mapping[str, Any]) -> None:
     connection.execute(insert(t.ledger), [{**row, "updated_at": time.time()}])
 
 
-def forget(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Removes the entry with the key of ``row``."""
-    _delete(connection, row)
+def forget_target(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Removes whatever the mirror of ``row`` had declared at its target path."""
+    e = t.ledger.c
+    same = (e.mirror == row["mirror"]) & (e.target_source == row["target_source"]) & (e.target_path == row["target_path"])
+    connection.execute(delete(t.ledger).where(same, e.is_table == row["is_table"]))
 
 
 def of_mirror(connection: Connection, mirror: str) -> list[RowMapping]:
     """Every entry of a mirror, by target path."""
     query = select(t.ledger).where(t.ledger.c.mirror == mirror).order_by(t.ledger.c.target_path)
     return list(connection.execute(query).mappings())
+
+
+def with_origins(connection: Connection, mirror: str) -> list[dict[str, Any]]:
+    """The table entries of a mirror as plain data, each with ``origin_there``: whether its origin is in the current state."""
+    r, entry = t.record.c, t.ledger.c
+    revision = select(t.source.c.revision).where(t.source.c.name == entry.origin_source).scalar_subquery()
+    same = (r.source == entry.origin_source) & (r.is_table == 1) & (r.path == entry.origin_path) & (r.valid_from <= revision)
+    open_, pending = exists().where(same, r.valid_to.is_(None)), exists().where(same, r.valid_to > revision)
+    query = select(t.ledger, (open_ | pending).label("origin_there")).where(entry.mirror == mirror, entry.is_table == 1)
+    rows = connection.execute(query.order_by(entry.target_path)).mappings()
+    return [{**row, "origin_there": bool(row["origin_there"])} for row in rows]
 
 
 def count_tables(connection: Connection, mirror: str) -> int:

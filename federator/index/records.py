@@ -93,3 +93,22 @@ def counts(connection: Connection, source: str) -> tuple[int, int]:
     rows = connection.execute(select(state.c.is_table, func.count(literal_column("*"))).group_by(state.c.is_table)).all()
     by_kind = {int(is_table): int(count) for is_table, count in rows}
     return by_kind.get(0, 0), by_kind.get(1, 0)
+
+
+def namespaces(connection: Connection, source: str) -> set[str]:
+    """Text forms of every namespace that a source has now."""
+    state = at_revision(source, published(connection, source), r.is_table == 0, columns=[r.path])
+    return set(connection.execute(state).scalars())
+
+
+def paths_at(connection: Connection, source: str, canonicals: Sequence[str]) -> dict[str, list[str]]:
+    """A source's tables at some locations: paths by canonical location."""
+    found: dict[str, list[str]] = {}
+    at = published(connection, source)
+    for start in range(0, len(canonicals), 500):
+        wanted = r.canonical.in_(canonicals[start : start + 500])
+        for path, canonical in connection.execute(
+            at_revision(source, at, wanted, r.is_table == 1, columns=[r.path, r.canonical])
+        ):
+            found.setdefault(canonical, []).append(path)
+    return found

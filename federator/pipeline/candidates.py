@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from federator.index.readers import TABLES, IndexReader
 from federator.model import TableRecord, parse_key, path_key
@@ -22,7 +21,7 @@ from federator.model.rows import table_record
 from federator.pipeline.diff import read_ranges, spark_parallelism
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.decide import Cell, Knowledge, LedgerEntry, OriginState, decide, refuse_desired
-from federator.planning.mapping import Desired, MirrorContext, desire, selected
+from federator.planning.mapping import Desired, MirrorContext, desire, selected, target_path
 
 _TABLES_DDL = ", ".join(f"`{name}` string" for name in TABLES)
 #: tag: d(esired), l(edger), t(arget), r(efused)
@@ -42,11 +41,11 @@ def candidates(
     spark: SparkSession, reader: IndexReader, context: MirrorContext, knowledge: Knowledge,
     ledger: list[Mapping[str, Any]], *, origin_revision: int, target_revision: int,
 ) -> Candidates:  # fmt: skip
-    """Decides every unsettled cell. ``ledger`` are the mirror's table entries, as rows of the index."""
+    """Decides every unsettled cell. ``ledger`` are the mirror's table entries (``index.ledger.with_origins``)."""
     rule = context.rule
     origins = _tables(spark, reader, rule.origin, origin_revision).mapInArrow(_desire(context), _CELL_DDL)
     targets = _tables(spark, reader, rule.target, target_revision).mapInArrow(_target(), _CELL_DDL)
-    entries = _ledger(spark, ledger, _origin_states(spark, reader, context, origin_revision, ledger))
+    entries = _ledger(spark, ledger)
     cells = (
         origins.union(targets).union(entries).repartition(spark_parallelism(spark), "cell").sortWithinPartitions("cell", "tag")
     )
@@ -78,11 +77,12 @@ def _desire(context: MirrorContext) -> Any:
                 if not selected(context.rule, parse_key(row["path"])):
                     continue
                 desired = desire(context, table_record(context.rule.origin, row))
+                cell = path_key(target_path(context, desired.origin.path))
                 refusal = refuse_desired(context, desired)
                 if refusal is not None:
-                    rows.append(("", "r", row["path"], "", json.dumps(refusal.to_json())))
-                elif desired.record is not None:
-                    rows.append((path_key(desired.record.path), "d", row["path"], row["digest"], json.dumps(row)))
+                    rows.append((cell, "r", row["path"], "", json.dumps({**refusal.to_json(), "target_path": cell})))
+                else:
+                    rows.append((cell, "d", row["path"], row["digest"], json.dumps(row)))
             yield _batch(rows)
 
     return run
@@ -96,24 +96,8 @@ def _target() -> Any:
     return run
 
 
-def _origin_states(
-    spark: SparkSession, reader: IndexReader, context: MirrorContext, revision: int, ledger: list[Mapping[str, Any]]
-) -> set[str]:
-    """Origin paths of the ledger that exist now, selected or not."""
-    if not ledger:
-        return set()
-    rule = context.rule
-    named = spark.createDataFrame([(row["origin_path"],) for row in ledger], "path string").distinct()
-    spans = reader.ranges(rule.origin, spark_parallelism(spark))
-    there = read_ranges(spark, reader, rule.origin, revision, ("path",), "path string", spans, is_table=True)
-    return {row["path"] for row in there.join(named, "path", "left_semi").collect()}
-
-
-def _ledger(spark: SparkSession, ledger: list[Mapping[str, Any]], there: set[str]) -> DataFrame:
-    rows = []
-    for row in ledger:
-        state = OriginState.UNSELECTED if row["origin_path"] in there else OriginState.ABSENT
-        rows.append((row["target_path"], "l", row["origin_path"], "", json.dumps({**row, "origin_state": state})))
+def _ledger(spark: SparkSession, ledger: list[Mapping[str, Any]]) -> DataFrame:
+    rows = [(row["target_path"], "l", row["origin_path"], "", json.dumps(dict(row))) for row in ledger]
     return spark.createDataFrame(rows, _CELL_DDL)
 
 
@@ -124,11 +108,14 @@ def _decide(context: MirrorContext, knowledge: Knowledge) -> Any:
         count = 0
         for cell, group in groupby(rows, key=lambda row: row["cell"]):
             members = list(group)
-            count += sum(row["tag"] == "d" for row in members)
-            if not cell:
-                found += [("refusal", row["body"]) for row in members]
-                count += len(members)
-            elif not _settled(context, members):
+            count += sum(row["tag"] in "dr" for row in members)
+            refused = [("refusal", row["body"]) for row in members if row["tag"] == "r"]
+            found += refused
+            # A refused origin still exists: what we once declared for it stays, whatever the mirror says about unselected ones.
+            if any(row["tag"] == "d" for row in members) or not refused:
+                members = [row for row in members if row["tag"] != "r"]
+                if _settled(context, members):
+                    continue
                 decision = decide(context, _cell(context, cell, members), knowledge)
                 if decision is not None:
                     kind = "change" if isinstance(decision, Change) else "refusal"
@@ -148,7 +135,7 @@ def _settled(context: MirrorContext, members: list[dict[str, str]]) -> bool:
     if len(members) != 3 or set(by_tag) != {"d", "l", "t"}:
         return False
     entry = json.loads(by_tag["l"]["body"])
-    return (
+    return bool(
         entry["origin_path"] == by_tag["d"]["origin"]
         and entry["origin_digest"] == by_tag["d"]["digest"]
         and entry["target_digest"] == by_tag["t"]["digest"]
@@ -168,7 +155,7 @@ def _cell(context: MirrorContext, key: str, members: list[dict[str, str]]) -> Ce
             target = table_record(context.rule.target, body)
         else:
             declared = json.loads(body["declared"] or "{}")
-            state = OriginState(body["origin_state"])
+            state = OriginState.UNSELECTED if body["origin_there"] else OriginState.ABSENT
             entries.append(LedgerEntry(body["origin_path"], body["op_id"], body["native_id"], declared, state))
     # An entry of the wanted origin comes first: an older one at the same path is only history.
     origins = {desired.origin.key for desired in wanted}
