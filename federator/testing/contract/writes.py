@@ -1,0 +1,79 @@
+"""The write face: what apply relies on when it declares, updates and deregisters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from federator.connector import Catalog, ConcurrentModification, TableAlreadyExists, TableNotFound, Unsupported
+from federator.model import NamespaceRecord, Path, canonical_location
+from federator.testing.contract.base import MARK, SOURCE, Contract, Location, creates, fresh, needs, writes
+
+
+class WriteFace(Contract):
+    def test_absence_is_observed(self, catalog: Catalog, namespace: Path) -> None:
+        assert catalog.observe((*namespace, fresh("t"))).absent
+        if namespace:
+            assert catalog.observe((*namespace[:-1], fresh("missing"), "t")).absent
+
+    @needs(creates)
+    def test_a_namespace_is_returned_as_it_is_read_back(self, catalog: Catalog, sibling: Path) -> None:
+        made = catalog.create_namespace(NamespaceRecord(SOURCE, sibling, {"team": "sales"}))
+        assert made.path == sibling
+        assert made.digest == catalog.describe_namespace(sibling).digest
+        if self.connector.capabilities.keeps_properties:
+            assert made.properties["team"] == "sales"
+        catalog.drop_namespace(sibling)
+
+    @needs(writes)
+    def test_a_declaration_is_returned_as_it_is_read_back(self, catalog: Catalog, namespace: Path, location: Location) -> None:
+        made = self.declared(catalog, namespace, location, properties=dict(MARK))
+        seen = catalog.observe(made.path).record
+        assert seen is not None
+        assert (seen.digest, seen.native_id, seen.source) == (made.digest, made.native_id, SOURCE)
+        assert made.location is not None
+        assert made.canonical == canonical_location(location(made.path[-1]))
+        with pytest.raises(TableAlreadyExists):
+            catalog.declare_table(made)
+
+    @needs(writes)
+    def test_a_declaration_goes_once(self, catalog: Catalog, namespace: Path, location: Location) -> None:
+        made = self.declared(catalog, namespace, location)
+        catalog.deregister_table(made)
+        assert catalog.observe(made.path).absent
+        with pytest.raises(TableNotFound):
+            catalog.deregister_table(made)
+
+    @needs(lambda c: writes(c) and c.connector.capabilities.can_alter)
+    def test_an_update_changes_what_it_is_given(self, catalog: Catalog, namespace: Path, location: Location) -> None:
+        made = self.declared(catalog, namespace, location, properties={**MARK, "team": "sales", "old": "1"})
+        moved = location(f"{made.path[-1]}_moved")
+        wanted = {key: value for key, value in made.properties.items() if key != "old"} | {"team": "ops", "new": "2"}
+        updated = catalog.update_table(made, replace(made, location=moved, properties=wanted, doc="told"))
+        seen = catalog.describe_table(made.path)
+        assert updated.digest == seen.digest
+        assert seen.canonical == canonical_location(moved)
+        assert (seen.properties["team"], seen.properties["new"], "old" in seen.properties) == ("ops", "2", False)
+        assert MARK.items() <= seen.properties.items()
+        assert seen.doc == "told"
+        assert seen.native_id == made.native_id
+
+    @needs(lambda c: writes(c) and c.connector.capabilities.can_alter)
+    def test_what_has_moved_is_not_written_over(self, catalog: Catalog, namespace: Path, location: Location) -> None:
+        made = self.declared(catalog, namespace, location)
+        updated = catalog.update_table(made, replace(made, properties={**made.properties, "team": "ops"}))
+        with pytest.raises(ConcurrentModification):
+            catalog.update_table(made, replace(made, properties={**made.properties, "team": "sales"}))
+        with pytest.raises(ConcurrentModification):
+            catalog.deregister_table(made)
+        assert catalog.describe_table(made.path).digest == updated.digest
+        catalog.deregister_table(updated)
+        with pytest.raises(TableNotFound):
+            catalog.update_table(updated, updated)
+
+    @needs(lambda c: writes(c) and not c.connector.capabilities.can_alter)
+    def test_altering_is_unsupported(self, catalog: Catalog, namespace: Path, location: Location) -> None:
+        made = self.declared(catalog, namespace, location)
+        with pytest.raises(Unsupported):
+            catalog.update_table(made, replace(made, properties={"team": "ops"}))

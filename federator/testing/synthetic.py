@@ -1,0 +1,87 @@
+"""A catalog of any number of tables that exist nowhere, the same in every run: for benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from federator.connector import Catalog, NamespaceNotFound, Shard, TableNotFound
+from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, fold_digest
+
+
+@dataclass
+class SyntheticCatalog(Catalog):
+    """``tables`` dealt over ``databases`` in turn; the first ``changed`` of each run of equal length have another property."""
+
+    source: str
+    tables: int
+    databases: int
+    changed: int = 0
+
+    def list_namespaces(self, parent: Path) -> list[str]:
+        self._database(parent, root=True)
+        return [self._name(number) for number in range(self.databases)] if parent == ROOT else []
+
+    def describe_namespace(self, path: Path) -> NamespaceRecord:
+        self._database(path, root=True)
+        return self._namespace(path)
+
+    def list_tables(self, namespace: Path) -> list[str]:
+        if namespace == ROOT:
+            return []
+        return [_table_name(index) for index in range(self._database(namespace), self.tables, self.databases)]
+
+    def describe_table(self, path: Path) -> TableRecord:
+        database = self._database(path[:-1])
+        digits = path[-1].removeprefix("table_")
+        index = int(digits) if digits.isdecimal() else -1
+        if _table_name(index) != path[-1] or index >= self.tables or index % self.databases != database:
+            raise TableNotFound(f"{self.source}: there is no table {path[-1]!r}")
+        return self._table(path[:-1], index)
+
+    def shards(self) -> Sequence[Shard]:
+        return [Shard((ROOT,)), *(Shard(((self._name(number),),)) for number in range(self.databases))]
+
+    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+        for namespace in shard.namespaces:
+            folded = records = 0
+            for record in self._children(namespace):
+                folded ^= fold_digest([record.digest])
+                records += 1
+                yield record
+            yield Coverage(self.source, namespace, records=records, digest=folded)
+
+    def _children(self, namespace: Path) -> Iterator[Record]:
+        if namespace == ROOT:
+            yield from (self._namespace((name,)) for name in self.list_namespaces(ROOT))
+        else:
+            for index in range(self._database(namespace), self.tables, self.databases):
+                yield self._table(namespace, index)
+
+    def _table(self, namespace: Path, index: int) -> TableRecord:
+        # Spread evenly, so that every database has its share of the changes.
+        stride = max(self.tables // self.changed, 1) if self.changed else 0
+        touched = bool(stride) and index % stride == 0 and index // stride < self.changed
+        properties = {"team": f"team-{index % 17}", "revision": "2" if touched else "1"}
+        name = _table_name(index)
+        location = f"s3://synthetic/{namespace[0]}/{name}.lance"
+        return TableRecord(self.source, (*namespace, name), location, properties, native_id=str(index))
+
+    def _namespace(self, path: Path) -> NamespaceRecord:
+        return NamespaceRecord(self.source, path, location="/".join(("s3://synthetic", *path)))
+
+    def _name(self, number: int) -> str:
+        return f"db_{number:04d}"
+
+    def _database(self, namespace: Path, *, root: bool = False) -> int:
+        if namespace == ROOT and root:
+            return 0
+        digits = namespace[0].removeprefix("db_") if len(namespace) == 1 else ""
+        number = int(digits) if digits.isdecimal() else -1
+        if not 0 <= number < self.databases or namespace != (self._name(number),):
+            raise NamespaceNotFound(f"{self.source}: there is no database {'.'.join(namespace)!r}")
+        return number
+
+
+def _table_name(index: int) -> str:
+    return f"table_{index:07d}"
