@@ -121,7 +121,16 @@ def _create_template(target: Path) -> None:
         conf = _write_conf(scratch, "metastore-site.xml", _hive3_conf(scratch, target / "metastore_db"))
         classpath = os.pathsep.join([str(conf), *_hive3_classpath(target)])
         tool = "org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool"
-        command = [find_java().executable, *_jvm_options(scratch), "-cp", classpath, tool, "-dbType", "derby", "-initSchema"]
+        command = [
+            str(find_java().executable),
+            *_jvm_options(scratch),
+            "-cp",
+            classpath,
+            tool,
+            "-dbType",
+            "derby",
+            "-initSchema",
+        ]
         environment = {**os.environ, "METASTORE_HOME": str(target)}
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
@@ -154,6 +163,8 @@ def _hive2_conf(run_dir: Path) -> dict[str, str]:
     return _common_conf(run_dir, run_dir / "metastore_db") | {
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",
+        # The default, BoneCP, is not among PySpark's jars; without it every drop ends the connection.
+        "datanucleus.connectionPoolingType": "HikariCP",
         # PySpark has no LMAX disruptor, which asynchronous logging needs.
         "hive.async.log.enabled": "false",
     }

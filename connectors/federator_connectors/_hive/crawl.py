@@ -1,0 +1,212 @@
+"""The bulk crawl of a metastore: names by the server's filter, then whole tables in batches.
+
+Listing names is cheap (60,000/s on one connection), whole tables are not (about 1,500/s), so only Lance tables are fetched.
+A database that does not exist lists as empty: it counts as complete only if it was seen before and after.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any
+
+from federator.connector import CatalogError, NamespaceNotFound, ServiceUnavailable, Shard, TableNotFound
+from federator.model import COMPLETE, ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, failed, fold_digest
+from federator_connectors._hive import convert
+from federator_connectors._hive.metastore import Metastore
+
+#: tables in one answer; larger ones are hardly faster and cost the server more memory
+BATCH = 500
+#: shards per connection: enough to balance them, few enough to keep their overhead small
+_SHARDS_PER_PART = 16
+#: beyond, asking every database for its number of tables costs more than uneven shards
+_COUNTED_DATABASES = 500
+#: what a namespace costs besides its tables, in tables
+_NAMESPACE_WEIGHT = 10
+#: failures to connect in a row after which the rest of a shard is given up
+_PATIENCE = 2
+
+
+class _Tally:
+    """The evidence of one namespace while it is read."""
+
+    def __init__(self, source: str, namespace: Path) -> None:
+        self._source = source
+        self._namespace = namespace
+        self._digests: list[str] = []
+        self._undescribed = 0
+        self.presence = COMPLETE
+        self.detail = COMPLETE
+        self.found = True
+
+    @property
+    def empty(self) -> bool:
+        return not self._digests
+
+    def add(self, record: Record) -> Record:
+        self._digests.append(record.digest)
+        return record
+
+    def fail(self, error: CatalogError) -> None:
+        self.presence = self.detail = failed(error.code, error.message)
+
+    def undescribed(self, name: str, error: CatalogError) -> None:
+        self._undescribed += 1
+        self.detail = failed(error.code, f"{self._undescribed} could not be described, the last one {name!r}: {error.message}")
+
+    def gone(self) -> None:
+        """The namespace is not there. Had some of its children been seen, nothing is certain until the next crawl."""
+        if self.empty:
+            self.found = False
+        else:
+            self.fail(NamespaceNotFound("the namespace was dropped while it was read"))
+
+    def coverage(self) -> Coverage:
+        return Coverage(
+            self._source,
+            self._namespace,
+            self.presence,
+            self.detail,
+            len(self._digests),
+            fold_digest(self._digests),
+            self.found,
+        )
+
+
+class Crawl:
+    """Shards and reads one metastore."""
+
+    def __init__(self, source: str, store: Metastore, *, parts: int) -> None:
+        """``parts``: how many shards are read at once."""
+        self._source = source
+        self._store = store
+        self._parts = parts
+
+    def shards(self) -> list[Shard]:
+        """The namespaces in shards of about equal work, the heaviest first. Raises ServiceUnavailable."""
+        databases: list[Path] = []
+        weights: dict[Path, int] = {}
+        if self._store.levels == 2:
+            catalogs: list[Path] = [(name,) for name in self._store.catalogs()]
+            weights[ROOT] = len(catalogs)
+            for catalog in catalogs:
+                inside = self._databases(catalog)
+                weights[catalog] = len(inside)
+                databases += inside
+        else:
+            databases = [(name,) for name in self._store.databases(ROOT)]
+            weights[ROOT] = len(databases)
+        counted = len(databases) <= _COUNTED_DATABASES
+        weights |= {database: self._count(database) if counted else 0 for database in databases}
+        return _balanced(weights, self._parts * _SHARDS_PER_PART)
+
+    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+        """For each namespace its children, then its Coverage; never raises CatalogError."""
+        unreachable = 0
+        for namespace in shard.namespaces:
+            tally = _Tally(self._source, namespace)
+            if unreachable >= _PATIENCE:
+                tally.fail(ServiceUnavailable(f"{self._source}: not tried, the metastore could not be reached just before"))
+            else:
+                try:
+                    for record in self._children(namespace, tally):
+                        yield tally.add(record)
+                    unreachable = 0
+                except ServiceUnavailable as error:
+                    unreachable += 1
+                    tally.fail(error)
+                except CatalogError as error:
+                    tally.fail(error)
+            yield tally.coverage()
+
+    def _children(self, namespace: Path, tally: _Tally) -> Iterator[Record]:
+        if len(namespace) == self._store.levels:
+            return self._tables(namespace, tally)
+        return self._namespaces(namespace, tally)
+
+    def _namespaces(self, parent: Path, tally: _Tally) -> Iterator[NamespaceRecord]:
+        if parent == ROOT:
+            names = self._store.catalogs() if self._store.levels == 2 else self._store.databases(ROOT)
+        else:
+            try:
+                self._store.catalog(parent)
+                names = self._store.databases(parent)
+                self._store.catalog(parent)
+            except NamespaceNotFound:
+                tally.gone()
+                return
+        for name in names:
+            path = (*parent, name)
+            try:
+                yield self._described(path)
+            except NamespaceNotFound:
+                continue
+            except ServiceUnavailable:
+                raise
+            except CatalogError as error:
+                tally.undescribed(name, error)
+                yield NamespaceRecord(self._source, path)
+
+    def _described(self, path: Path) -> NamespaceRecord:
+        if len(path) == self._store.levels:
+            return convert.database_record(self._source, path, self._store.database(path))
+        return convert.catalog_record(self._source, path, self._store.catalog(path))
+
+    def _tables(self, database: Path, tally: _Tally) -> Iterator[TableRecord]:
+        try:
+            self._store.database(database)
+            names = sorted(set(self._store.marked_tables(database).names))
+            for start in range(0, len(names), BATCH):
+                yield from self._batch(database, names[start : start + BATCH], tally)
+            self._store.database(database)
+        except NamespaceNotFound:
+            tally.gone()
+
+    def _batch(self, database: Path, names: list[str], tally: _Tally) -> Iterator[TableRecord]:
+        try:
+            answered = {table.tableName: table for table in self._store.tables(database, names)}
+        except (ServiceUnavailable, NamespaceNotFound):
+            raise
+        except CatalogError:
+            # One broken table makes the server refuse all of them; asked singly, the others answer.
+            answered = {}
+        for name in names:
+            path = (*database, name)
+            try:
+                table: Any = answered.get(name) or self._store.table(path)
+            except TableNotFound:
+                continue
+            except ServiceUnavailable:
+                raise
+            except CatalogError as error:
+                tally.undescribed(name, error)
+                yield convert.undescribed(self._source, path, error.message)
+                continue
+            if convert.is_lance(table):
+                yield convert.table_record(self._source, path, table)
+
+    def _databases(self, catalog: Path) -> list[Path]:
+        try:
+            return [(*catalog, name) for name in self._store.databases(catalog)]
+        except ServiceUnavailable:
+            raise
+        except CatalogError:
+            # The catalog's own Coverage will say so.
+            return []
+
+    def _count(self, database: Path) -> int:
+        try:
+            return len(self._store.marked_tables(database).names)
+        except ServiceUnavailable:
+            raise
+        except CatalogError:
+            return 0
+
+
+def _balanced(weights: dict[Path, int], most: int) -> list[Shard]:
+    """Namespaces dealt to at most ``most`` shards: the heaviest first, each to the lightest shard."""
+    shards: list[tuple[int, int, list[Path]]] = [(0, number, []) for number in range(min(most, len(weights)))]
+    for namespace, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
+        total, number, members = heapq.heappop(shards)
+        heapq.heappush(shards, (total + weight + _NAMESPACE_WEIGHT, number, [*members, namespace]))
+    return [Shard(tuple(members)) for _, _, members in sorted(shards, key=lambda shard: (-shard[0], shard[1]))]
