@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -62,11 +62,15 @@ class Clients:
     def writes(self) -> GlueClient:
         return self._glue(WRITES)
 
+    @property
+    def sts_known(self) -> bool:
+        """A metastore of someone's own need have no STS, and credentials for it are not to be shown to AWS."""
+        return self._settings.endpoint is None or self._settings.sts_endpoint is not None
+
     def account_id(self) -> str:
         """The caller's account, by STS. Raises InvalidInput where the metastore is not AWS and has no STS."""
         settings = self._settings
-        if settings.endpoint and not settings.sts_endpoint:
-            # Credentials for a metastore of someone's own are not to be shown to AWS.
+        if not self.sts_known:
             raise InvalidInput(
                 f"{self._source}: the account of {settings.endpoint} is unknown: it lists no catalogs",
                 hint="set glue.catalog_id, the name of its root catalog, or glue.sts_endpoint",
@@ -85,6 +89,7 @@ class Clients:
     def _session(self) -> boto3.session.Session:
         settings = self._settings
         base = boto3.session.Session(
+            botocore_session=_core(),
             aws_access_key_id=settings.access_key_id,
             aws_secret_access_key=settings.secret_access_key,
             aws_session_token=settings.session_token,
@@ -92,7 +97,7 @@ class Clients:
         )
         if settings.assume_role_arn is None:
             return base
-        core = botocore.session.Session()
+        core = _core()
         core.register_component("credential_provider", CredentialResolver([_AssumedRole(base, settings, self._now)]))
         return boto3.session.Session(botocore_session=core, region_name=settings.region or base.region_name)
 
@@ -102,6 +107,18 @@ class Clients:
                 return self._session.client("glue", endpoint_url=self._settings.endpoint, config=config)
         except ValueError as error:
             raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
+
+
+@cache
+def _loader() -> Any:
+    return botocore.session.Session().get_component("data_loader")
+
+
+def _core() -> botocore.session.Session:
+    core = botocore.session.Session()
+    # Reading Glue's model costs a tenth of a second, which every opened catalog would pay anew.
+    core.register_component("data_loader", _loader())
+    return core
 
 
 class _AssumedRole(CredentialProvider):

@@ -7,6 +7,7 @@ errors". AWS names the error in ``Code``; proxies and moto's policy enforcement 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -42,6 +43,9 @@ _UNAVAILABLE = {
 }  # fmt: skip
 _UNKNOWN_CALL = {"InvalidAction", "NotImplemented", "UnknownOperation", "UnknownOperationException", "UnsupportedOperationException"}  # fmt: skip  # noqa: E501
 
+_XML_CODE = re.compile(r"<Code>([^<]*)</Code>")
+_XML_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+
 _NO_CREDENTIALS = (
     boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError, boto.TokenRetrievalError, boto.SSOError,
     boto.NoAuthTokenError, boto.MetadataRetrievalError,
@@ -65,8 +69,7 @@ def calling(what: str, *, missing: type[CatalogError] = Internal, existing: type
 
 
 def _of_answer(error: ClientError, what: str, missing: type[CatalogError], existing: type[CatalogError]) -> CatalogError:
-    answer = error.response.get("Error", {})
-    code, text = str(answer.get("Code", "")), str(answer.get("Message", "")).strip()
+    code, text = _said(error)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     said = f"{code}: {text}" if text else code or f"HTTP {status}"
     if code == "EntityNotFoundException":
@@ -80,6 +83,14 @@ def _of_answer(error: ClientError, what: str, missing: type[CatalogError], exist
     if code in _INVALID:
         return InvalidInput(f"{what}: {said}")
     return _by_status(code, status, f"{what}: {said}", what, said, error.operation_name)
+
+
+def _said(error: ClientError) -> tuple[str, str]:
+    """The name and the text of an error. A query-style XML answer, which Glue's clients do not read, stands in the text."""
+    answer = error.response.get("Error", {})
+    code, text = str(answer.get("Code", "")), str(answer.get("Message", "")).strip()
+    name, said = _XML_CODE.search(text), _XML_MESSAGE.search(text)
+    return name[1] if name else code, said[1].strip() if said else text
 
 
 def _by_status(code: str, status: int, message: str, what: str, said: str, operation: str) -> CatalogError:

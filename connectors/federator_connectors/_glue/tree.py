@@ -149,8 +149,12 @@ class Tree:
             with calling(f"{self._source}: looking up the account"):
                 listed = pages(self._clients.reads.get_catalogs, "CatalogList", IncludeRoot=True)
                 return next((c["CatalogId"] for c in listed if _ACCOUNT.fullmatch(c.get("CatalogId", ""))), None)
-        except (Unsupported, Unauthenticated):
+        except Unsupported:
             return None
+        except Unauthenticated:
+            if self._clients.sts_known:
+                return None
+            raise
 
 
 def _folded(names: Path) -> Path:

@@ -1,0 +1,233 @@
+"""Every error code of the Glue connector, from answers as servers really give them: moto, and a scripted HTTP server."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import boto3
+import pytest
+
+from federator.connector import (
+    CatalogError,
+    ConcurrentModification,
+    Internal,
+    InvalidInput,
+    ServiceUnavailable,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
+)
+from federator.demo.servers.process import Server
+from federator.model import ROOT, Coverage, NamespaceRecord
+from federator_connectors._glue.catalog import GlueCatalog
+from federator_connectors.glue import CONNECTOR
+from tests.fixtures.glue import REGION, STATIC
+
+pytestmark = pytest.mark.timeout(60)
+
+Answer = tuple[int, str]
+
+
+class Script:
+    """A server that answers every call with the same, and counts them. ``answer``: HTTP status and body."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = (200, "{}")
+        self.calls: list[str] = []
+        script = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                script.calls.append(self.headers.get("X-Amz-Target", "").rpartition(".")[2])
+                status, body = script.answer
+                self.send_response(status)
+                self.send_header("Content-Type", "application/x-amz-json-1.1")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def says(self, status: int, code: str = "", text: str = "why") -> None:
+        self.answer = (status, json.dumps({"__type": code, "Message": text}) if code else "")
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    made = Script()
+    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+def opened(url: str, **more: str) -> GlueCatalog:
+    keys = {"access_key_id": STATIC["aws_access_key_id"], "secret_access_key": STATIC["aws_secret_access_key"]}
+    return CONNECTOR.open("aws", CONNECTOR.configure({"endpoint": url, "region": REGION, **keys, **more}))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (400, "ThrottlingException", Throttled),
+        (429, "", Throttled),
+        (503, "", ServiceUnavailable),
+        (500, "InternalServiceException", ServiceUnavailable),
+        (400, "OperationTimeoutException", ServiceUnavailable),
+        (400, "FederationSourceRetryableException", ServiceUnavailable),
+        (400, "ResourceNotReadyException", ServiceUnavailable),
+        (400, "ConcurrentModificationException", ConcurrentModification),
+        (400, "com.amazonaws.glue#InvalidInputException", InvalidInput),
+        (400, "ValidationException", InvalidInput),
+        (400, "AccessDeniedException", Unauthenticated),
+        (403, "", Unauthenticated),
+        (400, "ExpiredTokenException", Unauthenticated),
+        (400, "UnrecognizedClientException", Unauthenticated),
+        (400, "UnknownOperationException", Unsupported),
+        (501, "", Unsupported),
+        (400, "GlueEncryptionException", Internal),
+        (400, "ResourceNumberLimitExceededException", Internal),
+    ],
+)
+def test_an_answer_and_its_error(script: Script, status: int, code: str, expected: type[CatalogError]) -> None:
+    with opened(script.url, catalog_id="hive") as catalog:
+        script.says(status, code)
+        # A write, which is sent once whatever the answer is.
+        with pytest.raises(CatalogError) as caught:
+            catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
+    assert type(caught.value) is expected
+    assert script.calls == ["CreateDatabase"]
+    assert caught.value.message.startswith("aws: creating database hive$db")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (expected, str(caught.value))
+
+
+def test_reads_are_tried_again_and_writes_are_not(script: Script) -> None:
+    with opened(script.url, catalog_id="000000000000") as catalog:
+        script.says(503)
+        with pytest.raises(ServiceUnavailable):
+            catalog.ping()
+        assert script.calls == ["GetDatabases"] * 4
+
+
+def test_a_wrong_signature_does_not_repeat_the_headers(script: Script) -> None:
+    text = "The Canonical String should have been x-amz-security-token:TOKEN-OF-MINE"
+    xml = f"<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code><Message>{text}</Message></Error></ErrorResponse>"
+    with opened(script.url, catalog_id="000000000000") as catalog:
+        for answer in ((403, xml), (400, json.dumps({"__type": "InvalidSignatureException", "message": text}))):
+            script.answer = answer
+            with pytest.raises(Unauthenticated, match="does not accept the credentials") as caught:
+                catalog.ping()
+            assert "TOKEN-OF-MINE" not in str(caught.value)
+            assert caught.value.__cause__ is None
+
+
+def test_a_metastore_without_catalogs(script: Script) -> None:
+    """An older API-compatible service: GetCatalogs is unknown to it."""
+    script.says(400, "UnknownOperationException")
+    with opened(script.url) as catalog, pytest.raises(InvalidInput, match="account") as caught:
+        catalog.list_namespaces(ROOT)
+    assert "catalog_id" in str(caught.value.hint)
+    with opened(script.url, catalog_id="hive") as catalog:
+        assert catalog.list_namespaces(ROOT) == ["hive"]
+        assert catalog.canonical_path(("db", "t")) == ("hive", "db", "t")
+        assert catalog.describe_namespace(("hive",)).native_id == "hive"
+
+
+def test_a_token_that_repeats_ends_the_listing_with_an_error(script: Script) -> None:
+    script.answer = (200, json.dumps({"DatabaseList": [{"Name": "db"}], "CatalogList": [], "NextToken": "again"}))
+    with opened(script.url, catalog_id="hive") as catalog, pytest.raises(Internal, match="token"):
+        catalog.list_namespaces(("hive",))
+
+
+def test_an_empty_page_is_not_the_last(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(script.url, catalog_id="hive") as catalog:
+        answers = iter([
+            {"DatabaseList": [], "NextToken": "1"},
+            {"DatabaseList": [{"Name": "a"}], "NextToken": "2"},
+            {"DatabaseList": [], "NextToken": "3"},
+            {"DatabaseList": [{"Name": "b"}]},
+        ])  # fmt: skip
+        asked: list[str | None] = []
+
+        def page(NextToken: str | None = None, **_: Any) -> Any:
+            asked.append(NextToken)
+            return next(answers)
+
+        monkeypatch.setattr(catalog._clients.reads, "get_databases", page)
+        assert catalog.list_namespaces(("hive",)) == ["a", "b"]
+        assert asked == [None, "1", "2", "3"]
+
+
+def test_a_dead_endpoint_is_unavailable() -> None:
+    wanted = NamespaceRecord("aws", ("hive", "db"))
+    with (
+        opened("http://127.0.0.1:9", catalog_id="hive") as catalog,
+        pytest.raises(ServiceUnavailable, match="cannot reach"),
+    ):
+        catalog.create_namespace(wanted)
+
+
+@pytest.fixture
+def limited(glue_throwaway: Server) -> dict[str, str]:
+    """Properties of a principal who may read databases and nothing else, on a server that enforces it."""
+    url = glue_throwaway.uri
+    static = {"region_name": REGION, "endpoint_url": url, **STATIC}
+    glue, iam = boto3.client("glue", **static), boto3.client("iam", **static)  # type: ignore[call-overload]
+    glue.create_database(DatabaseInput={"Name": "db"})
+    iam.create_user(UserName="u")
+    allowed = {"Effect": "Allow", "Action": ["glue:GetDatabase*"], "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    iam.put_user_policy(UserName="u", PolicyName="p", PolicyDocument=policy)
+    key = iam.create_access_key(UserName="u")["AccessKey"]
+    enforce = urllib.request.Request(f"{url}/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}, method="POST")
+    urllib.request.urlopen(enforce).close()
+    return {
+        "endpoint": url,
+        "sts_endpoint": url,
+        "region": REGION,
+        "access_key_id": key["AccessKeyId"],
+        "secret_access_key": key["SecretAccessKey"],
+    }
+
+
+def test_denied_is_16_and_not_absent(limited: dict[str, str]) -> None:
+    with CONNECTOR.open("aws", CONNECTOR.configure(limited)) as catalog:
+        account = catalog.describe_namespace(("db",)).path[0]
+        denied: list[Any] = [
+            lambda: catalog.list_namespaces(ROOT),
+            lambda: catalog.list_tables(("db",)),
+            lambda: catalog.describe_table(("db", "t")),
+            lambda: catalog.observe(("db", "t")),
+            lambda: catalog.describe_table(("unseen", "db", "t")),
+            lambda: catalog.observe(("unseen", "db", "t")),
+            lambda: catalog.create_namespace(NamespaceRecord("aws", (account, "new"))),
+            lambda: catalog.drop_namespace(("db",)),
+        ]
+        for operation in denied:
+            with pytest.raises(Unauthenticated, match="access denied") as caught:
+                operation()
+            assert "<" not in caught.value.message
+            assert "not authorized to perform: glue:" in caught.value.message
+        rows = [row for shard in catalog.shards() for row in catalog.read(shard)]
+        coverage = {row.namespace: row for row in rows if isinstance(row, Coverage)}
+        assert {path: c.presence.code for path, c in coverage.items()} == {(): 16, (account,): None, (account, "db"): 16}
+        assert all(c.found for c in coverage.values())
+    for wrong in ({"secret_access_key": "wrong"}, {"access_key_id": "AKIAUNKNOWN"}):
+        with (
+            CONNECTOR.open("aws", CONNECTOR.configure({**limited, **wrong})) as catalog,
+            pytest.raises(Unauthenticated, match="does not accept the credentials"),
+        ):
+            catalog.shards()
