@@ -87,9 +87,7 @@ class Result:
         """Names the state: failed and partial before held, held before ok."""
         bad = [o for o in self.outcomes if o.state not in (State.DONE, State.SKIPPED)]
         incomplete = any(p.state != "ok" for p in self.sources.values())
-        if self.errors and not self.plans and not any(p.state == "ok" for p in self.sources.values()):
-            self.state = "failed"
-        elif bad:
+        if (self.errors and not self.plans and not any(p.state == "ok" for p in self.sources.values())) or bad:
             self.state = "failed"
         elif self.errors or incomplete:
             self.state = "partial"
@@ -189,9 +187,14 @@ class Federator:
         from federator.pipeline.diff import diff
         from federator.pipeline.normalise import normalise
         from federator.pipeline.publish import publish
+        from federator.pipeline.session import engine_errors
 
         source = self.settings.source(name)
-        with self._step("crawl", name) as done, hold(self.index, f"source:{name}", wait=_LEASE_PATIENCE) as lease:
+        with (
+            self._step("crawl", name) as done,
+            hold(self.index, f"source:{name}", wait=_LEASE_PATIENCE) as lease,
+            engine_errors(f"crawl {name}"),
+        ):
             directory = self._staging(run)
             began_at = time.time()
             staged = stage(spark, self._spec(name), directory, deadline=source.deadline)

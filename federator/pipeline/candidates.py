@@ -7,7 +7,7 @@ streams: the rows of one path are one cell, and ``planning.decide`` says what to
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -39,7 +39,7 @@ class Candidates:
 
 def candidates(
     spark: SparkSession, reader: IndexReader, context: MirrorContext, knowledge: Knowledge,
-    ledger: list[Mapping[str, Any]], *, origin_revision: int, target_revision: int,
+    ledger: Sequence[Mapping[str, Any]], *, origin_revision: int, target_revision: int,
 ) -> Candidates:  # fmt: skip
     """Decides every unsettled cell. ``ledger`` are the mirror's table entries (``index.ledger.with_origins``)."""
     rule = context.rule
@@ -96,7 +96,7 @@ def _target() -> Any:
     return run
 
 
-def _ledger(spark: SparkSession, ledger: list[Mapping[str, Any]]) -> DataFrame:
+def _ledger(spark: SparkSession, ledger: Sequence[Mapping[str, Any]]) -> DataFrame:
     rows = [(row["target_path"], "l", row["origin_path"], "", json.dumps(dict(row))) for row in ledger]
     return spark.createDataFrame(rows, _CELL_DDL)
 

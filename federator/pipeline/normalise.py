@@ -15,6 +15,11 @@ from federator.connector.errors import Internal
 from federator.model import ROOT, Coverage, failed, parse_key, path_key, skipped
 from federator.pipeline.staging import COVERAGE, RECORD, coverage_of
 
+_COVERAGE = (
+    "source", "namespace", "presence", "presence_code", "presence_reason", "detail", "detail_code", "detail_reason", "records",
+    "fold", "found",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Crawled:
@@ -35,18 +40,13 @@ def normalise(spark: SparkSession, source: str, staged: str, *, began_at: float)
     """Reads a staging file back and checks it. One small action: a row per namespace."""
     rows = spark.read.parquet(staged)
     records = rows.where(F.col("row") == RECORD)
-    arrived = records.groupBy("parent").agg(
+    arrived = records.groupBy(F.col("parent").alias("namespace")).agg(
         F.count("*").alias("arrived"),
-        F.expr("bit_xor(conv(substr(digest, 1, 15), 16, 10) :: bigint)").alias("arrived_fold"),
-        F.min("began_at").alias("arrived_began_at"),
+        F.expr("bit_xor(cast(conv(substr(digest, 1, 15), 16, 10) as bigint))").alias("arrived_fold"),
     )
-    stated = rows.where(F.col("row") == COVERAGE)
-    namespaces = records.where("is_table = 0").select(F.col("path").alias("namespace"), F.lit(True).alias("listed"))
-    joined = stated.join(arrived, stated["namespace"] == arrived["parent"].alias("key"), "left")
-    names = ["source", "namespace", "presence", "presence_code", "presence_reason", "detail", "detail_code", "detail_reason"]
-    counted = joined.select(
-        *(stated[name] for name in (*names, "records", "fold", "found", "began_at")), "arrived", "arrived_fold"
-    ).join(namespaces, "namespace", "full")
+    stated = rows.where(F.col("row") == COVERAGE).select(*_COVERAGE)
+    listed = records.where("is_table = 0").select(F.col("path").alias("namespace"), F.lit(True).alias("listed"))
+    counted = stated.join(arrived, "namespace", "left").join(listed, "namespace", "full")
     coverage: dict[str, Coverage] = {}
     found: set[str] = set()
     for row in counted.collect():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from federator.connector import ConfigError
+from federator.connector import ConfigError, StateError
 from federator.pipeline.java import find_java, spark_home_for
 from federator.registry import connector
 from federator.settings import Settings
@@ -75,6 +77,21 @@ _CONF = {
     "spark.log.level": "ERROR",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Dlog4j2.level=ERROR",
 }
+
+
+@contextmanager
+def engine_errors(what: str) -> Iterator[None]:
+    """Turns what Spark raises into a StateError with its first line: one source's failed job must not end the run of the others."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise StateError(
+            f"Spark could not {what}: {lines[0] if lines else type(error).__name__}", hint="\n".join(lines[1:4])
+        ) from error
 
 
 def stop() -> None:

@@ -1,0 +1,203 @@
+"""The one tree over all sources, as the command line and the API show it.
+
+The root's children are the sources; below each come its own levels. A path in text form begins with the source's name:
+``lake_hive$sales$orders``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sqlalchemy import RowMapping, select
+
+from federator.connector import NamespaceNotFound, TableNotFound
+from federator.index import coverage, datasets, records
+from federator.index import tables as t
+from federator.index.engine import Index
+from federator.model import Coverage, Kind, Path, parse_key, path_key
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One entry of the tree. ``id`` is its path in text form from the tree's root; ``coverage`` says what a namespace's listing
+    proved (``complete``, ``failed``, ...), ``verified`` what opening a table's location found."""
+
+    id: str
+    name: str
+    kind: str
+    location: str | None = None
+    coverage: str | None = None
+    verified: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A source with its freshness. Times are seconds since the epoch."""
+
+    name: str
+    impl: str
+    state: str
+    message: str | None
+    revision: int
+    namespaces: int
+    tables: int
+    failed_namespaces: int
+    crawled_at: float | None
+    published_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """Everything known about one declaration: the record, what verification found, who else declares the same location."""
+
+    id: str
+    source: str
+    path: list[str]
+    kind: str
+    location: str | None
+    properties: dict[str, str]
+    doc: str | None
+    owner: str | None
+    schema: list[dict[str, Any]] | None
+    native_id: str | None
+    problem: str | None
+    digest: str
+    since_revision: int
+    dataset: dict[str, Any] | None
+    also_declared: list[str]
+    mirrored: list[dict[str, Any]]
+    crawled_at: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some nodes in order, and the cursor of the next page (None: that was all)."""
+
+    nodes: list[Node] = field(default_factory=list)
+    next: str | None = None
+
+
+def sources(index: Index) -> list[SourceView]:
+    """Every source that was ever crawled, by name."""
+    with index.read() as connection:
+        views = []
+        for row in connection.execute(select(t.source).order_by(t.source.c.name)).mappings():
+            namespaces, tables = records.counts(connection, row["name"])
+            failed = [c for c in coverage.read(connection, row["name"], row["revision"]).values() if not c.complete]
+            views.append(
+                SourceView(
+                    row["name"], row["impl"], row["state"], row["message"], row["revision"], namespaces, tables, len(failed),
+                    row["crawled_at"], row["published_at"],
+                )
+            )  # fmt: skip
+    return views
+
+
+def children(index: Index, node: Path = (), *, after: str = "", limit: int = 1000, revision: int | None = None) -> Page:
+    """The entries below a node, by path; ``after`` is the last page's cursor. Raises NamespaceNotFound."""
+    if not node:
+        return _roots(index, after, limit)
+    source, path = node[0], node[1:]
+    with index.read() as connection:
+        _known(connection, source)
+        at = records.published(connection, source) if revision is None else revision
+        if path and records.get(connection, source, path, is_table=False, revision=at) is None:
+            raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree shows what there is")
+        rows = records.children(connection, source, path, after=after, limit=limit + 1, revision=at)
+        proven = coverage.read(connection, source, at)
+        verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
+    nodes = [_node(source, row, proven, verified) for row in rows[:limit]]
+    return Page(nodes, rows[limit - 1]["path"] if len(rows) > limit else None)
+
+
+def table(index: Index, node: Path, *, revision: int | None = None) -> TableView:
+    """One table. Raises TableNotFound that says what is near."""
+    if len(node) < 2:
+        raise TableNotFound(f"{path_key(node)!r} names no table", hint="source$namespace$table, as federator tree shows it")
+    source, path = node[0], node[1:]
+    with index.read() as connection:
+        crawled_at = _known(connection, source)["crawled_at"]
+        row = records.get(connection, source, path, is_table=True, revision=revision)
+        if row is None:
+            raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
+        names = list(connection.execute(select(t.source.c.name)).scalars())
+        found = datasets.states(connection, [row["canonical"]]).get(row["canonical"]) if row["canonical"] else None
+        others = records.declarations(connection, row["canonical"], sources=names) if row["canonical"] else []
+        mirrored = _mirrored(connection, source, row["path"])
+    ids = [path_key((other["source"], *parse_key(other["path"]))) for other in others]
+    return TableView(
+        id=path_key(node), source=source, path=list(path), kind=row["kind"], location=row["location"],
+        properties=json.loads(row["properties"]), doc=row["doc"], owner=row["owner"],
+        schema=json.loads(row["schema"]) if row["schema"] else None, native_id=row["native_id"], problem=row["problem"],
+        digest=row["digest"], since_revision=row["valid_from"], dataset=_dataset(found),
+        also_declared=[other for other in ids if other != path_key(node)], mirrored=mirrored, crawled_at=crawled_at,
+    )  # fmt: skip
+
+
+def search(index: Index, text: str, *, limit: int = 50, after: str = "") -> Page:
+    """Tables whose path, location, doc or properties contain ``text``; ``after`` is the last page's cursor."""
+    last = parse_key(after)
+    with index.read() as connection:
+        names = list(connection.execute(select(t.source.c.name)).scalars())
+        position = (last[0], path_key(last[1:])) if last else ("", "")
+        rows = records.search(connection, text, sources=names, limit=limit + 1, after=position)
+        verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
+    nodes = [_node(row["source"], row, {}, verified) for row in rows[:limit]]
+    return Page(nodes, nodes[-1].id if len(rows) > limit else None)
+
+
+def _roots(index: Index, after: str, limit: int) -> Page:
+    with index.read() as connection:
+        query = select(t.source).where(t.source.c.name > after).order_by(t.source.c.name).limit(limit + 1)
+        rows = list(connection.execute(query).mappings())
+    nodes = [Node(row["name"], row["name"], "source", coverage=row["state"], message=row["message"]) for row in rows[:limit]]
+    return Page(nodes, nodes[-1].name if len(rows) > limit else None)
+
+
+def _known(connection: Any, source: str) -> RowMapping:
+    row = connection.execute(select(t.source).where(t.source.c.name == source)).mappings().first()
+    if row is None:
+        names = ", ".join(connection.execute(select(t.source.c.name).order_by(t.source.c.name)).scalars())
+        raise NamespaceNotFound(f"no source {source!r} is in the index", hint=f"known: {names or 'none; run federator crawl'}")
+    return row  # type: ignore[no-any-return]  # a RowMapping, by mappings()
+
+
+def _node(source: str, row: RowMapping, proven: dict[str, Coverage], verified: dict[str, RowMapping]) -> Node:
+    path = parse_key(row["path"])
+    evidence = proven.get(row["path"]) if not row["is_table"] else None
+    state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
+    found = verified.get(row["canonical"]) if row["canonical"] else None
+    return Node(
+        path_key((source, *path)), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None,
+        str(found["state"]) if found else None, row["problem"] or (state.reason or None if state else None),
+    )  # fmt: skip
+
+
+def _dataset(row: RowMapping | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    names = ("canonical", "state", "message", "version", "rows", "fragments", "checked_at", "checked_through")
+    return {**{name: row[name] for name in names}, "schema": json.loads(row["schema"]) if row["schema"] else None}
+
+
+def _mirrored(connection: Any, source: str, path: str) -> list[dict[str, Any]]:
+    e = t.ledger.c
+    mine = ((e.origin_source == source) & (e.origin_path == path)) | ((e.target_source == source) & (e.target_path == path))
+    rows = connection.execute(select(t.ledger).where(mine, e.is_table == 1).order_by(e.mirror, e.target_path)).mappings()
+    return [
+        {
+            "mirror": row["mirror"],
+            "origin": path_key((row["origin_source"], *parse_key(row["origin_path"]))),
+            "target": path_key((row["target_source"], *parse_key(row["target_path"]))),
+            "run_id": row["run_id"],
+            "updated_at": row["updated_at"],
+        }
+        for row in rows
+    ]
