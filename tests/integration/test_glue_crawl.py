@@ -6,8 +6,9 @@ import pickle
 from collections.abc import Iterator
 
 import pytest
+from botocore.exceptions import ClientError
 
-from federator.connector import ServiceUnavailable, Shard
+from federator.connector import Internal, NamespaceNotFound, ServiceUnavailable, Shard
 from federator.demo.servers.glue import PARENT_PARAMETER
 from federator.demo.servers.process import Server
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, TableRecord, fold_digest
@@ -136,3 +137,27 @@ def test_a_server_that_dies_fails_its_databases_and_no_more(glue_throwaway: Serv
         assert all(c.found for c in seen.coverage.values())
         with pytest.raises(ServiceUnavailable, match="cannot reach"):
             catalog.shards()
+
+
+def test_a_catalog_id_that_does_not_exist_fails_the_crawl(glue_account: GlueAccount) -> None:
+    """It must not look like an account that became empty."""
+    settings = CONNECTOR.configure({**glue_account.properties, "catalog_id": f"{glue_account.account_id}:gone"})
+    with CONNECTOR.open("aws", settings) as catalog, pytest.raises(NamespaceNotFound):
+        catalog.shards()
+
+
+def test_a_proxy_that_answers_404_is_not_a_service_without_catalogs(
+    catalog: GlueCatalog, glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    glue_account.client().create_catalog(Name="fed", CatalogInput={})
+    answer = {"Error": {"Code": "404", "Message": "Not Found"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+
+    def lost(**_: object) -> object:
+        raise ClientError(answer, "GetCatalogs")  # type: ignore[arg-type]
+
+    assert catalog.list_namespaces(ROOT)
+    monkeypatch.setattr(catalog._clients.reads, "get_catalogs", lost)
+    seen = Crawled(catalog)
+    assert (seen.coverage[ROOT].complete, seen.coverage[ROOT].presence.code, seen.coverage[ROOT].found) == (False, 18, True)
+    with pytest.raises(Internal):
+        catalog.list_namespaces(ROOT)

@@ -97,6 +97,7 @@ def opened(url: str, **more: str) -> GlueCatalog:
         (400, "UnrecognizedClientException", Unauthenticated),
         (400, "UnknownOperationException", Unsupported),
         (501, "", Unsupported),
+        (404, "", Internal),
         (400, "GlueEncryptionException", Internal),
         (400, "ResourceNumberLimitExceededException", Internal),
     ],

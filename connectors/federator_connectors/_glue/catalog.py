@@ -20,7 +20,7 @@ from federator.connector import (
     Shard,
     TableAlreadyExists,
     TableNotFound,
-)  # fmt: skip
+)
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._glue import crawl, records
 from federator_connectors._glue.client import Clients
@@ -255,7 +255,9 @@ class GlueCatalog(Catalog):
         """The catalog that holds a database, and the database's own name."""
         parent = self._tree.find(path[:-1])
         if parent is None:
-            raise missing(f"{self.source}: {path_key(path)} not found: there is no catalog {path_key(path[:-1])!r}")
+            # As it was asked for: without the account that the short form was given.
+            catalog = path[1:-1] if path[:1] == self._tree.root.path else path[:-1]
+            raise missing(f"{self.source}: {path_key(path)} not found: there is no catalog {path_key(catalog)!r}")
         return parent, path[-1]
 
     def _calling(

@@ -19,7 +19,7 @@ from federator.model import (
     failed,
     fold_digest,
     path_key,
-)  # fmt: skip
+)
 from federator_connectors._glue import records
 from federator_connectors._glue.client import Clients
 from federator_connectors._glue.errors import calling
@@ -47,7 +47,7 @@ class _Holding:
 
     def fail(self, error: CatalogError) -> None:
         self.presence = failed(error.code, error.message)
-        self.found = self.found and not isinstance(error, NamespaceNotFound)
+        self.found = self.namespace == ROOT or not isinstance(error, NamespaceNotFound)
 
     def rows(self, source: str) -> list[Record | Coverage]:
         digest = fold_digest(child.digest for child in self.children)
@@ -58,7 +58,8 @@ class _Holding:
 def shards(source: str, tree: Tree, clients: Clients) -> list[Shard]:
     """One shard with all namespaces, then the databases in shards of one catalog each, their payload being its scope.
 
-    Raises CatalogError where not even the root can be named; a catalog that fails is a failed Coverage.
+    Raises CatalogError where not even the root can be named, or ``catalog_id`` does not exist; a catalog that fails is a failed
+    Coverage.
     """
     rows: list[Record | Coverage] = []
     cut: list[Shard] = []

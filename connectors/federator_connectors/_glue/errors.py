@@ -23,7 +23,7 @@ from federator.connector import (
     Throttled,
     Unauthenticated,
     Unsupported,
-)  # fmt: skip
+)
 
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthFailure", "OptInRequired", "NotAuthorized"}
 _UNACCEPTED = {
@@ -41,7 +41,13 @@ _UNAVAILABLE = {
     "FederationSourceRetryableException", "InternalFailure", "InternalServerException", "InternalServiceException",
     "OperationTimeoutException", "ResourceNotReadyException", "ServiceUnavailable", "ServiceUnavailableException",
 }  # fmt: skip
-_UNKNOWN_CALL = {"InvalidAction", "NotImplemented", "UnknownOperation", "UnknownOperationException", "UnsupportedOperationException"}  # fmt: skip  # noqa: E501
+_UNKNOWN_CALL = {
+    "InvalidAction",
+    "NotImplemented",
+    "UnknownOperation",
+    "UnknownOperationException",
+    "UnsupportedOperationException",
+}
 
 _XML_CODE = re.compile(r"<Code>([^<]*)</Code>")
 _XML_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
@@ -98,7 +104,7 @@ def _by_status(code: str, status: int, message: str, what: str, said: str, opera
         return Throttled(message, hint="wait, or crawl this source less often")
     if code in _DENIED or status in (401, 403):
         return Unauthenticated(f"{what}: access denied ({said})", hint=f"allow {operation} in IAM and, if used, Lake Formation")
-    if code in _UNKNOWN_CALL or status in (404, 405, 501):
+    if code in _UNKNOWN_CALL or status == 501:
         return Unsupported(f"{what}: the service does not know {operation} ({said})")
     if code in _UNAVAILABLE or status >= 500:
         return ServiceUnavailable(message, hint="try again later")
@@ -107,11 +113,16 @@ def _by_status(code: str, status: int, message: str, what: str, said: str, opera
 
 def _of_client(error: BotoCoreError, what: str) -> CatalogError:
     if isinstance(error, _NO_CREDENTIALS):
-        return Unauthenticated(f"{what}: no usable AWS credentials ({error})", hint="set glue.access_key_id and glue.secret_access_key, or give the process a role")  # fmt: skip  # noqa: E501
+        return Unauthenticated(
+            f"{what}: no usable AWS credentials ({error})",
+            hint="set glue.access_key_id and glue.secret_access_key, or give the process a role",
+        )
     if isinstance(error, _MISCONFIGURED):
         return InvalidInput(f"{what}: {error}", hint="set glue.region, or AWS_REGION and AWS_PROFILE")
     if isinstance(error, boto.ParamValidationError):
         return InvalidInput(f"{what}: {error}")
     if isinstance(error, boto.ConnectionError | boto.HTTPClientError):
-        return ServiceUnavailable(f"{what}: cannot reach the service ({error})", hint="check glue.endpoint, glue.region and the network")  # fmt: skip  # noqa: E501
+        return ServiceUnavailable(
+            f"{what}: cannot reach the service ({error})", hint="check glue.endpoint, glue.region and the network"
+        )
     return Internal(f"{what}: {error}")

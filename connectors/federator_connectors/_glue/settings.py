@@ -35,7 +35,9 @@ class GlueSettings(Settings):
     assume_role_external_id: str | None = option(
         "assume_role_external_id", doc="External id that the role's trust policy wants."
     )
-    assume_role_session_name: str = option("assume_role_session_name", "lance-federator", doc="Name of the session, seen in CloudTrail.")  # fmt: skip  # noqa: E501
+    assume_role_session_name: str = option(
+        "assume_role_session_name", "lance-federator", doc="Name of the session, seen in CloudTrail."
+    )
     assume_role_timeout_sec: int = option(
         "assume_role_timeout_sec", 3600, doc="Seconds that a session lasts; renewed before its end.", parse=_session_seconds
     )

@@ -86,6 +86,12 @@ class Tree:
                 return self._clients.reads.get_catalog(CatalogId=node.catalog_id)["Catalog"]
         except Unsupported:
             return {"CatalogId": node.catalog_id}
+        except NamespaceNotFound:
+            self.forget()
+            if node == self.root and not self._given:
+                # The caller's own catalog always exists, described or not.
+                return {"CatalogId": node.catalog_id}
+            raise
 
     def forget(self) -> None:
         """After a change, or when a remembered catalog turned out to be gone."""

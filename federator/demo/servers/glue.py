@@ -98,7 +98,14 @@ class CatalogResponse(GlueResponse):
         if catalog_id in self.catalogs:
             raise AlreadyExistsException("Catalog")
         arn = f"arn:aws:glue:{self.region}:{self.current_account}:catalog/{catalog_id.partition(':')[2]}"
-        description = {**given, "CatalogId": catalog_id, "Name": name, "ResourceArn": arn, "Parameters": parameters, "CreateTime": utcnow()}  # fmt: skip  # noqa: E501
+        description = {
+            **given,
+            "CatalogId": catalog_id,
+            "Name": name,
+            "ResourceArn": arn,
+            "Parameters": parameters,
+            "CreateTime": utcnow(),
+        }
         self.catalogs[catalog_id] = CatalogBackend(self.region, catalog_id, parent, description)
         return EmptyResult()
 
