@@ -308,7 +308,8 @@ class Federator:
 
     def _context(self, rule: MirrorRule) -> MirrorContext:
         origin, target = (connector(self.settings.source(name).impl).capabilities for name in (rule.origin, rule.target))
-        shortest = ("x",) * (target.min_depth + 1)
+        # A name that no catalog has: the target is asked where a path goes that leaves its home out.
+        shortest = ("-",) * (target.min_depth + 1)
         with open_catalog(self._spec(rule.target)) as catalog:
             home = catalog.canonical_path(shortest)[: -len(shortest)]
         return MirrorContext(rule, self.settings.instance.id or "", origin.levels, target, home)

@@ -7,7 +7,6 @@ The root's children are the sources; below each come its own levels. A path in t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 

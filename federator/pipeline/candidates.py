@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from federator.index.readers import TABLES, IndexReader
 from federator.model import TableRecord, parse_key, path_key
 from federator.model.rows import table_record
-from federator.pipeline.diff import read_ranges, spark_parallelism
+from federator.pipeline.diff import SMALL, read_ranges, spark_parallelism
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.decide import Cell, Knowledge, LedgerEntry, OriginState, decide, refuse_desired
 from federator.planning.mapping import Desired, MirrorContext, desire, selected, target_path
@@ -43,12 +43,17 @@ def candidates(
 ) -> Candidates:  # fmt: skip
     """Decides every unsettled cell. ``ledger`` are the mirror's table entries (``index.ledger.with_origins``)."""
     rule = context.rule
-    origins = _tables(spark, reader, rule.origin, origin_revision).mapInArrow(_desire(context), _CELL_DDL)
-    targets = _tables(spark, reader, rule.target, target_revision).mapInArrow(_target(), _CELL_DDL)
-    entries = _ledger(spark, ledger)
-    cells = (
-        origins.union(targets).union(entries).repartition(spark_parallelism(spark), "cell").sortWithinPartitions("cell", "tag")
-    )
+    parts = spark_parallelism(spark)
+    spans = {name: reader.ranges(name, parts) for name in (rule.origin, rule.target)}
+    tables = {
+        name: read_ranges(spark, reader, name, revision, TABLES, _TABLES_DDL, spans[name], is_table=True)
+        for name, revision in ((rule.origin, origin_revision), (rule.target, target_revision))
+    }
+    origins = tables[rule.origin].mapInArrow(_desire(context), _CELL_DDL)
+    targets = tables[rule.target].mapInArrow(_target(), _CELL_DDL)
+    together = origins.union(targets).union(_ledger(spark, ledger))
+    small = len(ledger) <= SMALL and all(len(ranges) == 1 for ranges in spans.values())
+    cells = (together.coalesce(1) if small else together.repartition(parts, "cell")).sortWithinPartitions("cell", "tag")
     decided = cells.mapInArrow(_decide(context, knowledge), "kind string, body string")
     decisions: list[Decision] = []
     count = 0
@@ -60,11 +65,6 @@ def candidates(
         else:
             decisions.append(Refusal.from_json(json.loads(row["body"])))
     return Candidates(decisions, count)
-
-
-def _tables(spark: SparkSession, reader: IndexReader, source: str, revision: int) -> DataFrame:
-    spans = reader.ranges(source, spark_parallelism(spark))
-    return read_ranges(spark, reader, source, revision, TABLES, _TABLES_DDL, spans, is_table=True)
 
 
 def _desire(context: MirrorContext) -> Any:

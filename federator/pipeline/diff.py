@@ -21,6 +21,9 @@ from federator.model.rows import RECORD_COLUMNS
 from federator.pipeline.normalise import Crawled
 from federator.planning.evidence import proves_absent
 
+#: up to this many records a source is compared in one task
+SMALL = 40_000
+
 _KEYS_DDL = "is_table smallint, path string, kind string, digest string, observed_at double"
 
 
@@ -66,7 +69,11 @@ def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: i
 
 def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int) -> DataFrame:
     staged = crawled.records.select("is_table", "path", "kind", "digest", "began_at")
-    indexed = indexed_keys(spark, reader, crawled.source, revision)
+    spans = reader.ranges(crawled.source, spark_parallelism(spark))
+    indexed = read_ranges(spark, reader, crawled.source, revision, KEYS, _KEYS_DDL, spans)
+    if len(spans) == 1 and crawled.total <= SMALL:
+        # One partition on each side joins without a shuffle: for small sources the shuffle would be most of the time.
+        staged, indexed = staged.coalesce(1), indexed.coalesce(1)
     s, i = staged.alias("s"), indexed.alias("i")
     joined = s.join(i, (F.col("s.is_table") == F.col("i.is_table")) & (F.col("s.path") == F.col("i.path")), "full")
     # Evidence that began before the last direct look at an object may neither close nor replace what was seen then.
@@ -85,14 +92,6 @@ def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: 
     ).where("what is not null")
 
 
-def indexed_keys(spark: SparkSession, reader: IndexReader, source: str, revision: int) -> DataFrame:
-    """Key and digest of every record of a source at a revision, read by Spark tasks in key ranges."""
-    if revision == 0:
-        return spark.createDataFrame([], _KEYS_DDL)
-    spans = reader.ranges(source, spark_parallelism(spark))
-    return read_ranges(spark, reader, source, revision, KEYS, _KEYS_DDL, spans)
-
-
 def read_ranges(
     spark: SparkSession, reader: IndexReader, source: str, revision: int, columns: Sequence[str], ddl: str,
     spans: Sequence[KeyRange], *, is_table: bool | None = None,
@@ -104,6 +103,8 @@ def read_ranges(
             for number in batch.column(0).to_pylist():
                 yield from reader.rows(source, revision, columns, spans[number], is_table=is_table)
 
+    if revision == 0:
+        return spark.createDataFrame([], ddl)
     return spark.range(0, len(spans), 1, len(spans)).mapInArrow(read, ddl)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from federator.connector.errors import Internal
 from federator.model import ROOT, Coverage, failed, parse_key, path_key, skipped
-from federator.pipeline.staging import COVERAGE, RECORD, coverage_of
+from federator.pipeline.staging import RECORD, coverage_of
 
 _COVERAGE = (
     "source", "namespace", "presence", "presence_code", "presence_reason", "detail", "detail_code", "detail_reason", "records",
@@ -23,10 +23,11 @@ _COVERAGE = (
 
 @dataclass(frozen=True)
 class Crawled:
-    """A normalised crawl: the staged records, what they prove, when reading began (the earliest shard)."""
+    """A normalised crawl: the staged records and their number, what they prove, when reading began (the earliest shard)."""
 
     source: str
     records: DataFrame
+    total: int
     coverage: dict[str, Coverage]
     namespaces: frozenset[str]
     began_at: float
@@ -40,31 +41,49 @@ def normalise(spark: SparkSession, source: str, staged: str, *, began_at: float)
     """Reads a staging file back and checks it. One small action: a row per namespace."""
     rows = spark.read.parquet(staged)
     records = rows.where(F.col("row") == RECORD)
-    arrived = records.groupBy(F.col("parent").alias("namespace")).agg(
-        F.count("*").alias("arrived"),
-        F.expr("bit_xor(cast(conv(substr(digest, 1, 15), 16, 10) as bigint))").alias("arrived_fold"),
-    )
-    stated = rows.where(F.col("row") == COVERAGE).select(*_COVERAGE)
-    listed = records.where("is_table = 0").select(F.col("path").alias("namespace"), F.lit(True).alias("listed"))
-    counted = stated.join(arrived, "namespace", "left").join(listed, "namespace", "full")
     coverage: dict[str, Coverage] = {}
     found: set[str] = set()
-    for row in counted.collect():
-        key = row["namespace"]
+    total = 0
+    for row in _per_namespace(rows, records).collect():
+        key = row["key"]
+        total += row["arrived"]
         if row["listed"]:
             found.add(key)
-        if row["presence"] is None:
-            checked = Coverage(source, parse_key(key), skipped("it appeared while the crawl was running"))
-        elif key in coverage:
-            checked = _broken(coverage[key], "two shards covered the same namespace")
+        if row["stated"] is None:
+            coverage[key] = Coverage(source, parse_key(key), skipped("it appeared while the crawl was running"))
         else:
-            checked = _checked(coverage_of(row.asDict()), row["arrived"] or 0, row["arrived_fold"] or 0)
-        coverage[key] = checked
+            stated = coverage_of(row["stated"].asDict())
+            twice = row["times"] > 1
+            coverage[key] = (
+                _broken(stated, "two shards covered it") if twice else _checked(stated, row["arrived"], row["fold"] or 0)
+            )
     if path_key(ROOT) not in coverage:
         coverage[path_key(ROOT)] = Coverage(source, ROOT, failed(Internal.code, "the crawl ended without a word on the root"))
     # A namespace that is neither listed nor failing does not exist; its parent's Coverage says so.
     kept = {key: c for key, c in coverage.items() if key in found or c.namespace == ROOT or c.found}
-    return Crawled(source, records, kept, frozenset(found), began_at)
+    return Crawled(source, records, total, kept, frozenset(found), began_at)
+
+
+def _per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
+    """One row a namespace: its Coverage as it was stated, the records that arrived below it, whether its parent listed it."""
+    is_record = F.col("row") == RECORD
+    stated = F.when(~is_record, F.struct(*_COVERAGE))
+    number = F.when(is_record, F.conv(F.substring("digest", 1, 15), 16, 10).cast("bigint"))
+    below = rows.select(
+        F.when(is_record, F.col("parent")).otherwise(F.col("namespace")).alias("key"),
+        stated.alias("stated"), is_record.alias("is_record"), number.alias("number"), F.lit(False).alias("listed"),
+    )  # fmt: skip
+    nothing = (F.lit(None).cast(below.schema["stated"].dataType).alias("stated"), F.lit(False).alias("is_record"))
+    itself = records.where("is_table = 0").select(
+        F.col("path").alias("key"), *nothing, F.lit(None).cast("bigint").alias("number"), F.lit(True).alias("listed")
+    )
+    return below.union(itself).groupBy("key").agg(
+        F.first("stated", ignorenulls=True).alias("stated"),
+        F.count("stated").alias("times"),
+        F.count_if("is_record").alias("arrived"),
+        F.bit_xor("number").alias("fold"),
+        F.max("listed").alias("listed"),
+    )  # fmt: skip
 
 
 def _checked(coverage: Coverage, arrived: int, fold: int) -> Coverage:

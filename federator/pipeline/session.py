@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from federator.connector import ConfigError, StateError
@@ -60,9 +61,23 @@ def _start(settings: Settings) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in {**_CONF, "spark.driver.memory": settings.spark.memory, **settings.spark.conf}.items():
         builder = builder.config(key, value)
-    started = builder.master(master).getOrCreate()
-    started.sparkContext.setLogLevel("ERROR")
-    return started
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    with _stderr_to(settings.state_dir / "spark.log"):
+        return builder.master(master).getOrCreate()
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """The JVM inherits our stderr and greets there; it and its Python workers get a file instead."""
+    sys.stderr.flush()
+    ours = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 _CONF = {
@@ -73,7 +88,6 @@ _CONF = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.parquet.compression.codec": "snappy",
-    # A run's data passes through once; a plan is compiled more slowly than it is interpreted.
     "spark.log.level": "ERROR",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Dlog4j2.level=ERROR",
 }
