@@ -17,7 +17,7 @@ from federator_connectors._hive.metastore import Metastore
 
 #: tables in one answer; larger ones are hardly faster and cost the server more memory
 BATCH = 500
-#: shards per connection: enough to balance them, few enough to keep their overhead small
+#: shards per part of a crawl: each has a deadline of its own, and few enough keep their overhead small
 _SHARDS_PER_PART = 16
 #: beyond, asking every database for its number of tables costs more than uneven shards
 _COUNTED_DATABASES = 500
@@ -39,10 +39,6 @@ class _Tally:
         self.detail = COMPLETE
         self.found = True
 
-    @property
-    def empty(self) -> bool:
-        return not self._digests
-
     def add(self, record: Record) -> Record:
         self._digests.append(record.digest)
         return record
@@ -55,11 +51,9 @@ class _Tally:
         self.detail = failed(error.code, f"{self._undescribed} could not be described, the last one {name!r}: {error.message}")
 
     def gone(self) -> None:
-        """The namespace is not there. Had some of its children been seen, nothing is certain until the next crawl."""
-        if self.empty:
-            self.found = False
-        else:
-            self.fail(NamespaceNotFound("the namespace was dropped while it was read"))
+        """The namespace is not there, whatever of it was seen before."""
+        self.found = False
+        self.fail(NamespaceNotFound("the namespace does not exist any more"))
 
     def coverage(self) -> Coverage:
         return Coverage(
@@ -83,7 +77,7 @@ class Crawl:
         self._parts = parts
 
     def shards(self) -> list[Shard]:
-        """The namespaces in shards of about equal work, the heaviest first. Raises ServiceUnavailable."""
+        """The namespaces in shards, balanced for ``parts`` readers that take turns. Raises ServiceUnavailable."""
         databases: list[Path] = []
         weights: dict[Path, int] = {}
         if self._store.levels == 2:
@@ -98,7 +92,7 @@ class Crawl:
             weights[ROOT] = len(databases)
         counted = len(databases) <= _COUNTED_DATABASES
         weights |= {database: self._count(database) if counted else 0 for database in databases}
-        return _balanced(weights, self._parts * _SHARDS_PER_PART)
+        return _balanced(weights, self._parts)
 
     def read(self, shard: Shard) -> Iterator[Record | Coverage]:
         """For each namespace its children, then its Coverage; never raises CatalogError."""
@@ -203,10 +197,16 @@ class Crawl:
             return 0
 
 
-def _balanced(weights: dict[Path, int], most: int) -> list[Shard]:
-    """Namespaces dealt to at most ``most`` shards: the heaviest first, each to the lightest shard."""
-    shards: list[tuple[int, int, list[Path]]] = [(0, number, []) for number in range(min(most, len(weights)))]
+def _balanced(weights: dict[Path, int], parts: int) -> list[Shard]:
+    """Namespaces in shards such that every ``parts``-th one makes about an equal part of the work, the heavy ones first.
+
+    Each namespace goes, the heaviest first, to the lightest part; a part is then cut into shards, of which some may be empty.
+    """
+    loads: list[tuple[int, int]] = [(0, number) for number in range(parts)]
+    members: list[list[Path]] = [[] for _ in range(parts)]
     for namespace, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
-        total, number, members = heapq.heappop(shards)
-        heapq.heappush(shards, (total + weight + _NAMESPACE_WEIGHT, number, [*members, namespace]))
-    return [Shard(tuple(members)) for _, _, members in sorted(shards, key=lambda shard: (-shard[0], shard[1]))]
+        total, number = heapq.heappop(loads)
+        members[number].append(namespace)
+        heapq.heappush(loads, (total + weight + _NAMESPACE_WEIGHT, number))
+    pieces = min(_SHARDS_PER_PART, max(map(len, members)))
+    return [Shard(tuple(part[piece::pieces])) for piece in range(pieces) for part in members]

@@ -1,0 +1,211 @@
+"""Tables of real Hive metastores: what is declared, changed, refused, and what a server makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from federator.connector import ConcurrentModification, Internal, InvalidInput, TableAlreadyExists, TableNotFound
+from federator.model import Path, TableRecord
+from federator_connectors._hive import convert
+from federator_connectors._hive.catalog import HiveCatalog
+from tests.fixtures.hive import Metastore
+
+pytestmark = pytest.mark.timeout(120)
+
+COLUMNS = '[{"doc":"key","name":"id","type":"bigint"},{"name":"vector","type":"array<float>"}]'
+
+
+@pytest.fixture
+def catalog(metastore: Metastore) -> Iterator[HiveCatalog]:
+    with metastore.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def database(metastore: Metastore) -> Path:
+    return metastore.database()
+
+
+def _raw(metastore: Metastore, path: Path) -> Any:
+    calls = metastore.calls()
+    try:
+        return calls.table(path)
+    finally:
+        calls.close()
+
+
+def test_a_declaration_is_an_external_lance_table(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    path = (*database, "orders")
+    made = catalog.declare_table(
+        TableRecord("lake", path, metastore.location("o.lance"), {"a": "1", "numRows": "7"}, "docs", "bob", COLUMNS)
+    )
+    assert (made.path, made.doc, made.owner, made.schema) == (path, "docs", "bob", COLUMNS)
+    assert made.location == metastore.location("o.lance")
+    assert (made.properties["a"], made.properties["comment"]) == ("1", "docs")
+    assert not {"table_type", "EXTERNAL", "numRows"} & set(made.properties)
+    assert made.native_id is not None
+    assert int(made.native_id) > 1_600_000_000
+    raw = _raw(metastore, path)
+    assert raw.tableType == "EXTERNAL_TABLE"
+    assert (raw.parameters["table_type"], raw.parameters["EXTERNAL"]) == ("lance", "TRUE")
+    with pytest.raises(TableAlreadyExists):
+        catalog.declare_table(made)
+
+
+def test_names_are_folded(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    path = (*database, "Orders")
+    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance")))
+    assert made.path == (*database, "orders")
+    assert catalog.describe_table((*database, "ORDERS")).digest == made.digest
+    assert catalog.list_tables(tuple(name.upper() for name in database)) == ["orders"]
+
+
+@pytest.mark.parametrize("name", ["a$b", "a.b", "sp ace", "😀", "ünicode", "@k", "sla/sh", "", "x" * 257])
+def test_names_that_hive_refuses_or_misplaces_are_refused_early(
+    catalog: HiveCatalog, metastore: Metastore, database: Path, name: str
+) -> None:
+    with pytest.raises(InvalidInput):
+        catalog.declare_table(TableRecord("lake", (*database, name), metastore.location("t")))
+
+
+def test_the_longest_values_are_taken(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    properties = {"k" * 256: "v" * 4000, "long": "x" * 30_000, "": ""} | {"line\nbreak": "a\nb", "Case": "1", "case": "2"}
+    del properties[""]
+    wanted = TableRecord("lake", (*database, "x" * 256), metastore.location("t"), properties)
+    made = catalog.declare_table(wanted)
+    assert properties.items() <= made.properties.items()
+    for bad in ({"k" * 257: ""}, {"": "v"}, {"surrogate": "\ud800"}):
+        with pytest.raises(InvalidInput):
+            catalog.declare_table(TableRecord("lake", (*database, "bad"), metastore.location("t"), bad))
+    with pytest.raises(InvalidInput):
+        catalog.declare_table(TableRecord("lake", (*database, "bad"), "file:/" + "x" * 4000))
+    with pytest.raises(InvalidInput):
+        catalog.declare_table(TableRecord("lake", (*database, "bad"), metastore.location("t"), schema='{"no": "list"}'))
+    with pytest.raises(InvalidInput, match="type"):
+        catalog.declare_table(
+            TableRecord("lake", (*database, "bad"), metastore.location("t"), schema='[{"name":"a","type":"no type"}]')
+        )
+    with pytest.raises(InvalidInput, match="location"):
+        catalog.declare_table(TableRecord("lake", (*database, "bad")))
+    # None of these broke the connection.
+    assert catalog.list_tables(database) == ["x" * 256]
+
+
+def test_an_update_keeps_what_the_record_does_not_show(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    path = (*database, "orders")
+    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance"), {"a": "1"}, schema=COLUMNS))
+    before = _raw(metastore, path)
+    moved = metastore.location("p.lance")
+    updated = catalog.update_table(made, replace(made, location=moved, properties={"b": "2"}, doc="told"))
+    after = _raw(metastore, path)
+    assert (updated.location, updated.properties["b"], "a" in updated.properties) == (moved, "2", False)
+    assert (after.tableType, after.parameters["table_type"], after.parameters["EXTERNAL"]) == (
+        "EXTERNAL_TABLE",
+        "lance",
+        "TRUE",
+    )
+    assert (after.createTime, after.sd.cols, after.owner) == (before.createTime, before.sd.cols, before.owner)
+    assert (updated.native_id, updated.schema) == (made.native_id, COLUMNS)
+
+
+def test_a_change_between_reading_and_writing_is_not_lost(
+    catalog: HiveCatalog, metastore: Metastore, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.3.10 compares the parameter that changes; 3.1.3 takes the comparison and ignores it."""
+    path = (*database, "orders")
+    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance"), {"v": "1"}))
+    with metastore.open() as other:
+        reread = catalog._unchanged
+
+        def overtaken(*given: Any) -> Any:
+            table = reread(*given)
+            other.update_table(made, replace(made, properties={"v": "theirs"}))
+            return table
+
+        monkeypatch.setattr(catalog, "_unchanged", overtaken)
+        ours = replace(made, properties={"v": "ours"})
+        if metastore.levels == 1:
+            with pytest.raises(ConcurrentModification):
+                catalog.update_table(made, ours)
+            assert catalog.describe_table(path).properties["v"] == "theirs"
+        else:
+            assert catalog.update_table(made, ours).properties["v"] == "ours"
+
+
+def test_any_case_of_the_marker_counts(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    markers = {"lower": "lance", "upper": "LANCE", "mixed": "Lance", "longer": "lancer", "inner": "a lance", "none": ""}
+    for name, marker in markers.items():
+        metastore.table((*database, name), {"EXTERNAL": "TRUE", "table_type": marker})
+    assert catalog.list_tables(database) == ["lower", "mixed", "upper"]
+
+
+def test_a_managed_table_marked_as_lance_is_refused(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    path = (*database, "managed")
+    metastore.table(path, {"table_type": "lance"}, "MANAGED_TABLE")
+    # Without EXTERNAL=TRUE the server makes a managed table of an external one.
+    metastore.table((*database, "turned"), {"table_type": "lance"}, "EXTERNAL_TABLE")
+    assert catalog.list_tables(database) == []
+    for name in ("managed", "turned"):
+        with pytest.raises(InvalidInput, match="MANAGED_TABLE"):
+            catalog.describe_table((*database, name))
+        seen = catalog.observe((*database, name))
+        assert seen.foreign
+        with pytest.raises(InvalidInput):
+            catalog.deregister_table(TableRecord("lake", (*database, name), metastore.location(name)))
+    assert _raw(metastore, path).tableType == "MANAGED_TABLE"
+
+
+def test_what_is_not_lance_is_refused(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    metastore.table((*database, "bare"), None)
+    metastore.table((*database, "parquet"), {"EXTERNAL": "TRUE"})
+    metastore.table((*database, "view"), {"table_type": "lance"}, "VIRTUAL_VIEW")
+    assert catalog.list_tables(database) == []
+    for name in ("bare", "parquet", "view"):
+        with pytest.raises(InvalidInput):
+            catalog.describe_table((*database, name))
+        with pytest.raises(TableAlreadyExists):
+            catalog.declare_table(TableRecord("lake", (*database, name), metastore.location(name)))
+
+
+def test_deregistering_leaves_the_data(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    kept = metastore.place / "o.lance" / "data"
+    kept.parent.mkdir()
+    kept.write_text("rows")
+    path = (*database, "orders")
+    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance")))
+    catalog.deregister_table(made)
+    assert kept.read_text() == "rows"
+    with pytest.raises(TableNotFound):
+        catalog.describe_table(path)
+
+
+def test_a_server_that_makes_something_else_is_found_out(
+    catalog: HiveCatalog, metastore: Metastore, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = convert.new_table
+
+    def managed(record: TableRecord, in_catalog: str | None) -> Any:
+        table = honest(record, in_catalog)
+        del table.parameters["EXTERNAL"]
+        return table
+
+    monkeypatch.setattr(convert, "new_table", managed)
+    with pytest.raises(Internal, match="MANAGED_TABLE"):
+        catalog.declare_table(TableRecord("lake", (*database, "orders"), metastore.location("o.lance")))
+
+
+def test_listing_without_the_servers_filter(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    from federator_connectors._hive import metastore as calls
+
+    metastore.table((*database, "ours"), {"EXTERNAL": "TRUE", "table_type": "Lance"})
+    metastore.table((*database, "managed"), {"table_type": "lance"}, "MANAGED_TABLE")
+    metastore.table((*database, "parquet"), {"EXTERNAL": "TRUE"})
+    with pytest.MonkeyPatch.context() as patched:
+        # A filter that the server cannot parse, as one that its database cannot run, is answered with an error.
+        patched.setattr(calls, "_LANCE_FILTER", "no filter")
+        assert catalog.list_tables(database) == ["ours"]
+        assert not catalog._store.marked_tables(database).exact
