@@ -1,0 +1,98 @@
+"""What the namespace face answers with: storage options, URIs, properties and modes."""
+
+from __future__ import annotations
+
+import pytest
+
+from federator.connector import InvalidInput
+from federator.connector.answers import (
+    choice,
+    namespace_properties,
+    namespace_record,
+    storage_options,
+    table_properties,
+    table_uri,
+)
+from federator.model import NamespaceRecord, TableRecord
+
+OWN = {"region": "us-west-2", "access_key_id": "AKIA", "secret_access_key": "hidden", "endpoint": "http://own"}
+
+
+def record(**properties: str) -> TableRecord:
+    return TableRecord("s", ("db", "t"), "s3://b/t.lance", properties)
+
+
+def test_a_tables_parameters_lie_over_the_sources_own_options() -> None:
+    table = record(region="eu-central-1", timeout="30s")
+    assert storage_options(OWN, table) == {**OWN, "region": "eu-central-1", "timeout": "30s"}
+
+
+def test_what_identifies_marks_or_counts_is_no_storage_option() -> None:
+    noise = {"EXTERNAL": "TRUE", "table_type": "lance", "federator.op": "1", "numFiles": "3", "transient_lastDdlTime": "9"}
+    assert storage_options({}, record(**noise)) == {}
+
+
+def test_secrets_in_a_tables_parameters_are_left_out() -> None:
+    assert storage_options({}, record(aws_secret_access_key="x", password="y", session_token="z")) == {}
+
+
+@pytest.mark.parametrize("key", ["endpoint", "aws_endpoint", "AWS_ENDPOINT_URL", "proxy_url", "fs.s3a.endpoint"])
+def test_an_endpoint_in_a_tables_parameters_takes_the_credentials_away(key: str) -> None:
+    options = storage_options(OWN, record(**{key: "http://evil"}))
+    assert options == {"region": "us-west-2", "endpoint": "http://own"}
+
+
+def test_a_caller_may_decline_credentials() -> None:
+    assert storage_options(OWN, record(), vend_credentials=False) == {"region": "us-west-2", "endpoint": "http://own"}
+    assert storage_options(OWN, record(), vend_credentials=True) == OWN
+
+
+@pytest.mark.parametrize(
+    ("location", "uri"),
+    [
+        ("/a b/ü.lance", "file:///a%20b/%C3%BC.lance"),
+        ("file:/a", "file:///a"),
+        ("file:///a%20b", "file:///a%20b"),
+        ("/a%20b#c", "file:///a%2520b%23c"),
+        ("s3://b/k?x#y", "s3://b/k%3Fx%23y"),
+        ("s3://b/a%20b/50%", "s3://b/a%20b/50%25"),
+        ("abfss://c@acct.dfs.core.windows.net/x", "abfss://c@acct.dfs.core.windows.net/x"),
+    ],
+)
+def test_a_location_as_a_valid_uri(location: str, uri: str) -> None:
+    assert table_uri(location) == uri
+
+
+def test_a_namespaces_places_travel_as_properties() -> None:
+    given = {
+        "database.location-uri": "s3://b/db",
+        "database.description": "orders",
+        "database.owner": "ann",
+        "database.owner-type": "USER",
+        "team": "sales",
+    }
+    made = namespace_record("s", ("db",), given)
+    assert made == NamespaceRecord("s", ("db",), {"database.owner-type": "USER", "team": "sales"}, "s3://b/db", "orders", "ann")
+    assert namespace_properties(made) == given
+    assert namespace_properties(namespace_record("s", ("db",), None)) == {}
+
+
+def test_a_new_table_is_external_and_lance_or_refused() -> None:
+    given = {"table_type": "LANCE", "EXTERNAL": "true", "team": "a"}
+    assert table_properties(given) == {"team": "a"}
+    assert table_properties(None) == {}
+    for contradiction in ({"table_type": "iceberg"}, {"EXTERNAL": "FALSE"}):
+        with pytest.raises(InvalidInput):
+            table_properties(contradiction)
+
+
+@pytest.mark.parametrize("given", ["ExistOk", "EXIST_OK", "exist_ok", "existok", "Exist-Ok"])
+def test_a_mode_in_any_spelling(given: str) -> None:
+    assert choice("mode", given, "create", "exist_ok") == "exist_ok"
+
+
+def test_a_mode_that_is_none() -> None:
+    assert choice("mode", None, "create", "exist_ok") == "create"
+    assert choice("mode", "", "create", "exist_ok") == "create"
+    with pytest.raises(InvalidInput, match="one of create, exist_ok"):
+        choice("mode", "exist", "create", "exist_ok")

@@ -1,0 +1,64 @@
+"""The storage's own errors as ours: what pyarrow raises for a local file system and for S3."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from federator.connector import (
+    CatalogError,
+    Internal,
+    InvalidInput,
+    PermissionDenied,
+    ServiceUnavailable,
+    Throttled,
+    Unauthenticated,
+)
+from federator_connectors import _dir_storage
+from federator_connectors._dir_storage import Directory
+
+AWS = "When listing objects under key 'p/' in bucket 'b': AWS Error {} during ListObjectsV2 operation: text"
+
+
+@pytest.mark.parametrize(
+    ("native", "ours"),
+    [
+        (PermissionError(errno.EACCES, "denied"), PermissionDenied),
+        (FileNotFoundError(errno.ENOENT, "gone"), ServiceUnavailable),
+        (NotADirectoryError(errno.ENOTDIR, "a file"), ServiceUnavailable),
+        (OSError(errno.EIO, "disk"), ServiceUnavailable),
+        (OSError(errno.ESTALE, "stale handle"), ServiceUnavailable),
+        (OSError(errno.ENAMETOOLONG, "long"), InvalidInput),
+        (OSError(errno.ENOSPC, "full"), Internal),
+        (OSError(AWS.format("ACCESS_DENIED")), PermissionDenied),
+        (OSError(AWS.format("UNKNOWN (HTTP status 403)")), PermissionDenied),
+        (OSError(AWS.format("INVALID_ACCESS_KEY_ID")), Unauthenticated),
+        (OSError(AWS.format("SIGNATURE_DOES_NOT_MATCH")), Unauthenticated),
+        (OSError(AWS.format("SLOW_DOWN")), Throttled),
+        (OSError(AWS.format("NO_SUCH_BUCKET")), ServiceUnavailable),
+        (OSError(AWS.format("NETWORK_CONNECTION")), ServiceUnavailable),
+        (OSError("something else"), Internal),
+        (ValueError("embedded null byte"), InvalidInput),
+    ],
+    ids=str,
+)
+def test_each_native_error_has_its_code(native: Exception, ours: type[CatalogError]) -> None:
+    with pytest.raises(ours) as caught, _dir_storage._translated("s3://b/p"):
+        raise native
+    assert type(caught.value) is ours
+    assert caught.value.__cause__ is native
+    assert "s3://b/p" in caught.value.message
+
+
+def test_a_file_in_place_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ServiceUnavailable):
+        Directory(str(tmp_path / "file"), {}).subdirectories()
+
+
+def test_only_one_of_two_makes_a_directory(tmp_path: Path) -> None:
+    directory = Directory(str(tmp_path), {})
+    assert directory.make("x.lance")
+    assert not directory.make("x.lance")

@@ -1,0 +1,41 @@
+"""Our error tree and the Lance spec's codes are one list."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from lance_namespace import LanceNamespaceError, from_error_code
+from lance_namespace.errors import ErrorCode
+
+from federator.connector import CatalogError, FederatorError, Unsupported
+
+CLASSES = CatalogError.__subclasses__()
+# What only a table's data can raise: indices, tags, versions, columns, branches, transactions, states.
+ABOUT_DATA = {6, 7, 8, 9, 10, 11, 12, 19, 20, 22, 23}
+
+
+def test_every_code_of_the_spec_about_catalogs_has_one_class() -> None:
+    codes = [kind.code for kind in CLASSES]
+    assert len(codes) == len(set(codes))
+    assert set(codes) == {code.value for code in ErrorCode} - ABOUT_DATA
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_a_class_and_its_official_one_have_the_same_name_and_code(kind: type[CatalogError]) -> None:
+    official = from_error_code(kind.code, "text")
+    assert isinstance(official, LanceNamespaceError)
+    assert official.code == kind.code
+    ours, theirs = kind.__name__, type(official).__name__.removesuffix("Error")
+    assert theirs == {"Unsupported": "UnsupportedOperation", "Throttled": "Throttling"}.get(ours, ours)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_errors_travel_between_processes(kind: type[CatalogError]) -> None:
+    copy = pickle.loads(pickle.dumps(kind("what", hint="do")))
+    assert (type(copy), copy.message, copy.hint, str(copy)) == (kind, "what", "do", "what\n  hint: do")
+
+
+def test_the_tree_has_one_root() -> None:
+    assert issubclass(CatalogError, FederatorError)
+    assert str(Unsupported("what")) == "what"
