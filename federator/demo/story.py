@@ -1,0 +1,152 @@
+"""The demo, told step by step against real servers; each step says whether it went as it must."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from federator.connector import StateError
+from federator.demo.screen import Screen
+from federator.demo.world import World, build, stop_servers
+from federator.index import tree
+from federator.planning.reasons import Reason
+from federator.registry import open_catalog
+from federator.sync import Federator, Result
+
+_GONE = ("sales", "returns")
+
+
+@dataclass
+class Story:
+    """A telling of the demo: ``failures`` collects the expectations that did not hold."""
+
+    world: World
+    screen: Screen
+    federator: Federator
+    failures: list[str] = field(default_factory=list)
+
+    def tell(self) -> None:
+        """Every chapter, in order."""
+        self._crawl()
+        self._mirror()
+        self._settled()
+        self._drop()
+
+    def _crawl(self) -> None:
+        self.screen.chapter("crawl: every catalog into one index, on Spark")
+        result = self.federator.crawl()
+        self.expect(result.state == "ok", f"{len(result.sources)} catalogs read")
+        self.screen.chapter("the one tree, and what opening each table found")
+        self.screen.tree(self.federator.index)
+        for path, state in (
+            (("lake_hive", "sales", "orders"), "valid"),
+            (("lake_hive", "sales", "archive"), "missing"),
+            (("lake_hive", "sales", "legacy"), "not_lance"),
+            (("scratch", "draft"), "declared_only"),
+        ):
+            view = tree.table(self.federator.index, path)
+            found = view.dataset["state"] if view.dataset else "not opened"
+            self.expect(found == state, f"{view.id} is {found.replace('_', ' ')}")
+        twice = tree.table(self.federator.index, ("lake_hive", "sales", "orders")).also_declared
+        self.expect(twice == ["lake_hive$sales$orders_2024"], f"lake_hive$sales$orders is also declared as {', '.join(twice)}")
+
+    def _mirror(self) -> None:
+        self.screen.chapter("plan: what the mirrors would do")
+        planned = self.federator.plan(refresh=False)
+        self.screen.plans(planned.plans)
+        reasons = {refusal.reason for plan in planned.plans for refusal in plan.refusals}
+        self.expect(Reason.LOCATION_DECLARED in reasons, "one place gets one name: orders_2024 is not declared a second time")
+        if self.world.hive3:
+            self.expect(
+                Reason.LOCATION_MISSING in reasons,
+                "Hive would create the lost location of archive, so it is not declared there",
+            )
+        self.screen.chapter("apply: through the journal, one declaration at a time")
+        applied = self.federator.apply([(plan, plan.digest) for plan in planned.plans])
+        done = [outcome for outcome in applied.outcomes if outcome.state.value == "done"]
+        self.expect(
+            applied.state == "ok" and len(done) == planned.changes > 0, f"{len(done)} of {planned.changes} changes made"
+        )
+        self.expect(
+            self._at_target() == {"customers", "legacy", "orders", "archive", "returns"}, "Glue now lists the tables of sales"
+        )
+
+    def _settled(self) -> None:
+        self.screen.chapter("sync again: nothing left to do")
+        again = self._sync()
+        self.expect(again.state == "ok" and again.changes == 0, "the second sync plans nothing")
+
+    def _drop(self) -> None:
+        self.screen.chapter("a table is dropped at the source")
+        with open_catalog(self.world.settings.source("lake_hive").spec) as hive:
+            hive.deregister_table(hive.describe_table(_GONE))
+        first = self._sync()
+        self.screen.plans(first.plans)
+        waiting = [r for plan in first.plans for r in plan.refusals if r.reason is Reason.MISSES]
+        self.expect(
+            bool(waiting) and first.changes == 0 and "returns" in self._at_target(), "missed once: still declared in Glue"
+        )
+        self.screen.say("absence is proven, not assumed: two misses, two seconds apart here, and a direct look")
+        time.sleep(2.1)
+        second = self._sync()
+        self.screen.plans(second.plans)
+        removed = [o for o in second.outcomes if o.change.action.value == "deregister_table" and o.state.value == "done"]
+        self.expect(bool(removed) and "returns" not in self._at_target(), "missed twice: deregistered in Glue")
+        data = self.world.directory / "lake" / "sales" / "returns.lance"
+        self.expect(data.is_dir(), "its data is still there: mirroring never touches data")
+
+    def expect(self, ok: bool, text: str) -> None:
+        self.screen.check(ok, text)
+        if not ok:
+            self.failures.append(text)
+
+    def _sync(self) -> Result:
+        return self.federator.sync()
+
+    def _at_target(self) -> set[str]:
+        with open_catalog(self.world.settings.source("aws").spec) as glue:
+            return set(glue.list_tables(glue.canonical_path(("sales",))))
+
+
+def run(screen: Screen, *, once: bool, keep: Path | None) -> int:
+    """Tells the story; returns the exit code. Everything is temporary and stopped afterwards unless ``keep`` names a directory."""
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        raise StateError(f"{keep} is not empty", hint=f"federator demo --stop {keep}, and remove it; or name another directory")
+    directory = keep.absolute() if keep is not None else Path(tempfile.mkdtemp(prefix="federator-demo-"))
+    screen.chapter("start: Hive metastores, Glue, a directory; real Lance tables")
+    began = time.monotonic()
+    try:
+        world = build(directory)
+        screen.check(True, f"servers and tables are ready after {time.monotonic() - began:.0f} s")
+        if not world.hive3:
+            screen.say("mvn was not found: the story goes on without the Hive 3.1.3 metastore")
+        story = Story(world, screen, Federator.open(world.settings, screen.progress))
+        story.tell()
+        return _end(story, once=once, keep=keep)
+    finally:
+        if keep is None:
+            stop_servers(directory)
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def stop(directory: Path) -> list[str]:
+    """Ends the servers of a demo kept in a directory; returns their names."""
+    return [server.name for server in stop_servers(directory.absolute())]
+
+
+def _end(story: Story, *, once: bool, keep: Path | None) -> int:
+    screen = story.screen
+    screen.chapter("the end")
+    if story.failures:
+        screen.say(f"{len(story.failures)} steps did not go as they must: {'; '.join(story.failures)}")
+    if keep is not None:
+        screen.say(f"kept: cd {keep} && federator tree; the servers run until federator demo --stop {keep}")
+    if not once and keep is None:
+        from federator.api.server import serve
+
+        screen.say("the API and the page are up until Ctrl-C")
+        serve(story.world.settings)
+    return 1 if story.failures else 0

@@ -1,0 +1,145 @@
+"""The demo's world: real servers, real Lance tables, and a configuration that knows them."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from federator.connector import Catalog
+from federator.demo.servers.glue import start_glue
+from federator.demo.servers.hive import hive3_available, start_hive2, start_hive3
+from federator.demo.servers.process import Server, running
+from federator.model import NamespaceRecord, TableRecord
+from federator.registry import open_catalog
+from federator.settings import Settings, load
+
+_CONFIG = """\
+[instance]
+id = "demo"
+
+[sources.lake_hive]                 # a Hive 2.3 metastore
+impl = "hive2"
+hive2.uri = "{hive2}"
+hive2.root = "{base}/lake"
+
+[sources.aws]                       # AWS Glue, as moto serves it
+impl = "glue"
+glue.endpoint = "{glue}"
+glue.region = "us-east-1"
+glue.access_key_id = "file:{base}/glue.key"
+glue.secret_access_key = "file:{base}/glue.key"
+
+[sources.scratch]                   # a directory of Lance tables
+impl = "dir"
+dir.root = "{base}/scratch"
+
+[mirrors.hive-to-glue]
+from = "lake_hive"
+to = "aws"
+exclude = ["sales$tmp_*"]
+min_miss_interval = "2s"            # the default is 10m; nobody waits that long for a demo
+"""
+
+_CONFIG_HIVE3 = """
+[sources.new_hive]                  # a Hive 3.1.3 metastore
+impl = "hive3"
+hive3.uri = "{hive3}"
+hive3.root = "{base}/new"
+
+[mirrors.hive2-to-hive3]
+from = "lake_hive"
+to = "new_hive"
+namespace = "hive${{database}}"
+include = ["sales$*"]
+min_miss_interval = "2s"
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    """What was started and written below one directory."""
+
+    directory: Path
+    settings: Settings
+    hive3: bool
+
+    def stop(self) -> None:
+        stop_servers(self.directory)
+
+
+def build(directory: Path) -> World:
+    """Starts the servers side by side, writes the configuration and the tables. Stops what it started if that fails."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with_hive3 = hive3_available()
+    try:
+        uris = _servers(directory, with_hive3)
+        config = _CONFIG + (_CONFIG_HIVE3 if with_hive3 else "")
+        (directory / "glue.key").write_text("demo", encoding="utf-8")
+        (directory / "federator.toml").write_text(config.format(base=directory, **uris), encoding="utf-8")
+        settings = load(directory / "federator.toml")
+        _tables(directory, settings)
+    except BaseException:
+        stop_servers(directory)
+        raise
+    return World(directory, settings, with_hive3)
+
+
+def stop_servers(directory: Path) -> list[Server]:
+    """Ends every server of a kept demo; returns them."""
+    found = sorted((directory / "servers").glob("*/server.json"))
+    servers = [running(path.parent) for path in found]
+    for server in servers:
+        server.stop()
+    return servers
+
+
+def _servers(directory: Path, with_hive3: bool) -> dict[str, str]:
+    starts = {"hive2": start_hive2, "glue": start_glue, **({"hive3": start_hive3} if with_hive3 else {})}
+    with ThreadPoolExecutor() as pool:
+        pending = {name: pool.submit(start, directory / "servers" / name) for name, start in starts.items()}
+        return {name: future.result().uri for name, future in pending.items()}
+
+
+def _tables(directory: Path, settings: Settings) -> None:
+    lake = directory / "lake"
+    with open_catalog(settings.source("lake_hive").spec) as hive:
+        for database in ("sales", "ml"):
+            hive.create_namespace(NamespaceRecord("lake_hive", (database,)))
+        for number, name in enumerate(("orders", "customers", "returns", "archive")):
+            write_table(lake / "sales" / f"{name}.lance", rows=100 * (number + 1))
+            _declare(hive, ("sales", name), lake / "sales" / f"{name}.lance", owner_team="sales")
+        # The same place under a second name.
+        _declare(hive, ("sales", "orders_2024"), lake / "sales" / "orders.lance")
+        # Declared as Lance, and it is something else.
+        legacy = lake / "sales" / "legacy"
+        legacy.mkdir(parents=True)
+        (legacy / "part-0.csv").write_text("id,amount\n1,2\n", encoding="utf-8")
+        _declare(hive, ("sales", "legacy"), legacy)
+        write_table(lake / "ml" / "embeddings.lance", rows=256)
+        _declare(hive, ("ml", "embeddings"), lake / "ml" / "embeddings.lance")
+    # Somebody removed its data, and told no catalog.
+    shutil.rmtree(lake / "sales" / "archive.lance")
+    (directory / "scratch").mkdir()
+    write_table(directory / "scratch" / "notebook.lance", rows=10)
+    with open_catalog(settings.source("scratch").spec) as scratch:
+        # Declared, and nothing written yet.
+        scratch.declare_table(TableRecord("scratch", ("draft",)))
+
+
+def write_table(path: Path, *, rows: int) -> None:
+    """A real Lance table: an id, a number and a vector of eight."""
+    import lance
+    import pyarrow as pa
+
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([float(i % 7) for i in range(rows * 8)], pa.float32()), 8)
+    table = pa.table(
+        {"id": pa.array(range(rows), pa.int64()), "amount": pa.array([i * 1.5 for i in range(rows)]), "vector": vectors}
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lance.write_dataset(table, str(path))
+
+
+def _declare(catalog: Catalog, path: tuple[str, ...], location: Path, **properties: str) -> None:
+    catalog.declare_table(TableRecord(catalog.source, path, str(location), properties))
