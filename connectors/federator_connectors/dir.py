@@ -7,7 +7,7 @@ a table whatever it holds: opening it may still fail, which is a matter of verif
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from federator.connector import (
@@ -247,6 +247,9 @@ class DirConnector(Connector[DirSettings]):
 
     def open(self, source: str, settings: DirSettings) -> DirCatalog:
         return DirCatalog(source, settings)
+
+    def concurrency(self, properties: Mapping[str, str]) -> int:  # noqa: ARG002
+        return 1
 
 
 CONNECTOR = DirConnector()

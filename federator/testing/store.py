@@ -37,15 +37,16 @@ class MemoryStore:
                 yield copy
                 self._state = copy
                 return
-            with self._file.open("a+", encoding="utf-8") as handle:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                handle.seek(0)
-                state = json.loads(handle.read() or json.dumps(_EMPTY))
+            with self._file.with_name(f"{self._file.name}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                text = self._file.read_text(encoding="utf-8") if self._file.exists() else ""
+                state = json.loads(text or json.dumps(_EMPTY))
                 yield state
                 if write:
-                    handle.seek(0)
-                    handle.truncate()
-                    json.dump(state, handle)
+                    # Replaced in one step, so that a process killed by a test leaves a whole file.
+                    new = self._file.with_name(f"{self._file.name}.new")
+                    new.write_text(json.dumps(state), encoding="utf-8")
+                    new.replace(self._file)
 
     def add_namespace(self, path: Path, **fields: Any) -> NamespaceRecord:
         """Puts a namespace there, its parents too. ``fields`` are those of NamespaceRecord."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from federator.connector import InvalidInput
@@ -12,6 +12,7 @@ from federator.connector.paging import page_of, page_token
 NAMES = st.sets(st.text(max_size=8), max_size=30)
 
 
+@settings(deadline=None)
 @given(NAMES, st.integers(1, 7))
 def test_pages_are_the_whole_listing(names: set[str], limit: int) -> None:
     seen: list[str] = []
@@ -26,6 +27,7 @@ def test_pages_are_the_whole_listing(names: set[str], limit: int) -> None:
     assert seen == sorted(names)
 
 
+@settings(deadline=None)
 @given(NAMES, NAMES, NAMES, st.integers(1, 7))
 def test_what_stays_is_seen_once_whatever_else_changes(stays: set[str], goes: set[str], comes: set[str], limit: int) -> None:
     page, token = page_of(stays | goes, None, limit)
