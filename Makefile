@@ -1,0 +1,47 @@
+# Lance Federator. `make` alone says what there is.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := 0.13.8
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup check test bench demo lock servers clean
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv with everything pinned; the command is .venv/bin/federator
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make setup PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+servers: setup ## install what the tests' real servers need: Maven (for Hive 3.1.3) and PostgreSQL
+	@.ci/servers
+
+check: setup ## lint, types, import directions, migrations, docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: servers check ## everything: checks, then the whole suite against real servers
+	$(BIN)/python -m pytest
+
+bench: servers ## speed, as ratios measured in one run
+	$(BIN)/python -m tests.bench
+
+demo: setup ## the whole way on real servers, in a temporary folder
+	$(BIN)/federator demo $(DEMO_ARGS)
+
+lock: setup ## pin the newest allowed versions into requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --upgrade --quiet --output-file requirements.lock
+
+clean: ## remove what setup and the tests made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
