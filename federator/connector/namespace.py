@@ -86,7 +86,14 @@ class CatalogNamespace(lance.LanceNamespace):
         self._source = source
         self._settings = settings
         self._ids = Identifiers(source, self.connector.capabilities)
-        self._pool = CatalogPool(lambda: self.connector.open(source, settings))
+        self._pool = CatalogPool(self._open)
+
+    def _open(self) -> Catalog:
+        try:
+            return self.connector.open(self._source, self._settings)
+        except ModuleNotFoundError as error:
+            hint = f"pip install 'lance-federator[{self.connector.extra}]'" if self.connector.extra else None
+            raise ConfigError(f"{self.connector.impl} needs the module {error.name!r}", hint=hint) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._properties is None:
@@ -271,6 +278,8 @@ class CatalogNamespace(lance.LanceNamespace):
                 yield catalog
         except CatalogError as error:
             raise lance.from_error_code(error.code, str(error)) from error
+        except ConfigError as error:
+            raise lance.InvalidInputError(str(error)) from error
 
     def _children(self, catalog: Catalog, path: Path) -> list[str]:
         if len(path) < self.connector.capabilities.max_depth:

@@ -129,7 +129,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> str:
     return run(folder, "--tb=no")
 
 
-@pytest.mark.parametrize(("number", "wrong"), enumerate(WRONG), ids=list(WRONG))
+@pytest.mark.parametrize(("number", "wrong"), list(enumerate(WRONG)), ids=list(WRONG))
 def test_the_suite_fails_what_is_wrong(failures: str, number: int, wrong: str) -> None:
     catching = WRONG[wrong][1]
     if catching:

@@ -218,3 +218,13 @@ def test_a_pool_lends_each_catalog_to_one_and_drops_dead_ones() -> None:
         pass
     pool.close()
     assert all(catalog.closed for catalog in opened)
+
+
+def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> Catalog:
+        raise ModuleNotFoundError("No module named 'thrift'", name="thrift")
+
+    monkeypatch.setattr(type(CONNECTOR), "open", missing)
+    monkeypatch.setattr(type(CONNECTOR), "extra", "hive")
+    with pytest.raises(lance.InvalidInputError, match=r"thrift(.|\n)*lance-federator\[hive\]"):
+        lance.connect(PATH, {}).list_namespaces(lance.ListNamespacesRequest())
