@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
@@ -30,13 +30,18 @@ def coverage_row(coverage: Coverage) -> dict[str, Any]:
     }
 
 
-def read(connection: Connection, source: str, revision: int) -> dict[str, Coverage]:
-    """Every namespace's Coverage at a revision, by the namespace's text form."""
+def read(connection: Connection, source: str, revision: int, *, only: Sequence[str] | None = None) -> dict[str, Coverage]:
+    """Every namespace's Coverage at a revision, or that of ``only`` some, by the namespace's text form."""
     c = t.coverage.c
-    query = select(t.coverage).where(
+    valid = select(t.coverage).where(
         c.source == source, c.valid_from <= revision, c.valid_to.is_(None) | (c.valid_to > revision)
     )
-    return {row["namespace"]: _coverage(source, row) for row in connection.execute(query).mappings()}
+    if only is None:
+        queries = [valid]
+    else:
+        queries = [valid.where(c.namespace.in_(only[start : start + 500])) for start in range(0, len(only), 500)]
+    rows = (row for query in queries for row in connection.execute(query).mappings())
+    return {row["namespace"]: _coverage(source, row) for row in rows}
 
 
 def write(connection: Connection, draft: Draft, now: Iterable[Coverage], before: Mapping[str, Coverage]) -> int:

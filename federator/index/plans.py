@@ -27,8 +27,19 @@ def get(connection: Connection, digest: str) -> RowMapping:
     query = select(t.plan).where(t.plan.c.digest.startswith(digest, autoescape=True)).limit(2)
     found = list(connection.execute(query).mappings())
     if len(found) != 1:
-        raise StateError(f"{'no plan has' if not found else 'several plans have'} the digest {digest!r}")
+        what = "no plan has" if not found else "several plans have"
+        raise StateError(f"{what} the digest {digest!r}", hint="federator plans list shows them")
     return found[0]
+
+
+def recent(connection: Connection, *, mirror: str | None = None, state: str | None = None, limit: int = 20) -> list[RowMapping]:
+    """Plans, newest first; of one mirror, in one state."""
+    query = select(t.plan).order_by(t.plan.c.created_at.desc(), t.plan.c.digest).limit(limit)
+    if mirror is not None:
+        query = query.where(t.plan.c.mirror == mirror)
+    if state is not None:
+        query = query.where(t.plan.c.state == state)
+    return list(connection.execute(query).mappings())
 
 
 def decide(connection: Connection, digest: str, state: str, actor: str) -> None:

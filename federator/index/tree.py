@@ -110,7 +110,7 @@ def children(index: Index, node: Path = (), *, after: str = "", limit: int = 100
         if path and records.get(connection, source, path, is_table=False, revision=at) is None:
             raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree shows what there is")
         rows = records.children(connection, source, path, after=after, limit=limit + 1, revision=at)
-        proven = coverage.read(connection, source, at)
+        proven = coverage.read(connection, source, at, only=[row["path"] for row in rows if not row["is_table"]])
         verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
     nodes = [_node(source, row, proven, verified) for row in rows[:limit]]
     return Page(nodes, rows[limit - 1]["path"] if len(rows) > limit else None)
