@@ -43,7 +43,7 @@ BROKEN = (TTransportException, TProtocolException, OSError, EOFError, UnicodeDec
 _TEXTS: tuple[tuple[re.Pattern[str], type[CatalogError], str | None], ...] = (
     (re.compile(r"has been modified\. The parameter value"), ConcurrentModification, None),
     (
-        re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException"),
+        re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException|Failed to create external path"),
         InvalidInput,
         "the metastore itself has no driver for this kind of storage; install it there (for s3: hadoop-aws)",
     ),
