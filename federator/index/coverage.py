@@ -36,10 +36,8 @@ def read(connection: Connection, source: str, revision: int, *, only: Sequence[s
     valid = select(t.coverage).where(
         c.source == source, c.valid_from <= revision, c.valid_to.is_(None) | (c.valid_to > revision)
     )
-    if only is None:
-        queries = [valid]
-    else:
-        queries = [valid.where(c.namespace.in_(only[start : start + 500])) for start in range(0, len(only), 500)]
+    parts = [only[start : start + 500] for start in range(0, len(only), 500)] if only is not None else []
+    queries = [valid] if only is None else [valid.where(c.namespace.in_(part)) for part in parts]
     rows = (row for query in queries for row in connection.execute(query).mappings())
     return {row["namespace"]: _coverage(source, row) for row in rows}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from federator.connector import ConfigError, StateError
@@ -113,6 +113,20 @@ def check_reachable(index: Index) -> None:
     try:
         with index.read() as connection:
             connection.exec_driver_sql("SELECT 1")
-    except OperationalError as error:
-        where = index.engine.url.render_as_string(hide_password=True)
-        raise StateError(f"the index {where} does not answer: {str(error.orig).strip().splitlines()[0]}") from None
+    except DBAPIError as error:
+        raise _failure(index, "does not answer", error) from None
+
+
+def check_writable(index: Index) -> None:
+    """Raises StateError unless we may write to the index's tables; changes nothing."""
+    try:
+        with index.write() as connection:
+            connection.exec_driver_sql("UPDATE lease SET token = token WHERE 1 = 0")
+    except DBAPIError as error:
+        raise _failure(index, "cannot be written to", error) from None
+
+
+def _failure(index: Index, what: str, error: DBAPIError) -> StateError:
+    where = index.engine.url.render_as_string(hide_password=True)
+    lines = str(error.orig).strip().splitlines()
+    return StateError(f"the index {where} {what}: {lines[0] if lines else type(error.orig).__name__}")
