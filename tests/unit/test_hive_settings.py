@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from federator.connector import ConfigError
@@ -61,3 +64,15 @@ def test_readers_that_take_turns_get_equal_work(parts: int, sizes: list[int]) ->
     assert len(shards) <= 16 * parts
     loads = [sum(weights[path] + 10 for path in hand) for hand in dealt]
     assert max(loads) <= max(sum(loads) / parts, max(sizes, default=0)) + max(sizes, default=0) / 2 + 10
+
+
+def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
+    script = """
+import sys
+sys.modules["hmsclient"] = None
+from federator_connectors.hive3 import CONNECTOR
+CONNECTOR.open("lake", CONNECTOR.configure({"uri": "a"}))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "ConfigError: the connector 'hive3' needs the module 'hmsclient" in done.stderr
+    assert "lance-federator[hive]" in done.stderr
