@@ -48,9 +48,17 @@ def finish(index: Index, run: RunHandle, state: str, *, summary: Mapping[str, An
 
 
 def progress(index: Index, run: RunHandle, text: str) -> None:
-    """Says what the run is doing, for those who watch the row."""
+    """Says what the run is doing, for those who watch the row. A run that has ended stays as it is."""
+    going = (t.run.c.id == run.id) & t.run.c.finished_at.is_(None)
     with index.write() as connection:
-        connection.execute(update(t.run).where(t.run.c.id == run.id).values(progress=text))
+        connection.execute(update(t.run).where(going).values(progress=text))
+
+
+def going(index: Index, run_id: str) -> bool:
+    """Whether a run has begun and not ended."""
+    query = select(t.run.c.id).where(t.run.c.id == run_id, t.run.c.finished_at.is_(None))
+    with index.read() as connection:
+        return connection.execute(query).scalar() is not None
 
 
 def source_outcome(index: Index, run: RunHandle, source: str, **values: Any) -> None:

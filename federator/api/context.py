@@ -1,0 +1,29 @@
+"""What a route needs, from the app's state."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+
+from federator.index import Index
+from federator.settings import Settings
+
+#: who is named in runs and in the audit for what came through the API: the token says no more
+ACTOR = "api"
+
+
+def _index(request: Request) -> Index:
+    index: Index = request.app.state.index
+    return index
+
+
+def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+IndexOf = Annotated[Index, Depends(_index)]
+SettingsOf = Annotated[Settings, Depends(_settings)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="entries on a page")]
+Cursor = Annotated[str | None, Query(max_length=8000, description="`next` of the page before")]

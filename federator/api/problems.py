@@ -1,0 +1,154 @@
+"""Errors as problem documents (RFC 9457): every failure of every route is one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from federator import logs
+from federator.connector import CatalogError, ConfigError, FederatorError, StateError
+from federator.connector.errors import TableNotFound
+from federator.index import DatabaseError
+
+MEDIA_TYPE = "application/problem+json"
+_TYPE = "urn:lance-federator:problem:"
+#: the HTTP status of each error code of the Lance Namespace spec
+STATUS = {0: 406, 1: 404, 2: 409, 3: 409, 4: 404, 5: 409, 13: 400, 14: 409, 15: 403, 16: 401, 17: 503, 18: 500, 21: 429}
+_log = logs.get(__name__)
+
+
+class NotFound(StateError):
+    """There is no such run, request, plan or job."""
+
+
+class Refused(FederatorError):
+    """A request that is refused before its route is looked at, with its HTTP status."""
+
+    def __init__(self, status: int, title: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.title = title
+
+
+class Problem(BaseModel):
+    """What went wrong. ``type`` is stable; ``code`` is the Lance Namespace spec's, where it has one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "type": _TYPE + "table-not-found", "title": "Table not found", "status": 404,
+                "detail": "there is no table lake$sales$orders", "instance": "/api/v1/tables/lake%24sales%24orders",
+                "code": 4, "hint": "federator search orders",
+            }
+        }
+    )  # fmt: skip
+
+    type: str
+    title: str
+    status: int = Field(ge=400, le=599)
+    detail: str
+    instance: str
+    code: int | None = None
+    hint: str | None = None
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of a route that may answer with these problems, besides those that any route may."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _MEANING[status], "content": content} for status in sorted({401, 421, 503, *statuses})}
+
+
+_MEANING = {
+    400: "The request is not valid", 401: "The token is missing or wrong", 403: "A page of another origin asked",
+    404: "There is no such thing", 409: "What is stored does not allow it", 421: "The Host header is not ours",
+    503: "The index does not answer",
+}  # fmt: skip
+
+
+def install(app: FastAPI) -> None:
+    """Answers every error of an app with a problem document."""
+    app.add_exception_handler(FederatorError, _federator)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(DatabaseError, _database)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def answer(
+    path: str, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    """A problem document as an HTTP answer."""
+    kind = title.lower().replace(" ", "-")
+    texts = {"type": _TYPE + kind, "title": title, "detail": _sendable(detail), "instance": _sendable(path)}
+    extra = {name: value for name, value in more.items() if value is not None}
+    return JSONResponse({**texts, "status": status, **extra}, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def of_error(path: str, error: FederatorError) -> JSONResponse:
+    """The problem document of one of our errors."""
+    if isinstance(error, Refused):
+        headers = {"WWW-Authenticate": 'Bearer, Basic realm="Lance Federator, the token is the password"'}
+        return answer(path, error.status, error.title, error.message, headers if error.status == 401 else None)
+    status, code = _status(error)
+    return answer(path, status, _title(error), error.message, code=code, hint=error.hint)
+
+
+def _status(error: FederatorError) -> tuple[int, int | None]:
+    if isinstance(error, CatalogError):
+        return STATUS.get(error.code, 500), error.code
+    if isinstance(error, NotFound):
+        return 404, None
+    return (409, None) if isinstance(error, StateError) else (400, 13) if isinstance(error, ConfigError) else (500, 18)
+
+
+def _title(error: FederatorError) -> str:
+    name = type(error).__name__
+    return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))
+
+
+async def _federator(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, FederatorError)
+    return of_error(_instance(request), error)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    # Only where and what: the value itself may be anything, a secret too.
+    found = [f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
+    return answer(_instance(request), 400, "Invalid input", "; ".join(found), code=13)
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    title = {404: "Not found", 405: "Method not allowed"}.get(error.status_code, "Request refused")
+    return answer(_instance(request), error.status_code, title, str(error.detail), error.headers)
+
+
+async def _database(request: Request, error: Exception) -> JSONResponse:
+    # Its text may hold SQL and values; that is for the log.
+    _log.error("index error", path=request.url.path, error=str(error).splitlines()[0])
+    hint = "federator db check"
+    return answer(_instance(request), 503, "Index unavailable", "the index does not answer, or is not migrated", hint=hint)
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    _log.error("request broke", path=request.url.path, error=repr(error))
+    return answer(_instance(request), 500, "Internal error", "an error of ours; the log has it", code=18)
+
+
+def _instance(request: Request) -> str:
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    return raw.decode("ascii", "replace")
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+__all__ = ["MEDIA_TYPE", "NotFound", "Problem", "Refused", "TableNotFound", "answer", "documented", "install", "of_error"]

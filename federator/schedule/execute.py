@@ -1,0 +1,148 @@
+"""Carrying out requests through one warm Federator."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from federator import logs
+from federator.connector import FederatorError, StateError
+from federator.index import plans, requests, runs, schedules
+from federator.planning.plan import Plan
+from federator.schedule.progress import Progress
+from federator.schedule.warm import warm
+from federator.settings import Settings
+from federator.sync import Federator, Result
+
+_log = logs.get(__name__)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A person, or the end of the service, stopped the run; its row says ``interrupted``."""
+
+
+@dataclass
+class _Federator(Federator):
+    """A Federator that tells which run has begun, and ends a stopped run as interrupted."""
+
+    started: Callable[[runs.RunHandle], None] = lambda _: None
+
+    @contextmanager
+    def _run(self, kind: str, trigger: str, actor: str | None) -> Iterator[tuple[runs.RunHandle, Result]]:
+        with super()._run(kind, trigger, actor) as (run, result):
+            self.started(run)
+            try:
+                yield run, result
+            finally:
+                # Whatever it raised, it raised because it was stopped.
+                self._go_on()
+
+    @contextmanager
+    def _step(self, stage: str, subject: str) -> Iterator[Callable[[str, str], None]]:
+        self._go_on()
+        with super()._step(stage, subject) as done:
+            yield done
+
+    def _go_on(self) -> None:
+        if self.stop.is_set():
+            raise Interrupted("the run was stopped before its end")
+
+
+class Runner:
+    """Carries out one request at a time. ``carry_out`` belongs to one thread, the rest to the worker's loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.index = Federator.open(settings).index
+        self.stop = threading.Event()
+        self.request: requests.Request | None = None
+        self._settings = settings
+        self._handle: runs.RunHandle | None = None
+        self._progress = Progress()
+        self._spark: Any = None
+        self._federator = _Federator(settings, self.index, self._progress.note, self.stop, self._begun)
+
+    def warm(self) -> None:
+        """Starts Spark; if it does not start, each run says so again."""
+        try:
+            self._spark = warm(self._settings)
+            _log.info("spark is ready")
+        except FederatorError as error:
+            _log.error("spark does not start", error=str(error))
+
+    def carry_out(self, request: requests.Request) -> None:
+        """Runs a request to its end, whatever that is; raises only what the index raises."""
+        state = requests.FAILED
+        with logs.bound(request=request.id, run=None):
+            try:
+                self._tell(self._run(request))
+                state = requests.DONE
+            except Interrupted as error:
+                _log.warning("run interrupted", error=str(error))
+                state = requests.CANCELLED
+            except FederatorError as error:
+                self._failed(request, str(error))
+            except Exception as error:  # noqa: BLE001 - the one boundary: no job may end the worker
+                _log.exception("run broke")
+                self._failed(request, f"{type(error).__name__}: {error}")
+            finally:
+                self.request = self._handle = None
+                self._progress.clear()
+                with self.index.write() as connection:
+                    requests.set_state(connection, request.id, state)
+
+    def interrupt(self) -> None:
+        """Stops the run in hand: between two writes, or in the middle of a Spark job."""
+        self.stop.set()
+        if self.request is not None and self._spark is not None:
+            self._spark.interruptAll()
+
+    def show(self) -> None:
+        """Writes new progress to the run's row."""
+        handle, text = self._handle, self._progress.take()
+        if handle is not None and text is not None:
+            runs.progress(self.index, handle, text)
+
+    def _run(self, request: requests.Request) -> Result:
+        asked, do = request.argument, self._federator
+        how: dict[str, Any] = {"trigger": "schedule" if asked.get("job") else "request", "actor": request.actor}
+        match request.kind:
+            case "crawl":
+                return do.crawl(asked.get("sources") or [], **how)
+            case "plan":
+                return do.plan(asked.get("mirrors") or [], **how)
+            case "sync":
+                return do.sync(asked.get("mirrors") or [], **how)
+            case "apply":
+                return do.apply([self._plan(digest) for digest in asked.get("plans") or []], **how)
+        raise StateError(f"a worker of this version cannot {request.kind!r}")
+
+    def _plan(self, digest: str) -> tuple[Plan, str]:
+        with self.index.read() as connection:
+            row = plans.get(connection, digest)
+        return Plan.from_json(json.loads(row["body"])), row["digest"]
+
+    def _begun(self, handle: runs.RunHandle) -> None:
+        request = self.request
+        assert request is not None
+        self._handle = handle
+        logs.bind(run=handle.id)
+        with self.index.write() as connection:
+            requests.set_state(connection, request.id, requests.RUNNING, run_id=handle.id)
+            if job := request.argument.get("job"):
+                schedules.started(connection, str(job), handle.id)
+
+    def _failed(self, request: requests.Request, error: str) -> None:
+        _log.error("run failed", error=error)
+        if self._handle is None:
+            # It failed before its run began: a run that says why is what people look at.
+            handle = runs.start(self.index, request.kind, trigger="request", actor=request.actor)
+            runs.finish(self.index, handle, "failed", summary={}, error=error)
+            self._begun(handle)
+
+    def _tell(self, result: Result) -> None:
+        level = _log.info if result.state == "ok" else _log.warning if result.state in ("partial", "held") else _log.error
+        level("run ended", run=result.run_id, state=result.state, changes=result.changes, errors=result.errors)

@@ -1,0 +1,131 @@
+"""The scheduled jobs: what the configuration wants, kept in APScheduler, which turns each due job into a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MISSED, JobExecutionEvent
+from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from federator import logs
+from federator.connector import ConfigError
+from federator.connector.options import resolve
+from federator.index import Index, open_index, requests, schedules
+from federator.schedule.triggers import interval, trigger
+from federator.settings import Settings, load
+
+# A job whose time passed while no worker ran is made up for, once, if it is not older than this.
+_GRACE = 3600
+_log = logs.get(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One scheduled job: crawl a source, or sync a mirror."""
+
+    kind: str
+    subject: str
+    schedule: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}:{self.subject}"
+
+
+def configured(settings: Settings) -> list[Job]:
+    """The jobs that the configuration wants. Raises ConfigError that names the schedule that cannot be read."""
+    sources = [(f"[sources.{s.name}]", Job("crawl", s.name, s.schedule)) for s in settings.sources.values() if s.schedule]
+    mirrors = [(f"[mirrors.{name}]", Job("sync", name, m.schedule)) for name, m in settings.mirrors.items() if m.schedule]
+    for section, job in (*sources, *mirrors):
+        try:
+            trigger(job.schedule)
+        except ValueError as error:
+            where = f"{settings.path}: {section} schedule"
+            raise ConfigError(
+                f"{where}: {job.schedule!r} is not allowed: {error}", hint='"*/15 * * * *" or "@every 15m"'
+            ) from None
+    return [job for _, job in (*sources, *mirrors)]
+
+
+def argument(kind: str, subject: str) -> dict[str, Any]:
+    """The argument of the request that a job makes."""
+    return {"sources" if kind == "crawl" else "mirrors": [subject], "job": f"{kind}:{subject}"}
+
+
+def run_job(kind: str, subject: str, config_path: str) -> None:
+    """What APScheduler calls when a job is due: asks for its run, unless it is paused or the last one still goes on."""
+    settings = load(Path(config_path))
+    index = open_index(resolve(settings.index.url, where="[index] url"), base=settings.base)
+    try:
+        with index.write() as connection:
+            state = schedules.read(connection).get(f"{kind}:{subject}", schedules.JobState())
+            if state.paused:
+                return
+            asked = requests.add_once(connection, kind, argument(kind, subject), actor="schedule")
+        if asked is None:
+            _log.warning("job skipped", job=f"{kind}:{subject}", reason="its last run has not ended")
+    finally:
+        index.close()
+
+
+@contextmanager
+def scheduler(settings: Settings, index: Index) -> Iterator[BackgroundScheduler]:
+    """A running scheduler whose jobs are those of the configuration."""
+    made = BackgroundScheduler(
+        timezone=UTC,
+        jobstores={"default": SQLAlchemyJobStore(engine=index.engine)},
+        job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": _GRACE},
+    )
+    made.add_listener(_loud, EVENT_JOB_ERROR | EVENT_JOB_MISSED)
+    made.start(paused=True)
+    try:
+        _reconcile(made, settings, index)
+        made.resume()
+        yield made
+    finally:
+        made.shutdown(wait=True)
+
+
+def _reconcile(made: BackgroundScheduler, settings: Settings, index: Index) -> None:
+    wanted = {job.name: job for job in configured(settings)}
+    with index.read() as connection:
+        states = schedules.read(connection)
+    known = {job.id: job for job in made.get_jobs()}
+    for name in known.keys() - wanted.keys():
+        known[name].remove()
+    for name, job in wanted.items():
+        state = states.get(name, schedules.JobState())
+        args = (job.kind, job.subject, str(settings.path))
+        old = known.get(name)
+        if old is None or old.args != args or str(old.trigger) != str(trigger(job.schedule)) or old.next_run_time is None:
+            first = _first(job, state)
+            options = {"next_run_time": first} if first else {}
+            made.add_job(
+                "federator.schedule:run_job", trigger(job.schedule), args, id=name, name=name, replace_existing=True, **options
+            )
+        if state.paused:
+            made.pause_job(name)
+
+
+def _first(job: Job, state: schedules.JobState) -> datetime | None:
+    """When an ``@every`` job runs first: as if no worker had been restarted, and at once if it never ran."""
+    length = interval(job.schedule)
+    if length is None:
+        return None
+    now = datetime.now(UTC)
+    if state.last_started_at is None:
+        return now
+    return max(now, datetime.fromtimestamp(state.last_started_at + length, UTC))
+
+
+def _loud(event: JobExecutionEvent) -> None:
+    if event.code == EVENT_JOB_MISSED:
+        _log.warning("job missed", job=event.job_id, due=str(event.scheduled_run_time))
+    else:
+        _log.error("job failed", job=event.job_id, error=str(event.exception))
