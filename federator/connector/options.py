@@ -103,7 +103,7 @@ def _parsed(option_field: dataclasses.Field[Any], where: str, text: str) -> Any:
         raise ConfigError(f"{where}:{shown}", hint=f"allowed: {error}") from None
 
 
-_SECRET_WORDS = ("secret", "password", "token", "credential", "access_key", "account_key", "private", "sas")
+_SECRET_WORDS = ("secret", "password", "token", "credential", "access_key", "account_key", "private", "sas", "service_account")
 
 
 def is_secret_key(key: str) -> bool:
@@ -115,7 +115,10 @@ def is_secret_key(key: str) -> bool:
 def is_endpoint_key(key: str) -> bool:
     """Whether a property would send requests, and so credentials, somewhere else."""
     lowered = key.lower().replace("-", "_").replace(".", "_")
-    return any(word in lowered for word in ("endpoint", "proxy", "allow_http", "virtual_hosted", "metadata_url"))
+    return any(
+        word in lowered
+        for word in ("endpoint", "proxy", "allow_http", "virtual_hosted", "metadata_url", "authority", "base_url", "emulator")
+    )
 
 
 def is_reference(text: str) -> bool:

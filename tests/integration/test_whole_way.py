@@ -1,0 +1,169 @@
+"""The whole way on real servers: from one catalog through Spark and the index into another."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from federator.demo.servers.process import Server
+from federator.index import tree
+from federator.model import NamespaceRecord, TableRecord
+from federator.registry import open_catalog
+from federator.settings import Settings, load
+from federator.sync import Federator
+from tests.fixtures.glue import GlueAccount
+
+DATABASE = "sales"
+
+
+def hive(impl: str, uri: str, place: Path) -> str:
+    return f'impl = "{impl}"\n{impl}.uri = "{uri}"\n{impl}.client.timeout = 20\n{impl}.root = "file:{place}"\n'
+
+
+def glue(account: GlueAccount, place: Path) -> str:
+    lines = ['impl = "glue"']
+    for key, value in account.properties.items():
+        if key in ("access_key_id", "secret_access_key", "session_token"):
+            secret = place / key
+            secret.write_text(value, encoding="utf-8")
+            value = f"file:{secret}"
+        lines.append(f'glue.{key} = "{value}"')
+    return "\n".join(lines) + "\n"
+
+
+def configured(place: Path, origin: str, target: str, mirror: str) -> Settings:
+    """A configuration of two sources and one mirror between them, in a directory of its own."""
+    place.mkdir(exist_ok=True)
+    file = place / "federator.toml"
+    file.write_text(
+        f'[instance]\nid = "test"\n[spark]\nmaster = "local[4,4]"\n[sources.origin]\n{origin}[sources.target]\n{target}'
+        f'[mirrors.copy]\nfrom = "origin"\nto = "target"\nmin_miss_interval = "0s"\n{mirror}',
+        encoding="utf-8",
+    )
+    return load(file)
+
+
+def declare(settings: Settings, source: str, namespace: tuple[str, ...], names: list[str], place: Path) -> None:
+    """Real Lance tables, declared in a new namespace of a source."""
+    with open_catalog(settings.source(source).spec) as catalog:
+        namespace = catalog.canonical_path((*namespace, "any"))[:-1]
+        catalog.create_namespace(NamespaceRecord(source, namespace))
+        for number, name in enumerate(names):
+            location = place / f"{name}.lance"
+            lance.write_dataset(pa.table({"id": list(range(number + 1))}), str(location))
+            catalog.declare_table(TableRecord(source, (*namespace, name), str(location), {"team": "data"}))
+
+
+def declared_at(settings: Settings, namespace: tuple[str, ...]) -> dict[str, TableRecord]:
+    with open_catalog(settings.source("target").spec) as catalog:
+        path = catalog.canonical_path((*namespace, "any"))[:-1]
+        return {name: catalog.describe_table((*path, name)) for name in catalog.list_tables(path)}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def assert_mirrored(settings: Settings, source_place: Path, target_namespace: tuple[str, ...]) -> None:
+    """One sync declares the two tables with our mark, the next finds nothing to do."""
+    federator = Federator.open(settings)
+    first = federator.sync()
+    assert (first.state, first.errors) == ("ok", {})
+    made = declared_at(settings, target_namespace)
+    assert sorted(made) == ["customers", "orders"]
+    for name, record in made.items():
+        assert record.canonical == f"file://{source_place}/{name}.lance"
+        assert record.properties["team"] == "data"
+        assert record.properties["federator.instance"] == "test"
+        assert record.properties["federator.path"] == record.key
+    second = federator.sync()
+    assert (second.state, second.changes) == ("ok", 0)
+    view = tree.table(federator.index, ("target", *next(iter(made.values())).path))
+    assert view.dataset is not None
+    assert view.dataset["state"] == "valid"
+    assert len(view.also_declared) == 1
+
+
+def test_hive_2_into_glue(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'include = ["{database}$*"]\n'
+    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], place)
+    assert_mirrored(settings, place, (database,))
+
+
+def test_glue_into_hive_3(hive3_uri: str, glue_account: GlueAccount, place: Path) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'namespace = "hive$from_glue_{{database}}"\ninclude = ["*${database}$*"]\n'
+    settings = configured(place, glue(glue_account, place), hive("hive3", hive3_uri, place), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], place)
+    assert_mirrored(settings, place, ("hive", f"from_glue_{database}"))
+
+
+def test_glue_into_hive_2(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'namespace = "{{database}}"\ninclude = ["*${database}$*"]\n'
+    settings = configured(place, glue(glue_account, place), hive("hive2", hive2_uri, place), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], place)
+    assert_mirrored(settings, place, (database,))
+
+
+def test_hive_2_into_hive_3(hive2_uri: str, hive3_uri: str, place: Path) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'namespace = "hive${{database}}"\ninclude = ["{database}$*"]\n'
+    settings = configured(place, hive("hive2", hive2_uri, place), hive("hive3", hive3_uri, place), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], place)
+    assert_mirrored(settings, place, ("hive", database))
+
+
+def test_a_stopped_metastore_deregisters_nothing(hive2_throwaway: Server, glue_account: GlueAccount, place: Path) -> None:
+    settings = configured(place, hive("hive2", hive2_throwaway.uri, place), glue(glue_account, place), "")
+    declare(settings, "origin", (DATABASE,), ["orders", "customers"], place)
+    federator = Federator.open(settings)
+    assert federator.sync().state == "ok"
+    hive2_throwaway.stop()
+    for _ in range(3):
+        result = federator.sync()
+        assert result.state == "partial"
+        assert result.sources["origin"].state == "failed"
+        assert result.sources["target"].state == "ok"
+        assert result.changes == 0
+    assert sorted(declared_at(settings, (DATABASE,))) == ["customers", "orders"]
+    assert [node.name for node in tree.children(federator.index, ("origin", DATABASE)).nodes] == ["customers", "orders"]
+
+
+def test_a_narrowed_include_deregisters_nothing(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    both = (hive("hive2", hive2_uri, place), glue(glue_account, place))
+    wide = configured(place, *both, f'include = ["{database}$*"]\n')
+    declare(wide, "origin", (database,), ["orders", "customers"], place)
+    assert Federator.open(wide).sync().state == "ok"
+    narrow = Federator.open(configured(place, *both, f'include = ["{database}$orders"]\n'))
+    for _ in range(3):
+        result = narrow.sync()
+        assert result.changes == 0
+        assert [refusal.reason.value for refusal in result.plans[0].refusals] == ["unselected"]
+    assert sorted(declared_at(wide, (database,))) == ["customers", "orders"]
+
+
+def test_a_dropped_table_is_deregistered_after_two_misses(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'include = ["{database}$*"]\n'
+    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], place)
+    federator = Federator.open(settings)
+    federator.sync()
+    with open_catalog(settings.source("origin").spec) as origin:
+        origin.deregister_table(origin.describe_table((database, "orders")))
+    first = federator.sync()
+    assert [refusal.reason.value for refusal in first.plans[0].refusals] == ["misses"]
+    assert sorted(declared_at(settings, (database,))) == ["customers", "orders"]
+    second = federator.sync()
+    assert [outcome.state.value for outcome in second.outcomes] == ["done"]
+    assert sorted(declared_at(settings, (database,))) == ["customers"]
+    assert (place / "orders.lance").is_dir()
