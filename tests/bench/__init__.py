@@ -1,0 +1,1 @@
+"""Benchmarks: ratios measured in one run. ``python -m tests.bench [hive] [million] [revisions] [sync]``."""

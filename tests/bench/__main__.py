@@ -1,0 +1,33 @@
+"""``make bench``: each benchmark measures its floor and ours in turn, in one run, and prints medians and their ratio."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench import hive, million, revisions, sync
+from tests.bench.measure import Row
+
+BENCHMARKS = {"revisions": revisions.run, "sync": sync.run, "million": million.run, "hive": hive.run}
+
+
+def main(names: list[str]) -> int:
+    """Runs the named benchmarks (default: all); returns 1 if one is over its budget."""
+    rows: list[Row] = []
+    for name in names or list(BENCHMARKS):
+        with tempfile.TemporaryDirectory(prefix="federator-bench-") as directory:
+            Console(stderr=True).print(f"[bold]{name}[/bold]")
+            rows += BENCHMARKS[name](Path(directory))
+    table = Table("measure", "floor", "ours", "ratio or figure", "budget", "", title="medians, one run")
+    for row in rows:
+        table.add_row(row.name, row.floor, row.ours, row.figure, row.budget, "ok" if row.ok else "OVER")
+    Console().print(table)
+    return 0 if all(row.ok for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

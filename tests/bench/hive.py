@@ -1,0 +1,96 @@
+"""20,000 tables of a Hive 3.1.3 metastore: from the server to the committed index, against a bare drain of the same server by its
+cheapest calls over as many connections."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from federator.demo.servers.hive import start_hive3
+from federator.model import NamespaceRecord, TableRecord
+from federator.pipeline import session
+from federator.settings import load
+from federator.sync import Federator
+from federator_connectors._hive import convert
+from federator_connectors._hive.client import Client
+from federator_connectors._hive.metastore import Metastore
+from federator_connectors.hive3 import CONNECTOR
+from tests.bench.measure import Row, ratio, seconds
+
+DATABASES, TABLES, CONNECTIONS, ROUNDS = 20, 1_000, 3, 3
+_CONFIG = """
+[index]
+url = "sqlite:///round{round}.db"
+[sources.lake]
+impl = "hive3"
+hive3.uri = "{uri}"
+hive3.client.pool-size = {connections}
+[verify]
+enabled = false
+"""
+
+
+def run(directory: Path) -> list[Row]:
+    server = start_hive3(directory / "hive3")
+    try:
+        _fill(server.uri, directory)
+        floors, ours = [], []
+        for number in range(ROUNDS + 1):
+            floor = seconds(lambda: _drain(server.uri))
+            file = directory / f"round{number}.toml"
+            file.write_text(_CONFIG.format(round=number, uri=server.uri, connections=CONNECTIONS), encoding="utf-8")
+            federator = Federator.open(load(file))
+            our = seconds(lambda: _crawl(federator))  # noqa: B023
+            if number:  # the first round warms the server, the JVM and Spark's workers
+                floors.append(floor)
+                ours.append(our)
+            print(f"  round {number}: bare drain {floor:.1f} s, into the committed index {our:.1f} s", file=sys.stderr)
+    finally:
+        server.stop()
+        session.stop()
+    return [
+        ratio(f"{DATABASES * TABLES:,} Hive 3.1.3 tables into the committed index, against a bare drain", floors, ours, 1.5)
+    ]
+
+
+def _fill(uri: str, directory: Path) -> None:
+    def database(number: int) -> None:
+        store = _store(uri)
+        path = ("hive", f"db{number:02d}")
+        store.create_database(
+            path, convert.new_database(NamespaceRecord("lake", path, location=f"file:{directory}/wh/{path[1]}"))
+        )
+        for table in range(TABLES):
+            record = TableRecord("lake", (*path, f"t{table:04d}"), f"file:{directory}/wh/shared", {"team": "bench"})
+            store.create_table(record.path, convert.new_table(record, "hive"))
+        store.close()
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        for done, _ in enumerate(pool.map(database, range(DATABASES)), 1):
+            print(f"\r  made {done * TABLES:,} tables", end="", file=sys.stderr)
+    print(file=sys.stderr)
+
+
+def _drain(uri: str) -> None:
+    def lane(number: int) -> int:
+        store, found = _store(uri), 0
+        for database in range(number, DATABASES, CONNECTIONS):
+            path = ("hive", f"db{database:02d}")
+            names = list(store.marked_tables(path).names)
+            found += sum(len(store.tables(path, names[start : start + 1000])) for start in range(0, len(names), 1000))
+        store.close()
+        return found
+
+    with ThreadPoolExecutor(max_workers=CONNECTIONS) as pool:
+        assert sum(pool.map(lane, range(CONNECTIONS))) == DATABASES * TABLES
+
+
+def _store(uri: str) -> Metastore:
+    return Metastore(Client("bench", CONNECTOR.configure({"uri": uri}).uri, size=1, timeout=60), levels=2)
+
+
+def _crawl(federator: Federator) -> None:
+    result = federator.crawl()
+    assert result.state == "ok", result.errors
+    assert result.sources["lake"].tables == DATABASES * TABLES

@@ -1,0 +1,92 @@
+"""Timing and memory, for benchmarks only."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the result."""
+
+    name: str
+    floor: str
+    ours: str
+    figure: str
+    budget: str
+    ok: bool
+
+
+def seconds(run: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def ratio(name: str, floors: list[float], ours: list[float], budget: float) -> Row:
+    """A row that holds the median of ours against the median of the floor."""
+    floor, our = statistics.median(floors), statistics.median(ours)
+    return Row(name, _shown(floor), _shown(our), f"{our / floor:.2f} x", f"{budget:g} x", our <= budget * floor)
+
+
+def limit(name: str, value: float, budget: float, unit: str = "s") -> Row:
+    return Row(name, "", "", f"{value:.2f} {unit}", f"{budget:g} {unit}", value <= budget)
+
+
+def _shown(value: float) -> str:
+    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1000:.2f} ms"
+
+
+@dataclass
+class Memory:
+    """Peak of the proportional set size, summed over this process and everything below it, in GiB."""
+
+    peak: float = 0.0
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def sample(self) -> None:
+        while not self._stop.wait(0.5):
+            self.peak = max(self.peak, sum(map(_pss, _tree(os.getpid()))) / 2**20)
+
+
+@contextmanager
+def memory() -> Iterator[Memory]:
+    watched = Memory()
+    thread = threading.Thread(target=watched.sample, daemon=True)
+    thread.start()
+    try:
+        yield watched
+    finally:
+        watched._stop.set()
+        thread.join()
+
+
+def _tree(root: int) -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, waiting = [], [root]
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        waiting += parents.get(pid, [])
+    return found
+
+
+def _pss(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

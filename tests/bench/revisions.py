@@ -1,0 +1,61 @@
+"""Reading the current state after one revision and after a thousand with changes."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+from federator.index import Index, migrate, open_index, records, revisions
+from federator.index.leases import Lease, hold
+from federator.model import NamespaceRecord, TableRecord
+from federator.model.rows import RECORD_COLUMNS, record_row
+from tests.bench.measure import Row, ratio, seconds
+
+TABLES, REVISIONS, CHANGES, READS = 5_000, 1_000, 100, 300
+
+
+def run(directory: Path) -> list[Row]:
+    index = open_index(f"sqlite:///{directory / 'index.db'}")
+    migrate.upgrade(index)
+    revisions.register(index, "lake", "memory", "x")
+    with hold(index, "source:lake") as lease:
+        everything = [_row(NamespaceRecord("lake", ("sales",))), *(_row(_table(number, 0)) for number in range(TABLES))]
+        _publish(index, lease, everything, [])
+        pages, gets = _reads(index)
+        for number in range(1, REVISIONS):
+            changed = random.Random(number).sample(range(TABLES), CHANGES)
+            rows = [_row(_table(table, number)) for table in changed]
+            _publish(index, lease, rows, [(1, _table(table, 0).key) for table in changed])
+    late_pages, late_gets = _reads(index)
+    return [
+        ratio(f"a page of 100 tables after {REVISIONS:,} revisions, against after one", pages, late_pages, 1.5),
+        ratio(f"one table after {REVISIONS:,} revisions, against after one", gets, late_gets, 1.5),
+    ]
+
+
+def _table(number: int, version: int) -> TableRecord:
+    return TableRecord("lake", ("sales", f"t{number:05d}"), f"s3://lake/t{number}.lance", {"v": str(version)})
+
+
+def _row(record: NamespaceRecord | TableRecord) -> tuple[object, ...]:
+    row = record_row(record)
+    return (*(row[name] for name in RECORD_COLUMNS), None)
+
+
+def _publish(index: Index, lease: Lease, rows: list[tuple[object, ...]], closed: list[tuple[int, str]]) -> None:
+    draft = revisions.begin(index, lease, "lake", "bench", time.time())
+    revisions.close_records(index, lease, draft, closed)
+    revisions.add_records(index, lease, draft, rows)
+    revisions.publish(index, lease, draft, added=len(rows), changed=0, removed=0, values={})
+
+
+def _reads(index: Index) -> tuple[list[float], list[float]]:
+    chosen = random.Random(0)
+    pages, gets = [], []
+    for _ in range(READS):
+        name = f"t{chosen.randrange(TABLES):05d}"
+        with index.read() as connection:
+            pages.append(seconds(lambda: records.children(connection, "lake", ("sales",), after=f"sales${name}", limit=100)))  # noqa: B023
+            gets.append(seconds(lambda: records.get(connection, "lake", ("sales", name), is_table=True)))  # noqa: B023
+    return pages, gets
