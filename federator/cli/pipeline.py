@@ -1,0 +1,154 @@
+"""``crawl``, ``plan``, ``apply``, ``sync``: the runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from federator.cli import complete, planfile, results
+from federator.cli.context import Cli, command
+from federator.cli.errors import OK, PENDING
+from federator.cli.output import counted
+from federator.cli.planview import show_plan
+from federator.cli.running import need_sources, working
+from federator.connector.errors import ConfigError
+
+if TYPE_CHECKING:
+    from federator.settings import Settings
+    from federator.sync import Result
+
+SOURCES = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", autocompletion=complete.sources, help="Default: every source.")]  # fmt: skip  # noqa: E501
+MIRRORS = Annotated[list[str] | None, typer.Argument(metavar="[MIRROR]...", autocompletion=complete.mirrors, help="Default: every mirror.")]  # fmt: skip  # noqa: E501
+ALL = Annotated[bool, typer.Option("--all", help="Show every change and refusal, however many.")]
+YES = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def crawl(cli: Cli, sources: SOURCES = None) -> int:
+    """Read sources into the index."""
+    settings = cli.settings
+    need_sources(settings)
+    for name in sources or ():
+        settings.source(name)
+    with working(cli, spark=True) as federator:
+        result = federator.crawl(sources or ())
+    if cli.json:
+        cli.out.document(results.as_data(result))
+    else:
+        results.show_sources(cli, result)
+    results.show_errors(cli, result)
+    return results.exit_code(result)
+
+
+def plan(
+    cli: Cli,
+    mirrors: MIRRORS = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save the plans for federator apply FILE.")
+    ] = None,
+    refresh: Annotated[bool, typer.Option("--refresh/--no-refresh", help="Read the mirrors' sources first.")] = True,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 where changes are pending.")
+    ] = False,
+    everything: ALL = False,
+) -> int:
+    """Show what mirrors would change, and change nothing."""
+    need_mirrors(cli.settings, mirrors)
+    with working(cli, spark=True) as federator:
+        result = federator.plan(mirrors or (), refresh=refresh)
+    if out is not None:
+        planfile.save(out, result.plans)
+    show(cli, result, everything=everything)
+    if out is not None:
+        cli.note(f"saved in {out}; federator apply {out} carries it out")
+    code = results.exit_code(result)
+    return PENDING if detailed_exitcode and code == OK and result.changes else code
+
+
+def apply(
+    cli: Cli,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Plans of federator plan -o. Default: plan first.")
+    ] = None,
+    yes: YES = False,
+    everything: ALL = False,
+) -> int:
+    """Carry out plans: those of FILE, or new ones after asking."""
+    if file is not None:
+        with working(cli, spark=False) as federator:
+            planned = planfile.load(file, federator.index)
+            result = federator.apply(planned)
+        return done(cli, result)
+    need_mirrors(cli.settings, None)
+    return plan_and_apply(cli, cli.settings, (), yes=yes, everything=everything)
+
+
+def sync(cli: Cli, mirrors: MIRRORS = None) -> int:
+    """Crawl, plan and apply, within what the guards allow."""
+    need_sources(cli.settings)
+    for name in mirrors or ():
+        cli.settings.rule(name)
+    with working(cli, spark=True) as federator:
+        result = federator.sync(mirrors or ())
+    if not cli.json:
+        results.show_sources(cli, result)
+        for made in result.plans:
+            show_plan(cli, made)
+    return done(cli, result)
+
+
+def plan_and_apply(cli: Cli, settings: Settings, mirrors: tuple[str, ...], *, yes: bool, everything: bool) -> int:
+    """Plans, shows, asks and applies; machines say ``--yes``."""
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError("this asks before it changes anything, and there is nobody to ask", hint="--yes answers")
+    with working(cli, spark=True, settings=settings) as federator:
+        planned = federator.plan(mirrors)
+    changing = [made for made in planned.plans if made.changes]
+    if not changing:
+        show(cli, planned, everything=everything)
+        return results.exit_code(planned)
+    if not cli.json:
+        for made in planned.plans:
+            show_plan(cli, made, everything=everything)
+    results.show_errors(cli, planned)
+    if not yes and not typer.confirm(f"apply {counted(planned.changes, 'change')}?", err=True):
+        cli.note("nothing was changed")
+        return OK
+    with working(cli, spark=False, settings=settings) as federator:
+        result = federator.apply([(made, made.digest) for made in changing])
+    return max(done(cli, result), results.exit_code(planned)) if result.state == "ok" else done(cli, result)
+
+
+def show(cli: Cli, result: Result, *, everything: bool) -> None:
+    """Plans that were made and not applied."""
+    if cli.json:
+        cli.out.document(results.as_data(result))
+    else:
+        for made in result.plans:
+            show_plan(cli, made, everything=everything)
+    results.show_errors(cli, result)
+
+
+def done(cli: Cli, result: Result) -> int:
+    """What a run changed."""
+    if cli.json:
+        cli.out.document(results.as_data(result))
+    else:
+        results.show_outcomes(cli, result)
+    results.show_errors(cli, result)
+    return results.exit_code(result)
+
+
+def need_mirrors(settings: Settings, names: list[str] | None) -> None:
+    """Raises ConfigError for a mirror that is not configured, before anything is started."""
+    for name in names or ():
+        settings.rule(name)
+    if not settings.mirrors:
+        raise ConfigError(f"{settings.path}: no mirror is configured", hint="add a table [mirrors.NAME] with from and to")
+
+
+def register(app: typer.Typer) -> None:
+    for function in (crawl, plan, apply, sync):
+        command(app, function.__name__)(function)

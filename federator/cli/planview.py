@@ -1,0 +1,107 @@
+"""A plan as a person reads it: what would be done and why, what would not and why, and what holds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from federator.cli.context import Cli
+from federator.cli.output import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from federator.model import TableRecord
+    from federator.planning.changes import Change
+    from federator.planning.plan import Plan
+
+SYMBOLS = {
+    "create_namespace": ("+", "namespace"),
+    "declare_table": ("+", "declare"),
+    "update_table": ("~", "update"),
+    "adopt": ("=", "adopt"),
+    "deregister_table": ("-", "deregister"),
+    "drop_namespace": ("-", "drop namespace"),
+}
+_COLORS = {"+": "green", "~": "yellow", "=": "cyan", "-": "red"}
+# Lines per action and per reason before the rest is only counted; --all shows everything.
+CHANGES, REFUSALS = 200, 20
+_SHORT = 12
+
+
+def short(digest: str) -> str:
+    """As much of a digest as a person types; any unambiguous beginning is accepted."""
+    return digest[:_SHORT]
+
+
+def show_plan(cli: Cli, plan: Plan, *, everything: bool = False, state: str | None = None) -> None:
+    """Prints one plan. ``state`` is what became of it, where it was made before."""
+    out = cli.out
+    counts = Counter(change.action.value for change in plan.changes)
+    told = ", ".join(f"{SYMBOLS[action][0]} {number:,} {SYMBOLS[action][1]}" for action, number in counts.items())
+    refused = f"; {counted(len(plan.refusals), 'refusal')}" if plan.refusals else ""
+    out.line(f"mirror {plan.mirror}: {told or 'no changes'}{refused}", style="bold")
+    if plan.changes or plan.held:
+        out.line(f"plan {short(plan.digest)}{f' ({state})' if state else ''}")
+    _show_changes(cli, plan, everything=everything)
+    _show_refusals(cli, plan, everything=everything)
+    if plan.held and state not in ("approved", "rejected", "applied"):
+        out.line("held by a guard:", style="yellow")
+        for objection in plan.held:
+            out.line(f"  {objection}")
+        out.line(f"  to apply it all the same: federator plans approve {short(plan.digest)}")
+
+
+def _show_changes(cli: Cli, plan: Plan, *, everything: bool) -> None:
+    seen: Counter[str] = Counter()
+    for change in plan.changes:
+        seen[change.action.value] += 1
+        if everything or seen[change.action.value] <= CHANGES:
+            _show_change(cli, change)
+    more = sum(number - CHANGES for number in seen.values() if number > CHANGES)
+    if more and not everything:
+        cli.out.line(f"  and {more:,} more; --all shows them")
+
+
+def _show_change(cli: Cli, change: Change) -> None:
+    symbol, word = SYMBOLS[change.action.value]
+    path = f"{change.target_source}${change.target_path}"
+    cli.out.line(f"  {symbol} {word:<10}  {path}  ({change.reason})", style=_COLORS[symbol])
+    if change.before is not None and change.after is not None:
+        for line in _differences(change.before, change.after):
+            cli.out.line(f"      {line}")
+    elif change.after is not None:
+        cli.out.line(f"      location: {change.after.location or '(the target decides)'}")
+
+
+def _differences(before: TableRecord, after: TableRecord) -> Iterator[str]:
+    if before.location != after.location:
+        yield f"location: {before.location or '(none)'} → {after.location or '(none)'}"
+    if before.doc != after.doc:
+        yield f"doc: {_value(before.doc)} → {_value(after.doc)}"
+    for key in sorted({*before.properties, *after.properties}):
+        old, new = before.properties.get(key), after.properties.get(key)
+        if old != new:
+            yield f"{key}: {_value(old)} → {_value(new)}"
+
+
+def _value(text: str | None) -> str:
+    return "(none)" if text is None else repr(text) if text.strip() != text or not text else text
+
+
+def _show_refusals(cli: Cli, plan: Plan, *, everything: bool) -> None:
+    if not plan.refusals:
+        return
+    cli.out.line("  left as it is:")
+    seen: Counter[str] = Counter()
+    totals = Counter(refusal.reason.value for refusal in plan.refusals)
+    for refusal in sorted(plan.refusals, key=lambda r: (r.reason.value, r.target_path, r.origin_path)):
+        reason = refusal.reason.value
+        seen[reason] += 1
+        if seen[reason] == 1:
+            cli.out.line(f"    {reason} ({totals[reason]:,})")
+        if everything or seen[reason] <= REFUSALS:
+            path = f"{refusal.target_source}${refusal.target_path}" if refusal.target_path else f"origin {refusal.origin_path}"
+            cli.out.line(f"      {path}{f'  ({refusal.detail})' if refusal.detail else ''}")
+        elif seen[reason] == totals[reason]:
+            cli.out.line(f"      and {totals[reason] - REFUSALS:,} more; --all shows them")
