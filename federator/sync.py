@@ -86,10 +86,11 @@ class Result:
     def settle(self) -> None:
         """Names the state: failed and partial before held, held before ok."""
         bad = [o for o in self.outcomes if o.state not in (State.DONE, State.SKIPPED)]
-        incomplete = any(p.state != "ok" for p in self.sources.values())
-        if (self.errors and not self.plans and not any(p.state == "ok" for p in self.sources.values())) or bad:
+        incomplete = self.errors or any(p.state != "ok" for p in self.sources.values())
+        useless = not self.plans and all(p.state == "failed" for p in self.sources.values())
+        if bad or (incomplete and useless):
             self.state = "failed"
-        elif self.errors or incomplete:
+        elif incomplete:
             self.state = "partial"
         elif any(plan.held for plan in self.plans):
             self.state = "held"
@@ -388,6 +389,8 @@ class Federator:
             raise
         else:
             result.settle()
+            if self.stop.is_set():
+                result.state = "interrupted"
             runs.finish(self.index, run, result.state, summary=result.summary())
         finally:
             shutil.rmtree(self._staging(run), ignore_errors=True)
