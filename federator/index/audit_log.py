@@ -25,6 +25,13 @@ def append(
     connection.execute(insert(t.audit_outbox), [{"event": canonical_json(event)}])
 
 
+def lock_chain(connection: Connection) -> None:
+    """Keeps other sealers out until the transaction ends."""
+    if connection.dialect.name == "postgresql":
+        # The number is ours alone. SQLite has one writer at a time anyway.
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(5026121)")
+
+
 def head(connection: Connection) -> tuple[int, str]:
     """Sequence number and digest of the newest sealed event; ``(0, "")`` before the first."""
     row = connection.execute(

@@ -87,6 +87,8 @@ def _sqlite(database: str, base: Path) -> Engine:
         connection.isolation_level = None
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
             connection.execute(f"PRAGMA {pragma}")
+        # SQLite's own lower() knows ASCII only.
+        connection.create_function("unicode_lower", 1, lambda text: text and text.lower(), deterministic=True)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from sqlalchemy import Connection, Double, cast, func, select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from federator.connector import StateError
 from federator.index import tables as t
@@ -116,9 +117,7 @@ def _row_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
     finally:
         stop.set()
         renewer.join()
-        with index.write() as connection:
-            mine = (t.lease.c.name == name) & (t.lease.c.token == token)
-            connection.execute(t.lease.update().where(mine).values(expires_at=0.0))
+        _prolong(index, lease, 0.0)
 
 
 def _try_row(index: Index, name: str, holder: str) -> int | None:
@@ -133,13 +132,23 @@ def _try_row(index: Index, name: str, holder: str) -> int | None:
 def _renew(index: Index, lease: Lease, stop: threading.Event) -> None:
     while not stop.wait(TTL / 6):
         asked_at = time.monotonic()
-        with index.write() as connection:
-            mine = (t.lease.c.name == lease.name) & (t.lease.c.token == lease.token)
-            values = {"expires_at": _database_now(connection) + TTL}
-            if connection.execute(t.lease.update().where(mine).values(values)).rowcount == 0:
-                lease.lost.set()
-                return
+        try:
+            renewed = _prolong(index, lease, TTL)
+        except SQLAlchemyError:
+            # The database is away: the lease is ours until it ends, and renewed if the database is back before.
+            renewed = asked_at < lease.expires_at
+            asked_at = lease.expires_at - TTL
+        if not renewed:
+            lease.lost.set()
+            return
         lease.expires_at = asked_at + TTL
+
+
+def _prolong(index: Index, lease: Lease, seconds: float) -> bool:
+    with index.write() as connection:
+        mine = (t.lease.c.name == lease.name) & (t.lease.c.token == lease.token)
+        values = {"expires_at": _database_now(connection) + seconds if seconds else 0.0}
+        return connection.execute(t.lease.update().where(mine).values(values)).rowcount > 0
 
 
 def _take(connection: Connection, name: str, holder: str, *, ttl: float) -> int:

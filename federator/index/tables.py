@@ -80,7 +80,7 @@ record = Table(
     Column("valid_from", Integer, nullable=False),
     Column("valid_to", Integer),
     Index("ux_record_open", "source", "is_table", "path", unique=True, sqlite_where=OPEN, postgresql_where=OPEN),
-    Index("ix_record_children", "source", "parent", "is_table", "path", sqlite_where=OPEN, postgresql_where=OPEN),
+    Index("ix_record_children", "source", "parent", "path", "is_table", sqlite_where=OPEN, postgresql_where=OPEN),
     Index("ix_record_canonical", "canonical", sqlite_where=OPEN, postgresql_where=OPEN),
     Index("ix_record_closed", "source", "valid_to", sqlite_where=CLOSED, postgresql_where=CLOSED),
     Index("ix_record_revision", "source", "valid_from"),

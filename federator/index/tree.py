@@ -109,11 +109,13 @@ def children(index: Index, node: Path = (), *, after: str = "", limit: int = 100
         at = records.published(connection, source) if revision is None else revision
         if path and records.get(connection, source, path, is_table=False, revision=at) is None:
             raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree shows what there is")
-        rows = records.children(connection, source, path, after=after, limit=limit + 1, revision=at)
+        rows = records.children(connection, source, path, after=after, limit=limit + 2, revision=at)
         proven = coverage.read(connection, source, at, only=[row["path"] for row in rows if not row["is_table"]])
         verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
-    nodes = [_node(source, row, proven, verified) for row in rows[:limit]]
-    return Page(nodes, rows[limit - 1]["path"] if len(rows) > limit else None)
+    # A namespace and a table may have one name; a cursor names the path only, so a page does not end between the two.
+    end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
+    nodes = [_node(source, row, proven, verified) for row in rows[:end]]
+    return Page(nodes, rows[end - 1]["path"] if len(rows) > end else None)
 
 
 def table(index: Index, node: Path, *, revision: int | None = None) -> TableView:

@@ -199,7 +199,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_record_children",
         "record",
-        ["source", "parent", "is_table", "path"],
+        ["source", "parent", "path", "is_table"],
         unique=False,
         sqlite_where=sa.text("valid_to IS NULL"),
         postgresql_where=sa.text("valid_to IS NULL"),
