@@ -38,14 +38,14 @@ def tree(
     """Show everything that is known as one tree."""
     with cli.index() as index:
         start = parsed(path)
+        top = _children(index, start)
         if cli.json:
-            top = {"id": path_text(start), "children": [_nested(index, node, depth) for node in _children(index, start)]}
-            cli.out.document(top)
+            cli.out.document({"id": path_text(start), "children": [_nested(index, node, depth) for node in top]})
             return
         if start:
             cli.out.line(path_text(start), style="bold")
         draw(cli.out, index, start, depth)
-        if not start and not _children(index, ()):
+        if not top and not start:
             cli.note("nothing is known yet; federator crawl reads the sources")
 
 

@@ -66,12 +66,11 @@ def _show_changes(cli: Cli, plan: Plan, *, everything: bool) -> None:
 def _show_change(cli: Cli, change: Change) -> None:
     symbol, word = SYMBOLS[change.action.value]
     path = f"{change.target_source}${change.target_path}"
-    cli.out.line(f"  {symbol} {word:<10}  {path}  ({change.reason})", style=_COLORS[symbol])
+    place = f"  {change.after.location}" if change.before is None and change.after is not None and change.after.location else ""
+    cli.out.line(f"  {symbol} {word:<10}  {path}{place}  ({change.reason})", style=_COLORS[symbol])
     if change.before is not None and change.after is not None:
         for line in _differences(change.before, change.after):
             cli.out.line(f"      {line}")
-    elif change.after is not None:
-        cli.out.line(f"      location: {change.after.location or '(the target decides)'}")
 
 
 def _differences(before: TableRecord, after: TableRecord) -> Iterator[str]:

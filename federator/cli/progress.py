@@ -6,11 +6,12 @@ made leaves a line that says why.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 from federator.cli.output import lasted, shown, styled
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Without a terminal a line says that a step still goes on: first after this long, then at growing distances.
 _FIRST_SIGN = 2.0
 _GROWTH = 3.0
+_FRAMES = "|/-\\"
 
 
 class Progress:
@@ -38,15 +40,17 @@ class Progress:
         self._ended = threading.Event()
         self._live: Live | None = None
         self._console: Console | None = None
+        self._stream: TextIO = sys.stderr
 
     def __enter__(self) -> Self:
         if self._quiet:
             return self
-        if sys.stderr.isatty():
+        self._stream = _own_stderr()
+        if self._stream.isatty():
             from rich.console import Console
             from rich.live import Live
 
-            self._console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+            self._console = Console(file=self._stream, markup=False, emoji=False, highlight=False)
             self._live = Live(
                 console=self._console, get_renderable=self._render, refresh_per_second=8, transient=True,
                 redirect_stdout=False, redirect_stderr=False,
@@ -60,6 +64,8 @@ class Progress:
         self._ended.set()
         if self._live is not None:
             self._live.stop()
+        if self._stream is not sys.stderr:
+            self._stream.close()
 
     def __call__(self, step: Step) -> None:
         if step.stage == "change":
@@ -69,7 +75,11 @@ class Progress:
         else:
             with self._lock:
                 self._going.pop((step.stage, step.subject), None)
-            self.line(step.stage, step.subject, step.state, step.detail, step.seconds)
+            if self._stop.is_set() and step.state == "failed":
+                # Its failure is our own doing.
+                self.line(step.stage, step.subject, "stopped", "", step.seconds)
+            else:
+                self.line(step.stage, step.subject, step.state, step.detail, step.seconds)
 
     def _begin(self, step: Step) -> None:
         if self._stop.is_set():
@@ -104,20 +114,19 @@ class Progress:
             if self._console is not None:
                 self._console.print(text, soft_wrap=True)
             else:
-                sys.stderr.write(text.plain + "\n")
-                sys.stderr.flush()
+                self._stream.write(text.plain + "\n")
+                self._stream.flush()
 
     def _render(self) -> RenderableType:
         from rich.console import Group
-        from rich.spinner import Spinner
         from rich.text import Text
 
         with self._lock:
             going = sorted(self._going.items(), key=lambda item: item[1])
         now = time.monotonic()
-        return Group(
-            *(Spinner("line", Text(self._sign(key, now - began), overflow="ellipsis", no_wrap=True)) for key, began in going)
-        )
+        frame = _FRAMES[int(now * 8) % len(_FRAMES)]
+        lines = [f"{self._sign(key, now - began)}  {frame}" for key, began in going]
+        return Group(*(Text(line, overflow="ellipsis", no_wrap=True) for line in lines))
 
     def _sign(self, key: tuple[str, str], seconds: float) -> str:
         stage, subject = key
@@ -133,3 +142,13 @@ class Progress:
                     self._next_sign[key] = now + seconds * (_GROWTH - 1)
             for key, seconds in due:
                 self.say([self._sign(key, seconds), "..."])
+
+
+def _own_stderr() -> TextIO:
+    """stderr on a descriptor of our own: while Spark starts, the process's own leads to a file."""
+    try:
+        number = os.dup(sys.stderr.fileno())
+    except (OSError, AttributeError):
+        # Not a file: a test's or a notebook's, which nobody redirects.
+        return sys.stderr
+    return os.fdopen(number, "w", encoding=sys.stderr.encoding, errors="backslashreplace")

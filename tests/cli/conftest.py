@@ -1,0 +1,127 @@
+"""A configuration over catalogs in files, and an index that is filled without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from federator.index import Index, migrate, open_index, revisions
+from federator.index.leases import hold
+from federator.index.observed import Observed, publish_observed
+from federator.model import NamespaceRecord, Record, TableRecord
+from federator.testing import MemoryStore
+
+CONFIG = """
+[instance]
+id = "test"
+[index]
+url = "{index}"
+[sources.lake]
+impl = "federator.testing:CONNECTOR"
+file = "{folder}/lake.json"
+[sources.copy]
+impl = "federator.testing:CONNECTOR"
+file = "{folder}/copy.json"
+[mirrors.nightly]
+from = "lake"
+to = "copy"
+"""
+
+ODD = ("$x", "a.b c", "[red]x[/red]", "50%", ":smile:", "🦆", "\x1b[31mred", "two\nlines", "l" * 500)
+
+
+@dataclass
+class Shell:
+    """A working directory with a configuration, and the ways to run a command in it."""
+
+    folder: Path
+
+    def run(self, *words: str, **environment: str) -> Result:
+        """In this process."""
+        from federator.cli.app import app
+
+        options = {"FEDERATOR_CONFIG": str(self.folder / "federator.toml"), "NO_COLOR": "1", **environment}
+        return CliRunner().invoke(app, list(words), env=options)
+
+    def json(self, *words: str) -> Any:
+        result = self.run(*words, "--output", "json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    def start(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """In a process of its own, as a user does."""
+        command = [sys.executable, "-c", "from federator.cli import main; main()", *words]
+        variables = {**os.environ, "NO_COLOR": "1", **environment}
+        return subprocess.run(command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False, timeout=240)
+
+    def store(self, name: str) -> MemoryStore:
+        return MemoryStore(str(self.folder / f"{name}.json"))
+
+    def index(self) -> Index:
+        index = open_index("sqlite:///federator.db", base=self.folder)
+        migrate.upgrade(index)
+        return index
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    (tmp_path / "federator.toml").write_text(CONFIG.format(folder=tmp_path, index="sqlite:///federator.db"))
+    return Shell(tmp_path)
+
+
+Fill = Callable[..., None]
+
+
+@pytest.fixture
+def fill() -> Fill:
+    """Publishes records as a crawl would, without Spark."""
+
+    def publish(index: Index, source: str, found: list[Record]) -> None:
+        revisions.register(index, source, "memory", "digest")
+        with hold(index, f"source:{source}") as lease:
+            seen = [Observed(record.path, record, 1.0, isinstance(record, TableRecord)) for record in found]
+            publish_observed(index, lease, source, "run", seen)
+            with index.write() as connection:
+                revisions.set_source(connection, source, {"state": "ok", "crawled_at": 1.0})
+
+    return publish
+
+
+def sample(source: str) -> list[Record]:
+    """Namespaces and tables with every name that could go wrong."""
+    tables = [
+        TableRecord(
+            source, ("sales", "orders"), "s3://lake/orders.lance", {"team": "[bold]eu[/bold]"}, doc="All orders", owner="anna"
+        ),
+        TableRecord(source, ("sales", "items"), "s3://lake/items.lance"),
+        *(TableRecord(source, ("odd", name), f"s3://lake/{number}.lance") for number, name in enumerate(ODD)),
+    ]
+    return [
+        NamespaceRecord(source, ("sales",)),
+        NamespaceRecord(source, ("odd",)),
+        NamespaceRecord(source, ("empty",)),
+        *tables,
+    ]
+
+
+#: one of the tables of ``sample``, spelled as another catalog does
+COPY: list[Record] = [NamespaceRecord("copy", ("sales",)), TableRecord("copy", ("sales", "orders"), "s3a://lake/orders.lance/")]
+
+
+@pytest.fixture
+def filled(shell: Shell, fill: Fill) -> Shell:
+    """A shell whose index knows two sources; ``copy`` declares one location that ``lake`` declares too."""
+    index = shell.index()
+    fill(index, "lake", sample("lake"))
+    fill(index, "copy", COPY)
+    index.close()
+    return shell

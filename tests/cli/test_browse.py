@@ -1,0 +1,118 @@
+"""tree, ls, show and search: what is known, printed safely."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import COPY, ODD, Fill, Shell, sample
+
+
+def test_tree_shows_sources_namespaces_and_tables(filled: Shell) -> None:
+    lines = filled.run("tree").stdout.splitlines()
+    assert lines[:3] == ["copy", "└── sales", "    └── orders  s3a://lake/orders.lance/"]
+    assert "├── empty" in lines
+    assert "    └── orders  s3://lake/orders.lance" in lines
+
+
+def test_tree_stops_at_a_depth_and_starts_at_a_path(filled: Shell) -> None:
+    assert filled.run("tree", "--depth", "1").stdout.splitlines() == ["copy", "lake"]
+    assert filled.run("tree", "lake$sales").stdout == filled.run("tree", "lake/sales").stdout
+    assert filled.run("tree", "lake/sales").stdout.splitlines() == [
+        "lake$sales",
+        "├── items  s3://lake/items.lance",
+        "└── orders  s3://lake/orders.lance",
+    ]
+
+
+@pytest.mark.parametrize("command", [["tree"], ["ls", "lake/odd"], ["ls", "-l", "lake/odd"], ["search", "lake"]])
+def test_names_print_as_they_are_and_steer_nothing(filled: Shell, command: list[str]) -> None:
+    printed = filled.run(*command).stdout
+    for name in ("[red]x[/red]", ":smile:", "🦆", "a.b c", "\\x1b[31mred", "two\\nlines", "l" * 500):
+        assert name in printed
+    assert "\x1b" not in printed
+
+
+def test_paths_that_ls_prints_can_be_typed(filled: Shell) -> None:
+    for name in filled.run("ls", "lake$odd").stdout.splitlines():
+        if "\\" not in name:
+            assert filled.run("show", f"lake$odd${name}").exit_code == 0, name
+
+
+def test_tree_json_is_nested(filled: Shell) -> None:
+    data = filled.json("tree")
+    assert [node["id"] for node in data["children"]] == ["copy", "lake"]
+    odd = next(node for node in data["children"][1]["children"] if node["name"] == "odd")
+    assert [node["name"] for node in odd["children"]] == sorted(ODD)
+    assert set(odd["children"][0]) == {"id", "name", "kind", "location", "coverage", "verified", "message"}
+
+
+def test_tree_json_is_the_same_from_any_index_of_the_same_sources(filled: Shell, fill: Fill) -> None:
+    first = filled.run("tree", "--output", "json").stdout_bytes
+    for file in filled.folder.glob("federator.db*"):
+        file.unlink()
+    index = filled.index()
+    fill(index, "copy", COPY)
+    fill(index, "lake", sample("lake")[::-1][:4])
+    fill(index, "lake", sample("lake")[::-1])
+    index.close()
+    assert filled.run("tree", "--output", "json").stdout_bytes == first
+
+
+def test_json_is_one_document_in_utf8(filled: Shell) -> None:
+    raw = filled.run("tree", "--output", "json").stdout_bytes
+    assert "🦆".encode() in raw
+    json.loads(raw)
+
+
+def test_ls_marks_what_holds_others(filled: Shell) -> None:
+    assert filled.run("ls").stdout.splitlines() == ["copy$", "lake$"]
+    assert filled.run("ls", "lake").stdout.splitlines() == ["empty$", "odd$", "sales$"]
+    assert filled.run("ls", "lake/sales").stdout.splitlines() == ["items", "orders"]
+    assert filled.run("ls", "lake/sales/items").stdout.splitlines() == ["items"]
+
+
+def test_show_has_everything(filled: Shell) -> None:
+    printed = filled.run("show", "lake/sales/orders").stdout
+    for part in ("s3://lake/orders.lance", "All orders", "anna", "[bold]eu[/bold]", "copy$sales$orders", "not opened yet"):
+        assert part in printed
+    data = filled.json("show", "lake$sales$orders")
+    assert data["also_declared"] == ["copy$sales$orders"]
+    assert data["not_mirrored"] == []
+
+
+def test_show_of_a_source(filled: Shell) -> None:
+    assert filled.json("show", "lake")["tables"] == len(ODD) + 2
+    assert "namespaces" in filled.run("show", "lake").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "hint"),
+    [
+        (["show", "lake/sales/nothing"], "there is no table lake$sales$nothing", "federator search nothing"),
+        (["show", "lake/sales"], "lake$sales is a namespace, not a table", "federator ls 'lake$sales'"),
+        (["show", "lak"], "no source 'lak' is in the index", "known: copy, lake"),
+        (["tree", "lak"], "no source 'lak' is in the index", "known: copy, lake"),
+        (["ls", "lake/nothing"], "there is no namespace lake$nothing", "federator tree shows what there is"),
+    ],
+)
+def test_what_is_not_there_is_one_line_and_a_hint(filled: Shell, command: list[str], message: str, hint: str) -> None:
+    result = filled.run(*command)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"error: {message}\nhint: {hint}\n"
+
+
+def test_an_error_as_json(filled: Shell) -> None:
+    result = filled.run("--output", "json", "ls", "lake/nothing")
+    error = json.loads(result.stderr)["error"]
+    assert (error["type"], error["code"]) == ("NamespaceNotFound", 1)
+    assert error["hint"]
+
+
+def test_search_finds_in_every_field_and_says_what_it_left(filled: Shell) -> None:
+    assert filled.run("search", "ALL ORD").stdout.splitlines()[1].split() == ["lake$sales$orders", "s3://lake/orders.lance"]
+    result = filled.run("search", "lake", "--limit", "2")
+    assert len(result.stdout.splitlines()) == 3
+    assert "there are more" in result.stderr
+    assert filled.run("search", "nowhere at all").exit_code == 0

@@ -1,0 +1,146 @@
+"""Plans: how they read, how they are saved and loaded, how held ones are decided."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from federator.cli import planfile
+from federator.connector import StateError
+from federator.index import plans
+from federator.model import TableRecord, canonical_json
+from federator.planning.changes import Action, Change, Refusal
+from federator.planning.plan import Plan
+from federator.planning.reasons import Reason
+from tests.cli.conftest import Shell
+
+
+def table(path: str, location: str, **properties: str) -> TableRecord:
+    return TableRecord("copy", tuple(path.split("$")), location, properties)
+
+
+def change(action: Action, path: str, before: TableRecord | None, after: TableRecord | None) -> Change:
+    return Change(action, "copy", path, "lake", path, "because", before, after)
+
+
+def plan(*, held: bool = False, refusals: int = 25) -> Plan:
+    old, new = (
+        table("s$moved", "s3://a/1", team="[x]", gone="1"),
+        table("s$moved", "s3://a/2", team="[y]", **{"federator.op": "9"}),
+    )
+    changes = (
+        change(Action.DEREGISTER_TABLE, "s$old", table("s$old", "s3://a/old"), None),
+        change(Action.CREATE_NAMESPACE, "s", None, None),
+        change(Action.ADOPT, "s$same", table("s$same", "s3://a/3"), table("s$same", "s3://a/3", mark="1")),
+        change(Action.UPDATE_TABLE, "s$moved", old, new),
+        change(Action.DECLARE_TABLE, "s$new", None, table("s$new", "s3://a/new")),
+    )
+    refused = tuple(Refusal(Reason.NAME_TAKEN, "copy", f"s$t{n:02}", f"s$t{n:02}", "it was there") for n in range(refusals))
+    guards = ("max_delete_percent: 5 of 9 tables removed or moved within 24 h, max_delete_percent is 20",) if held else ()
+    return Plan("nightly", "digest", 1, 1, changes, refused, guards, 5)
+
+
+def saved(shell: Shell, made: Plan) -> None:
+    index = shell.index()
+    with index.write() as connection:
+        state = "held" if made.held else "ready"
+        body = canonical_json(made.to_json())
+        plans.save(connection, digest=made.digest, mirror=made.mirror, run_id="run", state=state, body=body)
+    index.close()
+
+
+def test_a_plan_reads_as_what_would_be_done_and_why(shell: Shell) -> None:
+    made = plan(held=True)
+    saved(shell, made)
+    printed = shell.run("plans", "show", made.digest[:8]).stdout
+    assert "mirror nightly: - 1 deregister, + 1 namespace, = 1 adopt, ~ 1 update, + 1 declare; 25 refusals" in printed
+    for line in (
+        "  - deregister  copy$s$old  (because)",
+        "  + declare     copy$s$new  s3://a/new  (because)",
+        "  ~ update      copy$s$moved  (because)",
+        "      location: s3://a/1 → s3://a/2",
+        "      team: [x] → [y]",
+        "      gone: 1 → (none)",
+        "    name_taken (25)",
+        "      copy$s$t19  (it was there)",
+        "      and 5 more; --all shows them",
+        f"  to apply it all the same: federator plans approve {made.digest[:12]}",
+    ):
+        assert line in printed.splitlines(), line
+    assert "copy$s$t24" in shell.run("plans", "show", made.digest[:8], "--all").stdout
+
+
+def test_approving_and_rejecting_is_recorded(shell: Shell) -> None:
+    made = plan(held=True)
+    saved(shell, made)
+    assert shell.json("plans", "list", "--held")["plans"][0]["digest"] == made.digest
+    approved = shell.run("plans", "approve", made.digest[:10])
+    assert (approved.exit_code, approved.stdout) == (0, f"approved plan {made.digest[:12]} of mirror nightly\n")
+    assert "federator sync nightly" in approved.stderr
+    assert shell.json("plans", "reject", made.digest)["state"] == "rejected"
+    assert shell.json("plans", "list", "--held") == {"plans": []}
+    assert shell.json("audit", "verify") | {"head": ""} == {
+        "intact": True, "events": 2, "unsealed": 0, "first_broken": None, "head": "",
+    }  # fmt: skip
+
+
+def test_only_a_held_plan_is_decided(shell: Shell) -> None:
+    made = plan()
+    saved(shell, made)
+    result = shell.run("plans", "approve", made.digest)
+    assert result.exit_code == 1
+    assert "is ready, not held" in result.stderr
+    assert shell.run("plans", "approve", "no such").exit_code == 1
+
+
+def test_plans_travel_through_a_file(shell: Shell) -> None:
+    made, file = plan(), shell.folder / "plans.json"
+    saved(shell, made)
+    planfile.save(file, [made])
+    index = shell.index()
+    assert planfile.load(file, index) == [(made, made.digest)]
+    index.close()
+    assert json.loads(file.read_text())["version"] == 1
+
+
+def _other_version(body: dict[str, Any]) -> None:
+    body["version"] = 2
+
+
+def _foreign(body: dict[str, Any]) -> None:
+    body["plans"][0]["digest"] = "0" * 64
+
+
+def _broken(body: dict[str, Any]) -> None:
+    del body["plans"][0]["plan"]["changes"]
+
+
+@pytest.mark.parametrize("spoil", [_other_version, _foreign, _broken])
+def test_a_file_that_this_index_did_not_make_is_refused(shell: Shell, spoil: Any) -> None:
+    made, file = plan(), shell.folder / "plans.json"
+    saved(shell, made)
+    planfile.save(file, [made])
+    body = json.loads(file.read_text())
+    spoil(body)
+    file.write_text(json.dumps(body))
+    index = shell.index()
+    with pytest.raises(StateError):
+        planfile.load(file, index)
+    index.close()
+
+
+def test_an_altered_plan_is_refused(shell: Shell) -> None:
+    made, file = plan(), shell.folder / "plans.json"
+    saved(shell, made)
+    planfile.save(file, [made])
+    file.write_text(file.read_text().replace("s3://a/new", "s3://evil/new"))
+    result = shell.run("apply", str(file))
+    assert result.exit_code == 1
+    assert "was altered after it was made" in result.stderr
+
+
+def test_apply_wants_an_answer_and_a_file_that_is_there(shell: Shell) -> None:
+    assert shell.run("apply").exit_code == 64
+    assert "no such file" in shell.run("apply", "nothing.json").stderr

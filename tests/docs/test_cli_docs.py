@@ -1,0 +1,31 @@
+"""The reference of the command line is what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.main import get_command
+
+from federator.cli import docs
+from federator.cli.app import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def test_the_page_is_made_from_the_code() -> None:
+    assert PAGE.read_text(encoding="utf-8") == docs.text(), "python -m federator.cli.docs > docs/cli.md"
+
+
+def test_every_command_and_option_says_what_it_does() -> None:
+    for path, command in docs.commands(get_command(app), "federator"):
+        assert command.help, path
+        for name, meaning in docs.options(command):
+            assert meaning.strip().endswith((".", "quotes.")), f"{path} {name}: {meaning}"
+
+
+def test_every_command_is_named_in_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for path, command in docs.commands(get_command(app), "federator"):
+        assert f"# {path}\n" in page
+        for name, _ in docs.options(command):
+            assert name.split(",")[0].split(" ")[0] in page
