@@ -9,7 +9,8 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from federator.apply import Executor, Outcome, State
 from federator.connector import FederatorError, SourceSpec
 from federator.connector.options import resolve
 from federator.index import (
+    DatabaseError,
     Index,
     audit_log,
     coverage,
@@ -142,6 +144,7 @@ class Federator:
         rules = [self.settings.rule(name) for name in mirrors or self.settings.mirrors]
         with self._run("plan", trigger, actor) as (run, result):
             if refresh:
+                self._resume(run, result, rules)
                 self._crawl(run, result, _sources_of(rules))
             self._plan(run, result, rules)
         return result
@@ -159,10 +162,45 @@ class Federator:
         """Crawls, plans and applies: every source and mirror, or the named mirrors and their sources."""
         rules = [self.settings.rule(name) for name in mirrors or self.settings.mirrors]
         with self._run("sync", trigger, actor) as (run, result):
+            self._resume(run, result, rules)
             self._crawl(run, result, _sources_of(rules) if mirrors else list(self.settings.sources))
             self._plan(run, result, rules)
             self._apply(run, result)
         return result
+
+    # What a run that died has left.
+
+    def _resume(self, run: runs.RunHandle, result: Result, rules: Sequence[MirrorRule]) -> None:
+        """Settles open intents before anything is planned: a declaration whose record was lost is in no ledger yet."""
+        for rule in rules:
+            with self.index.read() as connection:
+                left = len(journal.open_intents(connection, rule.name))
+            if not left:
+                continue
+            try:
+                with self._step("resume", rule.name) as done, self._executor(run, rule) as (executor, lease):
+                    result.outcomes += self._settle_left(run, rule, executor, lease)
+                    done("ok", f"{left} calls without an outcome")
+            except FederatorError as error:
+                result.errors[f"mirror {rule.name}"] = str(error)
+
+    def _settle_left(self, run: runs.RunHandle, rule: MirrorRule, executor: Executor, lease: Lease) -> list[Outcome]:
+        settled = executor.resume()
+        self._publish_outcomes(run, lease, rule.target, settled)
+        # A call that was made, or not made, is as good as any other; one that nobody can tell of is this run's failure too.
+        return [outcome for outcome in settled if outcome.state in (State.NEEDS_ADOPTION, State.UNKNOWN)]
+
+    @contextmanager
+    def _executor(self, run: runs.RunHandle, rule: MirrorRule) -> Iterator[tuple[Executor, Lease]]:
+        """What makes a mirror's changes, with its leases held; the lease is the target's."""
+        keeps = connector(self.settings.source(rule.target).impl).capabilities.keeps_properties
+        with (
+            hold(self.index, f"mirror:{rule.name}", wait=_LEASE_PATIENCE) as mirror_lease,
+            hold(self.index, f"source:{rule.target}", wait=_LEASE_PATIENCE) as lease,
+            open_catalog(self._spec(rule.origin)) as origin,
+            open_catalog(self._spec(rule.target)) as target,
+        ):
+            yield Executor(self.index, run, rule, origin, target, (mirror_lease, lease), keeps, self.stop), lease
 
     # Crawl.
 
@@ -178,10 +216,14 @@ class Federator:
                     result.sources[name] = future.result()
                 except FederatorError as error:
                     result.errors[name] = str(error)
+                except DatabaseError as error:
+                    result.errors[name] = f"the index did not take what {name} said: {_first_line(error)}"
         if self.settings.verify.enabled:
-            for name in names:
-                if name in result.sources:
+            for name in [name for name in names if name in result.sources]:
+                try:
                     self._verify(spark, name)
+                except FederatorError as error:
+                    result.errors[f"verify {name}"] = str(error)
 
     def _crawl_one(self, spark: SparkSession, run: runs.RunHandle, name: str) -> Published:
         from federator.pipeline.crawl import stage
@@ -213,6 +255,7 @@ class Federator:
         runs.source_outcome(self.index, run, name, **{field: getattr(published, field) for field in fields})
 
     def _verify(self, spark: SparkSession, name: str) -> None:
+        from federator.pipeline.session import engine_errors
         from federator.pipeline.verify import verify
 
         limits = self.settings.verify
@@ -220,7 +263,7 @@ class Federator:
             due = datasets.due(connection, name, checked_before=time.time() - limits.max_age, limit=limits.max_tables)
         if not due:
             return
-        with self._step("verify", name) as done:
+        with self._step("verify", name) as done, engine_errors(f"verify {name}"):
             rows = list(verify(spark, self._spec(name), [dict(row) for row in due], timeout=limits.timeout))
             with self.index.write() as connection:
                 datasets.save(connection, rows)
@@ -230,9 +273,11 @@ class Federator:
     # Plan.
 
     def _plan(self, run: runs.RunHandle, result: Result, rules: Sequence[MirrorRule]) -> None:
+        from federator.pipeline.session import engine_errors
+
         for rule in rules:
             try:
-                with self._step("plan", rule.name) as done:
+                with self._step("plan", rule.name) as done, engine_errors(f"plan {rule.name}"):
                     plan = self._plan_one(run, rule)
                     result.plans.append(plan)
                     done("held" if plan.held else "ok", f"{len(plan.changes)} changes, {len(plan.refusals)} refusals")
@@ -245,7 +290,8 @@ class Federator:
         context = self._context(rule)
         with self.index.read() as connection:
             at = {name: records.published(connection, name) for name in (rule.origin, rule.target)}
-            entries = ledger.with_origins(connection, rule.name)
+            # What the mirror declared in another target, before it was pointed at this one, stays there and says nothing of this one.
+            entries = [e for e in ledger.with_origins(connection, rule.name) if e["target_source"] == rule.target]
             knowledge = Knowledge(
                 coverage.read(connection, rule.origin, at[rule.origin]), coverage.read(connection, rule.target, at[rule.target]),
                 coverage.absences(connection, rule.origin),
@@ -302,10 +348,16 @@ class Federator:
         rule = context.rule
         with self.index.read() as connection:
             deleted = journal.destructive_since(connection, rule.name, time.time() - rule.guard_window)
-        namespaces = [path_key(parent(parse_key(entry["target_path"]))) for entry in entries]
-        live = {namespace: namespaces.count(namespace) for namespace in set(namespaces)}
-        filters = connector(self.settings.source(rule.origin).impl).capabilities.listing_filtered
-        return objections(rule, changes, GuardFacts(len(entries), live, deleted, selected, filters))
+        facts = GuardFacts(
+            live=len(entries),
+            live_by_namespace=_by_namespace(entry["target_path"] for entry in entries),
+            live_by_origin=_by_namespace(entry["origin_path"] for entry in entries),
+            deleted_in_window=len(deleted),
+            deleted_by_namespace=_by_namespace(deleted),
+            selected=selected,
+            origin_filters_listings=connector(self.settings.source(rule.origin).impl).capabilities.listing_filtered,
+        )
+        return objections(rule, changes, facts)
 
     def _context(self, rule: MirrorRule) -> MirrorContext:
         origin, target = (connector(self.settings.source(name).impl).capabilities for name in (rule.origin, rule.target))
@@ -323,7 +375,11 @@ class Federator:
                 continue
             try:
                 with self._step("apply", plan.mirror) as done:
-                    if plan.held and not self._approved(plan):
+                    decided = self._decided(plan)
+                    if decided == "rejected":
+                        done("rejected", "a person rejected this plan")
+                        continue
+                    if plan.held and decided != "approved":
                         done("held", plan.held[0])
                         continue
                     outcomes = self._apply_one(run, plan)
@@ -333,23 +389,16 @@ class Federator:
             except FederatorError as error:
                 result.errors[f"mirror {plan.mirror}"] = str(error)
 
-    def _approved(self, plan: Plan) -> bool:
+    def _decided(self, plan: Plan) -> str:
         with self.index.read() as connection:
-            return bool(plans.get(connection, plan.digest)["state"] == "approved")
+            return str(plans.get(connection, plan.digest)["state"])
 
     def _apply_one(self, run: runs.RunHandle, plan: Plan) -> list[Outcome]:
         rule = self.settings.rule(plan.mirror)
-        keeps = connector(self.settings.source(rule.target).impl).capabilities.keeps_properties
-        with (
-            hold(self.index, f"mirror:{rule.name}", wait=_LEASE_PATIENCE) as mirror_lease,
-            hold(self.index, f"source:{rule.target}", wait=_LEASE_PATIENCE) as lease,
-            open_catalog(self._spec(rule.origin)) as origin,
-            open_catalog(self._spec(rule.target)) as target,
-        ):
-            executor = Executor(self.index, run, rule, origin, target, (mirror_lease, lease), keeps, self.stop)
-            resumed = executor.resume()
-            outcomes = executor.apply(plan.digest, plan.changes, self._outcome)
-            self._publish_outcomes(run, lease, rule.target, [*resumed, *outcomes])
+        with self._executor(run, rule) as (executor, lease):
+            left = self._settle_left(run, rule, executor, lease)
+            outcomes = [*left, *executor.apply(plan.digest, plan.changes, self._outcome)]
+            self._publish_outcomes(run, lease, rule.target, outcomes)
         with self.index.write() as connection:
             plans.decide(connection, plan.digest, "applied", run.actor)
         return outcomes
@@ -424,6 +473,15 @@ class Federator:
 
     def _staging(self, run: runs.RunHandle) -> Any:
         return self.settings.state_dir / "staging" / run.id
+
+
+def _by_namespace(keys: Iterable[str]) -> Counter[str]:
+    return Counter(path_key(parent(parse_key(key))) for key in keys)
+
+
+def _first_line(error: Exception) -> str:
+    # The driver's own words: the statement and its values would follow.
+    return next(iter(str(getattr(error, "orig", None) or type(error).__name__).splitlines()), "")
 
 
 def _sources_of(rules: Sequence[MirrorRule]) -> list[str]:

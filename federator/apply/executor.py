@@ -16,18 +16,26 @@ from dataclasses import dataclass, field
 
 from federator.apply.outcome import Outcome, State
 from federator.apply.steps import already_settled, carry_out, fate
-from federator.connector import Catalog, CatalogError, Unsupported
+from federator.connector import (
+    Catalog,
+    CatalogError,
+    ConcurrentModification,
+    NamespaceAlreadyExists,
+    TableAlreadyExists,
+    Unsupported,
+)
 from federator.index import Connection, Index, audit_log, journal, ledger, records
 from federator.index.leases import CALL_DEADLINE, Lease
 from federator.index.runs import RunHandle
 from federator.model import TableRecord, canonical_json, parse_key
 from federator.planning.changes import Action, Change
-from federator.planning.decide import declaration
 from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
 
 # A target that fails this often in a row is not there; the rest of the plan waits for the next run.
 _GIVE_UP_AFTER = 3
+# What a catalog says when somebody was there between our look and our call.
+_RACED = (ConcurrentModification, TableAlreadyExists)
 
 
 @dataclass
@@ -42,6 +50,10 @@ class Executor:
     leases: Sequence[Lease]
     keeps_properties: bool = True
     stop: threading.Event = field(default_factory=threading.Event)
+    #: target paths whose last call's fate is unknown: nothing more is done there until it is settled
+    _open: set[str] = field(default_factory=set, init=False)
+    #: target paths that this application has freed
+    _freed: set[str] = field(default_factory=set, init=False)
 
     def apply(self, plan: str, changes: Sequence[Change], report: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
         """Carries out the Changes in order; a failed one does not stop the others. ``plan`` is the plan's digest."""
@@ -60,8 +72,7 @@ class Executor:
             change = Change.from_json(json.loads(row["change"]))
             outcome = self._fate(change, row["op_id"])
             outcomes.append(outcome)
-            if outcome.state is not State.UNKNOWN:
-                self._settle(outcome, row["op_id"])
+            self._close(outcome, row["op_id"])
         return outcomes
 
     def _outcomes(self, plan: str, changes: Sequence[Change]) -> Iterator[Outcome]:
@@ -72,6 +83,9 @@ class Executor:
                 continue
             if unavailable >= _GIVE_UP_AFTER:
                 yield Outcome(change, State.SKIPPED, "unavailable", "the target did not answer the calls before")
+                continue
+            if change.target_path in self._open:
+                yield Outcome(change, State.SKIPPED, "open_intent", "the fate of the last call there is not known yet")
                 continue
             outcome = self._one(plan, number, change)
             unavailable = unavailable + 1 if outcome.code in ("17", "21") else 0
@@ -87,9 +101,16 @@ class Executor:
         op_id = uuid.uuid4().hex
         self._intend(plan, number, change, op_id)
         outcome = objection or self._call(change, op_id)
-        if outcome.state is not State.UNKNOWN:
-            self._settle(outcome, op_id)
+        self._close(outcome, op_id)
         return outcome
+
+    def _close(self, outcome: Outcome, op_id: str) -> None:
+        if outcome.state is State.UNKNOWN:
+            self._open.add(outcome.change.target_path)
+            return
+        if outcome.state is State.DONE and outcome.change.action is Action.DEREGISTER_TABLE:
+            self._freed.add(outcome.change.target_path)
+        self._settle(outcome, op_id)
 
     def _moved(self, change: Change) -> Outcome | None:
         """Why the Change must not be made: reality is not what the plan read."""
@@ -105,12 +126,25 @@ class Executor:
         seen = self.target.observe(parse_key(change.target_path))
         now = seen.record.digest if seen.record else "absent" if seen.absent else "foreign"
         if now == change.precondition.get("target"):
-            return None
+            return self._second_name(change)
         if already_settled(change, seen):
             return None
         return Outcome(
             change, State.SKIPPED, Reason.MOVED, "the target has changed since the plan was made", seen.record, time.time()
         )
+
+    def _second_name(self, change: Change) -> Outcome | None:
+        """The plan saw to it that a location gets one name; since then another mirror may have declared it, or a name not come free."""
+        canonical = change.after.canonical if change.after is not None else None
+        if change.action is not Action.DECLARE_TABLE or canonical is None:
+            return None
+        with self.index.read() as connection:
+            declared = records.paths_at(connection, change.target_source, [canonical]).get(canonical, [])
+        others = sorted(set(declared) - self._freed - {change.target_path})
+        if not others:
+            return None
+        detail = f"{others[0]} already points to {change.after and change.after.location}"
+        return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, detail)
 
     def _origin_digest(self, change: Change) -> str | None:
         with self.index.read() as connection:
@@ -124,6 +158,10 @@ class Executor:
             if error.retryable:
                 # The call may have been carried out all the same: only the object itself can tell.
                 return self._fate(change, op_id)
+            if isinstance(error, NamespaceAlreadyExists):
+                return Outcome(change, State.SKIPPED, "already_there", "somebody made it, and it is theirs", op_id=op_id)
+            if isinstance(error, _RACED):
+                return Outcome(change, State.SKIPPED, Reason.MOVED, error.message, op_id=op_id)
             state = State.SKIPPED if isinstance(error, Unsupported) else State.FAILED
             return Outcome(change, state, str(error.code), error.message, op_id=op_id)
         return Outcome(change, State.DONE, record=record, observed_at=time.time(), op_id=op_id)
@@ -175,7 +213,7 @@ class Executor:
             "origin_digest": change.precondition.get("origin"),
             "target_digest": table.digest if table else None,
             "mapping_digest": self.rule.mapping_digest,
-            "declared": declaration(change.after) if change.after else None,
+            "declared": change.declared,
             "run_id": self.run.id,
         }
         ledger.put(connection, {**row, **values})

@@ -6,23 +6,23 @@ import time
 from dataclasses import replace
 
 from federator.apply.outcome import Outcome, State
-from federator.connector import Catalog, Internal, NamespaceAlreadyExists, NamespaceNotFound, Observation, Unsupported
+from federator.connector import Catalog, ConcurrentModification, Internal, NamespaceNotFound, Observation, Unsupported
 from federator.model import NamespaceRecord, TableRecord, parse_key
 from federator.planning.changes import Action, Change
 from federator.planning.marks import Mark, bound_mark
 
 
 def carry_out(target: Catalog, change: Change, op_id: str) -> TableRecord | NamespaceRecord | None:
-    """Makes the one external call; returns the object as read back, None where it is gone. Raises CatalogError."""
+    """Makes the one external call; returns the object as read back, None where it is gone.
+
+    Raises CatalogError; ConcurrentModification where the object is not as the plan read it.
+    """
     path = parse_key(change.target_path)
     if change.action is Action.CREATE_NAMESPACE:
-        return _create_namespace(target, change)
+        return target.create_namespace(NamespaceRecord(change.target_source, path))
     if change.action is Action.DEREGISTER_TABLE:
-        if change.before is not None:
-            seen = target.observe(path)
-            if seen.record is not None:
-                # The version of the newest look: the digest was compared already, and a catalog may compare versions itself.
-                target.deregister_table(seen.record)
+        if change.before is not None and not target.observe(path).absent:
+            target.deregister_table(_unmoved(target, change.before))
         return None
     assert change.after is not None
     after = replace(change.after, properties={**change.after.properties, **_op(change.after, op_id)})
@@ -30,9 +30,8 @@ def carry_out(target: Catalog, change: Change, op_id: str) -> TableRecord | Name
         return _confirmed(after, target.declare_table(after))
     if change.action in (Action.UPDATE_TABLE, Action.ADOPT):
         assert change.before is not None
-        now = target.observe(path).record
-        version = now.version if now is not None else change.before.version
-        return _confirmed(after, target.update_table(replace(change.before, version=version), replace(after, version=version)))
+        now = _unmoved(target, change.before)
+        return _confirmed(after, target.update_table(now, replace(after, version=now.version)))
     raise Unsupported(f"{change.action.value} is not carried out by this version")
 
 
@@ -65,12 +64,12 @@ def fate(target: Catalog, change: Change, op_id: str, *, keeps_properties: bool)
     return Outcome(change, State.NEEDS_ADOPTION, "needs_adoption", f"an object is there, and {what}", seen.record, now, op_id)
 
 
-def _create_namespace(target: Catalog, change: Change) -> NamespaceRecord:
-    path = parse_key(change.target_path)
-    try:
-        return target.create_namespace(NamespaceRecord(change.target_source, path))
-    except NamespaceAlreadyExists:
-        return target.describe_namespace(path)
+def _unmoved(target: Catalog, before: TableRecord) -> TableRecord:
+    # The version of the newest look, since a catalog may compare versions itself; but only of the very object that was planned for.
+    seen = target.observe(before.path)
+    if seen.record is None or seen.record.digest != before.digest:
+        raise ConcurrentModification(f"{before.source}${before.key} is not as the plan read it")
+    return seen.record
 
 
 def _op(after: TableRecord, op_id: str) -> dict[str, str]:

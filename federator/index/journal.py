@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from federator.index import tables as t
 
@@ -32,11 +32,9 @@ def open_intents(connection: Connection, mirror: str) -> list[RowMapping]:
     return list(connection.execute(query).mappings())
 
 
-def destructive_since(connection: Connection, mirror: str, since: float) -> int:
-    """How many deregistrations and location changes a mirror has made since a time: the guard's rolling window."""
+def destructive_since(connection: Connection, mirror: str, since: float) -> list[str]:
+    """Target paths of the deregistrations and location changes that a mirror has made since a time: the guard's rolling window."""
     j = t.journal.c
     relevant = j.action.in_(DESTRUCTIVE) | (j.code == "location_changed")
-    query = (
-        select(func.count()).select_from(t.journal).where(j.mirror == mirror, j.intent_at >= since, j.state == "done", relevant)
-    )
-    return int(connection.execute(query).scalar_one())
+    query = select(j.target_path).where(j.mirror == mirror, j.intent_at >= since, j.state == "done", relevant)
+    return list(connection.execute(query).scalars())

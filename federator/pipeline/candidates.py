@@ -22,6 +22,7 @@ from federator.pipeline.diff import SMALL, read_ranges, spark_parallelism
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.decide import Cell, Knowledge, LedgerEntry, OriginState, decide, refuse_desired
 from federator.planning.mapping import Desired, MirrorContext, desire, selected, target_path
+from federator.planning.reasons import Reason
 
 _TABLES_DDL = ", ".join(f"`{name}` string" for name in TABLES)
 #: tag: d(esired), l(edger), t(arget), r(efused)
@@ -31,7 +32,7 @@ _CELL = pa.schema([(name, pa.string()) for name in ("cell", "tag", "origin", "di
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The decisions of one mirror, and how many origin tables it selects."""
+    """The decisions of one mirror, and how many origin tables it selects, other mirrors' copies apart."""
 
     decisions: list[Decision]
     selected: int
@@ -108,10 +109,10 @@ def _decide(context: MirrorContext, knowledge: Knowledge) -> Any:
         count = 0
         for cell, group in groupby(rows, key=lambda row: row["cell"]):
             members = list(group)
-            count += sum(row["tag"] in "dr" for row in members)
+            count += sum(row["tag"] == "d" or (row["tag"] == "r" and not _copy(row)) for row in members)
             refused = [("refusal", row["body"]) for row in members if row["tag"] == "r"]
             found += refused
-            # A refused origin still exists: what we once declared for it stays, whatever the mirror says about unselected ones.
+            # A refused origin still exists: what we once declared at its path stays, whatever becomes of unselected ones.
             if any(row["tag"] == "d" for row in members) or not refused:
                 members = [row for row in members if row["tag"] != "r"]
                 if _settled(context, members):
@@ -155,12 +156,24 @@ def _cell(context: MirrorContext, key: str, members: list[dict[str, str]]) -> Ce
             target = table_record(context.rule.target, body)
         else:
             declared = json.loads(body["declared"] or "{}")
-            state = OriginState.UNSELECTED if body["origin_there"] else OriginState.ABSENT
-            entries.append(LedgerEntry(body["origin_path"], body["op_id"], body["native_id"], declared, state))
+            entries.append(LedgerEntry(body["origin_path"], body["op_id"], body["native_id"], declared, _origin(context, body)))
     # An entry of the wanted origin comes first: an older one at the same path is only history.
     origins = {desired.origin.key for desired in wanted}
     entries.sort(key=lambda entry: (entry.origin_path not in origins, entry.origin_path))
     return Cell(parse_key(key), wanted, target, entries[0] if entries else None)
+
+
+def _origin(context: MirrorContext, entry: Mapping[str, Any]) -> OriginState:
+    """Only an origin that the mirror still takes in under the entry's name can be missed: the others are not looked for."""
+    origin = parse_key(entry["origin_path"])
+    here = entry["origin_source"] == context.rule.origin and selected(context.rule, origin)
+    if not here or path_key(target_path(context, origin)) != entry["target_path"]:
+        return OriginState.UNSELECTED
+    return OriginState.SELECTED if entry["origin_there"] else OriginState.ABSENT
+
+
+def _copy(refused: Mapping[str, str]) -> bool:
+    return bool(json.loads(refused["body"])["reason"] == Reason.LOOP)
 
 
 def _batch(rows: list[tuple[str, str, str, str, str]]) -> pa.RecordBatch:

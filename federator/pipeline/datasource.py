@@ -55,7 +55,7 @@ class LanceCatalogReader(DataSourceReader):
 
     def partitions(self) -> Sequence[CatalogPartition]:
         concurrency = connector(self.spec.impl).concurrency(self.spec.properties)
-        return [CatalogPartition(slot) for slot in slots(self.spec, concurrency)]
+        return [CatalogPartition(slot) for slot in slots(self.spec, concurrency, self.deadline)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, CatalogPartition)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -64,6 +65,12 @@ def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: i
         wanted = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
         full = crawled.records.select(*RECORD_COLUMNS).join(wanted, ["is_table", "path"], "left_semi")
         full.select(*RECORD_COLUMNS).write.mode("overwrite").parquet(rows)
+        different = keys.filter(pc.not_equal(keys["what"], "missing")).group_by(["is_table", "path"]).aggregate([])
+        if different.num_rows != sum(fragment.count_rows() for fragment in pq.ParquetDataset(rows).fragments):
+            # A page that shifted while the catalog was listed shows an object twice; one of them is it.
+            once = str(directory / f"{crawled.source}.once")
+            spark.read.parquet(rows).dropDuplicates(["is_table", "path"]).write.mode("overwrite").parquet(once)
+            rows = once
     return Delta(len(added), len(changed), removed, tuple(changed), rows)
 
 
@@ -114,7 +121,5 @@ def spark_parallelism(spark: SparkSession) -> int:
 
 
 def _select(keys: pa.Table, what: str) -> list[tuple[int, str]]:
-    import pyarrow.compute as pc
-
     found = keys.filter(pc.equal(keys["what"], what))
     return list(zip(found["is_table"].to_pylist(), found["path"].to_pylist(), strict=True))

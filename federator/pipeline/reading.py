@@ -1,6 +1,7 @@
 """Reading one shard with a deadline: what happens inside a crawl task, without Spark.
 
 A shard that fails, hangs or dies ends as failed Coverage of its namespaces; it is never an empty list and never a failed job.
+That holds for a connector's own mistakes too.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 from federator.connector import Catalog, CatalogError, FederatorError, ServiceUnavailable, Shard, SourceSpec
 from federator.connector.errors import Internal
@@ -18,6 +21,7 @@ from federator.model import ROOT, Coverage, Record, failed
 from federator.registry import open_catalog
 
 Item = Record | Coverage
+_T = TypeVar("_T")
 _CHUNK = 1000
 
 
@@ -30,13 +34,19 @@ class Slot:
     error: FederatorError | None = None
 
 
-def slots(spec: SourceSpec, concurrency: int) -> list[Slot]:
+def slots(spec: SourceSpec, concurrency: int, deadline: float) -> list[Slot]:
     """Cuts a source's crawl into at most ``concurrency`` slots. A source that does not answer becomes one slot with its error."""
-    try:
+
+    def cut() -> Iterator[Shard]:
         with open_catalog(spec) as catalog:
-            shards = list(catalog.shards())
-    except FederatorError as error:
-        return [Slot(0, error=error)]
+            yield from catalog.shards()
+
+    try:
+        shards = list(_bounded(cut, deadline))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this source's alone
+        return [Slot(0, error=_told(spec.name, error))]
+    if not shards:
+        return [Slot(0, error=Internal(f"{spec.name}: the connector names nothing to read, not even the root"))]
     dealt = [tuple(shards[number::concurrency]) for number in range(concurrency)]
     return [Slot(number, hand) for number, hand in enumerate(dealt) if hand]
 
@@ -46,31 +56,53 @@ def read_slot(spec: SourceSpec, slot: Slot, deadline: float) -> Iterator[Item]:
     if slot.error is not None:
         yield _failure(spec.name, ROOT, slot.error)
         return
-    try:
-        catalog = open_catalog(spec)
-    except FederatorError as error:
-        for shard in slot.shards:
-            yield from (_failure(spec.name, namespace, error) for namespace in shard.namespaces)
-        return
+    catalog: Catalog | None = None
     try:
         for shard in slot.shards:
-            yield from read_shard(catalog, shard, deadline)
+            try:
+                catalog = catalog or open_catalog(spec)
+            except Exception as error:  # noqa: BLE001 - as for a shard
+                yield from (_failure(spec.name, namespace, _told(spec.name, error)) for namespace in shard.namespaces)
+                continue
+            hangs = yield from read_shard(catalog, shard, deadline)
+            if hangs:
+                # Its connection is still waited on: what arrives there late must not be taken for an answer to the next shard.
+                catalog = None
     finally:
-        catalog.close()
+        if catalog is not None:
+            # A connection that broke in the meantime changes nothing about what was read.
+            with suppress(Exception):
+                catalog.close()
 
 
-def read_shard(catalog: Catalog, shard: Shard, deadline: float) -> Iterator[Item]:
-    """One shard's items. Namespaces that had no Coverage when the shard broke get a failed one."""
+def read_shard(catalog: Catalog, shard: Shard, deadline: float) -> Generator[Item, None, bool]:
+    """One shard's items. Namespaces that had no Coverage when the shard broke get a failed one.
+
+    Returns whether the catalog is still busy with it.
+    """
     covered: set[object] = set()
     try:
         for item in _bounded(lambda: catalog.read(shard), deadline):
             if isinstance(item, Coverage):
                 covered.add(item.namespace)
             yield item
-    except FederatorError as error:
+    except Exception as error:  # noqa: BLE001 - a failed shard is a row of Coverage, whatever failed
         for namespace in shard.namespaces:
             if namespace not in covered:
-                yield _failure(catalog.source, namespace, error)
+                yield _failure(catalog.source, namespace, _told(catalog.source, error))
+        return isinstance(error, _TooLong)
+    return False
+
+
+class _TooLong(ServiceUnavailable):
+    """The deadline passed, and the reading goes on in its thread."""
+
+
+def _told(source: str, error: Exception) -> FederatorError:
+    # The text of a foreign error could hold anything, a secret included.
+    if isinstance(error, FederatorError):
+        return error
+    return Internal(f"{source}: the connector failed with {type(error).__name__}")
 
 
 def _failure(source: str, namespace: tuple[str, ...], error: FederatorError) -> Coverage:
@@ -79,12 +111,12 @@ def _failure(source: str, namespace: tuple[str, ...], error: FederatorError) -> 
     return Coverage(source, namespace, presence=evidence, detail=evidence)
 
 
-def _bounded(read: Callable[[], Iterator[Item]], deadline: float) -> Iterator[Item]:
+def _bounded(read: Callable[[], Iterator[_T]], deadline: float) -> Iterator[_T]:
     # A client that hangs in a system call cannot be interrupted from outside: it keeps its thread, and the shard goes on without it.
-    handed: queue.Queue[list[Item] | BaseException | None] = queue.Queue(maxsize=8)
+    handed: queue.Queue[list[_T] | BaseException | None] = queue.Queue(maxsize=8)
     abandoned = threading.Event()
 
-    def hand_over(what: list[Item] | BaseException | None) -> None:
+    def hand_over(what: list[_T] | BaseException | None) -> None:
         while not abandoned.is_set():
             try:
                 handed.put(what, timeout=1.0)
@@ -109,7 +141,7 @@ def _bounded(read: Callable[[], Iterator[Item]], deadline: float) -> Iterator[It
             try:
                 chunk = handed.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
-                raise ServiceUnavailable(f"reading took longer than the deadline of {deadline:g} s") from None
+                raise _TooLong(f"reading took longer than the deadline of {deadline:g} s") from None
             if chunk is None:
                 return
             if isinstance(chunk, BaseException):

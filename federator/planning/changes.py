@@ -35,7 +35,8 @@ class Change:
     """One step at a target.
 
     ``before`` is the target as it was read (None: absent), ``after`` as it should be (None: gone). ``precondition`` holds the digests
-    that the step depends on: ``target`` and ``origin`` (a digest, or ``absent``).
+    that the step depends on: ``target`` and ``origin`` (a digest, or ``absent``). ``declared`` is what of ``after`` comes from us, as
+    the ledger will remember it: the rest is the target's own.
     """
 
     action: Action
@@ -47,6 +48,7 @@ class Change:
     before: TableRecord | None = None
     after: TableRecord | None = None
     precondition: Mapping[str, str] = field(default_factory=dict)
+    declared: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         data = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -14,8 +14,10 @@
     wanted            ours, as declared   yes      (nothing)
     wanted            ours, different     yes      update_table, or drifted where the catalog cannot alter
     wanted            not ours any more   yes      not_ours
+    wanted            ours, for another   yes      name_clash while that origin is there, else as for an origin that is not wanted
     wanted by two     any                 any      name_clash, case_fold_clash
     cannot be there   any                 any      loop, depth, name_not_allowed, no_location, managed_table, undescribed
+    refused           any                 yes      (nothing)
     not selected      any                 yes      unselected (deregister_table with prune_unselected)
     unknown           any                 yes      not_covered
     gone, too few     any                 yes      misses
@@ -41,10 +43,13 @@ from federator.planning.reasons import Reason
 
 
 class OriginState(StrEnum):
-    """What the index says of the origin named in a ledger entry."""
+    """What the index and the rule say of the origin named in a ledger entry."""
 
+    #: it is there, and the mirror takes it in under this name, even where it refuses it for now
     SELECTED = "selected"
+    #: the mirror does not take it in, or under another name, whether it is there or not
     UNSELECTED = "unselected"
+    #: the mirror would take it in under this name, and the index does not have it
     ABSENT = "absent"
 
 
@@ -117,13 +122,26 @@ def _wanted(context: MirrorContext, cell: Cell, desired: Desired, knowledge: Kno
     alien = _alien(context, target, ledger)
     if alien:
         return _refuse(context, cell, Reason.NOT_OURS, origin.key, alien)
+    if ledger.origin_path != origin.key and after.canonical != target.canonical:
+        return _wanted_by_another(context, cell, origin, ledger, knowledge)
     merged = merge(target, after, ledger.declared)
     if merged.canonical == target.canonical and _same(merged, target):
         return None
     if not context.target.can_alter:
         return _refuse(context, cell, Reason.DRIFTED, origin.key, "the target differs and its catalog cannot alter tables")
     reason = "the location differs" if merged.canonical != target.canonical else "properties differ"
-    return _change(context, Action.UPDATE_TABLE, cell, origin, reason, before=target, after=merged)
+    return _change(context, Action.UPDATE_TABLE, cell, origin, reason, before=target, after=merged, wanted=after)
+
+
+def _wanted_by_another(
+    context: MirrorContext, cell: Cell, origin: TableRecord, ledger: LedgerEntry, knowledge: Knowledge
+) -> Decision | None:
+    # Pointing it elsewhere would take the name from the first origin without the proof that it is gone: the name is freed first, as
+    # for any origin, and a later run declares the other one.
+    if ledger.origin is OriginState.SELECTED:
+        detail = f"wanted there by {origin.key}, and declared there for {ledger.origin_path}"
+        return _refuse(context, cell, Reason.NAME_CLASH, origin.key, detail)
+    return _unwanted(context, cell, ledger, knowledge)
 
 
 def _wanted_absent(
@@ -133,10 +151,11 @@ def _wanted_absent(
         return _refuse(
             context, cell, Reason.NOT_COVERED, origin.key, "the target's listing does not prove that the name is free"
         )
-    if cell.ledger is not None and context.rule.on_missing == "report":
+    ours = cell.ledger is not None and cell.ledger.origin_path == origin.key
+    if ours and context.rule.on_missing == "report":
         return _refuse(context, cell, Reason.MISSING_AT_TARGET, origin.key, "we declared it, and somebody removed it there")
-    reason = "declared there before and gone" if cell.ledger is not None else "new at the origin"
-    return _change(context, Action.DECLARE_TABLE, cell, origin, reason, after=after)
+    reason = "declared there before and gone" if ours else "new at the origin"
+    return _change(context, Action.DECLARE_TABLE, cell, origin, reason, after=after, wanted=after)
 
 
 def _wanted_unledgered(
@@ -154,14 +173,15 @@ def _wanted_unledgered(
     if context.rule.on_conflict != "adopt_if_same_location" or not context.target.can_alter:
         return _refuse(context, cell, Reason.NAME_TAKEN, origin.key, "it was there before us, with the same location")
     adopted = merge(target, after, {})
-    return _change(context, Action.ADOPT, cell, origin, "same name, same location", before=target, after=adopted)
+    return _change(context, Action.ADOPT, cell, origin, "same name, same location", before=target, after=adopted, wanted=after)
 
 
-def _unwanted(context: MirrorContext, cell: Cell, ledger: LedgerEntry, knowledge: Knowledge) -> Decision:
+def _unwanted(context: MirrorContext, cell: Cell, ledger: LedgerEntry, knowledge: Knowledge) -> Decision | None:
     rule = context.rule
     origin = ledger.origin_path
-    if ledger.origin is not OriginState.ABSENT:
-        # Selected, but wanted under another name or refused: what is at the old name stays just the same.
+    if ledger.origin is OriginState.SELECTED:
+        return None
+    if ledger.origin is OriginState.UNSELECTED:
         if not rule.prune_unselected:
             return _refuse(
                 context, cell, Reason.UNSELECTED, origin, "no longer selected under this name; mirror prune removes it"
@@ -174,7 +194,8 @@ def _unwanted(context: MirrorContext, cell: Cell, ledger: LedgerEntry, knowledge
         counted = counted_misses(misses, rule.min_miss_interval)
         detail = f"missed {counted} of {rule.misses_before_delete} times, at least {rule.min_miss_interval:g} s apart"
         return _refuse(context, cell, Reason.MISSES, origin, detail)
-    return _remove(context, cell, ledger, knowledge, f"gone at the origin, missed {len(misses)} times", gone=True)
+    # Without a count: the plan that a person approves must be the one that the next run makes.
+    return _remove(context, cell, ledger, knowledge, "gone at the origin, and missed often enough", gone=True)
 
 
 def _remove(
@@ -201,7 +222,8 @@ def _alien(context: MirrorContext, target: TableRecord, ledger: LedgerEntry) -> 
     if ledger.native_id is not None and target.native_id is not None and ledger.native_id != target.native_id:
         return "it was dropped and made again by somebody"
     if not context.target.keeps_properties:
-        return "" if ledger.native_id is not None else "the catalog keeps no mark and has no identity to compare"
+        known = ledger.native_id is not None and target.native_id is not None
+        return "" if known else "the catalog keeps no mark and has no identity to compare"
     mark = bound_mark(target)
     if mark is None:
         return "it lost our mark"
@@ -233,12 +255,12 @@ def _same(one: TableRecord, other: TableRecord) -> bool:
 
 def _change(
     context: MirrorContext, action: Action, cell: Cell, origin: TableRecord, reason: str, *,
-    after: TableRecord, before: TableRecord | None = None,
+    after: TableRecord, wanted: TableRecord, before: TableRecord | None = None,
 ) -> Change:  # fmt: skip
     precondition = {"target": before.digest if before else "absent", "origin": origin.digest}
     return Change(
         action, context.rule.target, path_key(cell.path), context.rule.origin, origin.key, reason,
-        before=before, after=after, precondition=precondition,
+        before=before, after=after, precondition=precondition, declared=declaration(wanted),
     )  # fmt: skip
 
 

@@ -11,11 +11,13 @@ def proves_absent(path: Path, coverage: Mapping[str, Coverage], namespaces: Cont
     """Whether a crawl proves that an object it did not list does not exist.
 
     The nearest namespace above that does exist (the root always does) must have been listed completely: then either the object or
-    the first missing namespace on the way to it was not in a complete listing. ``namespaces`` are those that the crawl found.
+    the first missing namespace on the way to it was not in a complete listing. ``namespaces`` are those that the crawl found; one
+    that was read without being listed (it was denied, or its parent's listing is older) counts as there: denied is not absent.
     """
     for above in ancestors(path):
         key = path_key(above)
-        if above == ROOT or key in namespaces:
+        there = key in coverage and coverage[key].found
+        if above == ROOT or key in namespaces or there:
             return key in coverage and coverage[key].complete
     return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from federator.model import parent, parse_key, path_key
@@ -16,12 +16,18 @@ MINIMUM_DELETIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class GuardFacts:
-    """What the guards weigh: the mirror's live tables in the ledger, by target namespace too; deletions made in the rolling window;
-    how many tables the mirror selects at the origin now; whether the origin hides what its principal may not see."""
+    """What the guards weigh.
+
+    The mirror's live tables in the ledger, in all, by target namespace and by origin namespace; deletions made in the rolling window,
+    in all and by target namespace; how many tables the mirror selects at the origin now (copies of other mirrors do not count);
+    whether the origin hides what its principal may not see.
+    """
 
     live: int
-    live_by_namespace: dict[str, int]
+    live_by_namespace: Mapping[str, int]
+    live_by_origin: Mapping[str, int]
     deleted_in_window: int
+    deleted_by_namespace: Mapping[str, int]
     selected: int
     origin_filters_listings: bool
 
@@ -54,12 +60,12 @@ def max_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: Guard
 
 def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> str | None:
     """The same share within each namespace, so that one emptied namespace is not lost in a large mirror."""
-    for namespace, planned in sorted(_by_namespace(changes).items()):
-        live = facts.live_by_namespace.get(namespace, 0)
-        if planned >= MINIMUM_DELETIONS and planned * 100 > rule.max_delete_percent * live:
-            return (
-                f"{planned} of {live} tables of {namespace} removed or moved, max_delete_percent is {rule.max_delete_percent:g}"
-            )
+    for namespace, planned in sorted(Counter(_above(c.target_path) for c in changes if destructive(c)).items()):
+        before = facts.deleted_by_namespace.get(namespace, 0)
+        total, base = planned + before, facts.live_by_namespace.get(namespace, 0) + before
+        if total >= MINIMUM_DELETIONS and total * 100 > rule.max_delete_percent * base:
+            limit = f"max_delete_percent is {rule.max_delete_percent:g}"
+            return f"{total} of {base} tables of {namespace} removed or moved within {rule.guard_window / 3600:g} h, {limit}"
     return None
 
 
@@ -74,9 +80,9 @@ def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFact
     """Where a catalog hides what its principal may not see, a namespace that empties at once may be a revoked grant."""
     if not facts.origin_filters_listings:
         return None
-    for namespace, planned in sorted(_by_namespace(changes).items()):
-        if planned > 1 and planned >= facts.live_by_namespace.get(namespace, 0):
-            return f"all {planned} tables of {namespace} at once, and the origin filters its listings by permission"
+    for namespace, planned in sorted(Counter(_above(c.origin_path) for c in changes if _removes(c)).items()):
+        if planned >= facts.live_by_origin.get(namespace, 0):
+            return f"all {planned} tables of the origin's {namespace} at once, and it filters its listings by permission"
     return None
 
 
@@ -95,5 +101,11 @@ def objections(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -
     return [f"{name}: {text}" for name, text in said if text]
 
 
-def _by_namespace(changes: Sequence[Change]) -> Counter[str]:
-    return Counter(path_key(parent(parse_key(change.target_path))) for change in changes if destructive(change))
+def _removes(change: Change) -> bool:
+    return (
+        change.action is Action.DEREGISTER_TABLE and change.before is not None and change.precondition.get("origin") == "absent"
+    )
+
+
+def _above(key: str) -> str:
+    return path_key(parent(parse_key(key)))

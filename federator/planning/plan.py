@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,28 +101,29 @@ def refuse_second_names(
 ) -> tuple[list[Change], list[Refusal]]:
     """Keeps one name per location at the target.
 
-    ``declared`` gives the target's paths by canonical location; ``leaving`` are paths that this plan deregisters.
+    ``declared`` gives the target's paths by canonical location; ``leaving`` are paths that this plan deregisters. A table that is
+    pointed elsewhere frees its old location, unless that update is refused here: then what wanted the place is refused as well.
     """
-    kept: list[Change] = []
+    kept = sorted(changes, key=lambda change: change.origin_path)
     refusals: list[Refusal] = []
-    taken: dict[str, str] = defaultdict(str)
-    for change in sorted(changes, key=lambda change: change.origin_path):
-        canonical = change.after.canonical if change.after is not None else None
-        if change.action is not Action.DECLARE_TABLE or canonical is None:
-            kept.append(change)
-            continue
-        others = [path for path in declared.get(canonical, ()) if path != change.target_path and path not in leaving]
-        other = others[0] if others else taken[canonical]
-        if other:
-            refusals.append(
-                _refusal(
-                    Reason.LOCATION_DECLARED, change, f"{other} already points to {change.after and change.after.location}"
-                )
-            )
-        else:
-            taken[canonical] = change.target_path
-            kept.append(change)
-    return kept, refusals
+    while True:
+        away = {change.target_path for change in kept if change.moves_location} | set(leaving)
+        taken: dict[str, str] = {}
+        refused: list[Change] = []
+        for change in kept:
+            canonical = _new_location(change)
+            if canonical is None:
+                continue
+            others = sorted(path for path in declared.get(canonical, ()) if path != change.target_path and path not in away)
+            other = others[0] if others else taken.setdefault(canonical, change.target_path)
+            if other != change.target_path:
+                refused.append(change)
+                detail = f"{other} already points to {change.after and change.after.location}"
+                refusals.append(_refusal(Reason.LOCATION_DECLARED, change, detail))
+        if not refused:
+            return kept, refusals
+        without = set(map(id, refused))
+        kept = [change for change in kept if id(change) not in without]
 
 
 def refuse_missing_locations(
@@ -155,6 +155,12 @@ def check(plan: Plan, *, digest: str, mirror_digest: str) -> None:
         raise StateError(
             f"the mirror {plan.mirror!r} was configured differently when this plan was made", hint="federator plan"
         )
+
+
+def _new_location(change: Change) -> str | None:
+    if change.after is None or not (change.action is Action.DECLARE_TABLE or change.moves_location):
+        return None
+    return change.after.canonical
 
 
 def _missing_above(change: Change, existing: Collection[str]) -> list[str]:
