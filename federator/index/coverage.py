@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, union_all, update
 
 from federator.index import tables as t
 from federator.index.revisions import Draft
@@ -33,11 +33,11 @@ def coverage_row(coverage: Coverage) -> dict[str, Any]:
 def read(connection: Connection, source: str, revision: int, *, only: Sequence[str] | None = None) -> dict[str, Coverage]:
     """Every namespace's Coverage at a revision, or that of ``only`` some, by the namespace's text form."""
     c = t.coverage.c
-    valid = select(t.coverage).where(
-        c.source == source, c.valid_from <= revision, c.valid_to.is_(None) | (c.valid_to > revision)
-    )
+    # Two branches, as for records: each reads a partial index, and the history is in neither.
+    begun = select(t.coverage).where(c.source == source, c.valid_from + 0 <= revision)
     parts = [only[start : start + 500] for start in range(0, len(only), 500)] if only is not None else []
-    queries = [valid] if only is None else [valid.where(c.namespace.in_(part)) for part in parts]
+    wanted = [begun] if only is None else [begun.where(c.namespace.in_(part)) for part in parts]
+    queries = [union_all(part.where(c.valid_to.is_(None)), part.where(c.valid_to > revision)) for part in wanted]
     rows = (row for query in queries for row in connection.execute(query).mappings())
     return {row["namespace"]: _coverage(source, row) for row in rows}
 

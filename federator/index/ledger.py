@@ -35,7 +35,7 @@ def of_mirror(connection: Connection, mirror: str) -> list[RowMapping]:
 def with_origins(connection: Connection, mirror: str) -> list[dict[str, Any]]:
     """The table entries of a mirror as plain data, each with ``origin_there``: whether its origin is in the current state."""
     r, entry = t.record.c, t.ledger.c
-    revision = select(t.source.c.revision).where(t.source.c.name == entry.origin_source).scalar_subquery()
+    revision = select(t.source.c.revision).where(t.source.c.name == entry.origin_source).correlate(t.ledger).scalar_subquery()
     same = (r.source == entry.origin_source) & (r.is_table == 1) & (r.path == entry.origin_path) & (r.valid_from <= revision)
     open_, pending = exists().where(same, r.valid_to.is_(None)), exists().where(same, r.valid_to > revision)
     query = select(t.ledger, (open_ | pending).label("origin_there")).where(entry.mirror == mirror, entry.is_table == 1)

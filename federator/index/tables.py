@@ -83,7 +83,8 @@ record = Table(
     Index("ix_record_children", "source", "parent", "path", "is_table", sqlite_where=OPEN, postgresql_where=OPEN),
     Index("ix_record_canonical", "canonical", sqlite_where=OPEN, postgresql_where=OPEN),
     Index("ix_record_closed", "source", "valid_to", sqlite_where=CLOSED, postgresql_where=CLOSED),
-    Index("ix_record_revision", "source", "valid_from"),
+    # By revision first: led by the source, it would look like a way to read the current state.
+    Index("ix_record_revision", "valid_from", "source"),
 )  # fmt: skip
 
 coverage = Table(
@@ -102,7 +103,7 @@ coverage = Table(
     Column("valid_to", Integer),
     Index("ux_coverage_open", "source", "namespace", unique=True, sqlite_where=OPEN, postgresql_where=OPEN),
     Index("ix_coverage_closed", "source", "valid_to", sqlite_where=CLOSED, postgresql_where=CLOSED),
-    Index("ix_coverage_revision", "source", "valid_from"),
+    Index("ix_coverage_revision", "valid_from", "source"),
 )  # fmt: skip
 
 absence = Table(

@@ -63,7 +63,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("valid_to IS NOT NULL"),
         postgresql_where=sa.text("valid_to IS NOT NULL"),
     )
-    op.create_index("ix_coverage_revision", "coverage", ["source", "valid_from"], unique=False)
+    op.create_index("ix_coverage_revision", "coverage", ["valid_from", "source"], unique=False)
     op.create_index(
         "ux_coverage_open",
         "coverage",
@@ -212,7 +212,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("valid_to IS NOT NULL"),
         postgresql_where=sa.text("valid_to IS NOT NULL"),
     )
-    op.create_index("ix_record_revision", "record", ["source", "valid_from"], unique=False)
+    op.create_index("ix_record_revision", "record", ["valid_from", "source"], unique=False)
     op.create_index(
         "ux_record_open",
         "record",
