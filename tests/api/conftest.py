@@ -1,0 +1,121 @@
+"""An app over a filled index, without Spark, asked over HTTP in process."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from federator.api.app import create_app
+from federator.index import Index, coverage, datasets, migrate, open_index, records, revisions
+from federator.index.leases import hold
+from federator.model import ROOT, Coverage, Kind, failed
+from federator.settings import Settings, parse
+from tests.integration.index_support import fill, namespace, table
+
+ODD = ("a b", "ä", "😀", "per%cent", "dol$lar", "sla/sh", "..", "?q#f", "%24", "%2F", "a+b", "ends/", 'quo"te')
+
+
+@dataclass
+class Api:
+    """Asks an app. Each call is a client of its own, as from another process."""
+
+    app: FastAPI
+    headers: dict[str, str] = field(default_factory=dict)
+    base: str = "http://127.0.0.1:8042"
+
+    def ask(self, method: str, url: str, **options: Any) -> httpx.Response:
+        async def asking() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url=self.base, headers=self.headers) as client:
+                return await client.request(method, url, **options)
+
+        return asyncio.run(asking())
+
+    def get(self, url: str, **options: Any) -> httpx.Response:
+        return self.ask("GET", url, **options)
+
+    def post(self, url: str, **options: Any) -> httpx.Response:
+        return self.ask("POST", url, **options)
+
+    def json(self, url: str, **options: Any) -> Any:
+        answer = self.get(url, **options)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@pytest.fixture
+def settings_of(tmp_path: Path) -> Callable[..., Settings]:
+    """Settings with two memory sources and a mirror between them; ``more`` is laid over."""
+
+    def make(**more: Any) -> Settings:
+        raw: dict[str, Any] = {
+            "instance": {"id": "test"},
+            "sources": {
+                "lake": {"impl": "federator.testing:CONNECTOR", "schedule": "*/15 * * * *", "store": "api-lake"},
+                "copy": {"impl": "federator.testing:CONNECTOR", "store": "api-copy"},
+            },
+            "mirrors": {"m": {"from": "lake", "to": "copy", "schedule": "@every 15m"}},
+        }
+        return parse({**raw, **more}, tmp_path / "federator.toml")
+
+    return make
+
+
+@pytest.fixture
+def index(filled: Path, tmp_path: Path) -> Index:
+    """What a crawl of ``lake`` would have left; each test has its own."""
+    shutil.copy(filled, tmp_path / "federator.db")
+    return open_index("sqlite:///federator.db", base=tmp_path)
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("filled")
+    index = open_index("sqlite:///federator.db", base=directory)
+    migrate.upgrade(index)
+    sales = [table("lake", "sales", f"t{i:02}", doc=f"table number {i}") for i in range(25)]
+    secret = {"comment": "x", "aws.secret_access_key": "hunter2", "fs.s3a.token": "t0ken"}
+    special = table("lake", "sales", "orders", properties=secret, schema='[{"name":"id","type":"bigint"}]')
+    odd = [table("lake", "odd", name, doc=name) for name in ODD]
+    foreign = table("lake", "sales", "managed", kind=Kind.MANAGED_TABLE)
+    fill(
+        index,
+        "lake",
+        namespace("lake", "sales"),
+        namespace("lake", "odd"),
+        namespace("lake", "hr"),
+        *sales,
+        special,
+        foreign,
+        *odd,
+    )
+    with hold(index, "source:lake") as lease:
+        draft = revisions.begin(index, lease, "lake", "run-2", 0.0)
+        denied = failed(15, "denied")
+        with index.write() as connection:
+            coverage.write(connection, draft, [Coverage("lake", ROOT), Coverage("lake", ("hr",), denied, denied)], {})
+        revisions.publish(
+            index, lease, draft, added=0, changed=0, removed=0, values={"state": "partial", "message": "hr: denied"}
+        )
+    with index.write() as connection:
+        found = records.get(connection, "lake", ("sales", "orders"), is_table=True)
+        assert found is not None
+        checked = {
+            "canonical": found["canonical"], "location": found["location"], "state": "valid", "message": None, "version": 3, "rows": 10,
+            "fragments": 1, "schema": '{"fields":[]}', "checked_at": 1.5, "checked_through": "lake",
+        }  # fmt: skip
+        datasets.save(connection, [checked])
+    return directory / "federator.db"
+
+
+@pytest.fixture
+def api(index: Index, settings_of: Callable[..., Settings]) -> Api:
+    return Api(create_app(settings_of()))

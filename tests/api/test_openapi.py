@@ -1,0 +1,65 @@
+"""The API keeps what its own document promises, whatever it is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.api.conftest import Api
+
+_CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+
+
+def test_every_operation_has_a_summary_a_description_and_problems(api: Api) -> None:
+    document = api.json("/openapi.json")
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert operation["summary"], (method, path)
+            assert operation["description"], (method, path)
+            assert "422" not in operation["responses"]
+            assert "application/problem+json" in operation["responses"]["503"]["content"]
+    assert {"Problem", "Tree", "Table", "Run"} <= document["components"]["schemas"].keys()
+
+
+def test_the_documentation_shows_every_operation(api: Api) -> None:
+    page = api.get("/docs").text
+    for path in api.json("/openapi.json")["paths"]:
+        assert path in page
+
+
+@pytest.mark.timeout(120)
+def test_answers_are_as_documented(api: Api) -> None:
+    schema = schemathesis.openapi.from_asgi("/openapi.json", api.app, headers={"Host": "localhost"})
+    failures: list[tuple[str, str]] = []
+    tried = 0
+
+    def check(case: Any) -> None:
+        nonlocal tried
+        tried += 1
+        case.call_and_validate(headers={"Host": "localhost"}, checks=_CHECKS)
+
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        run = settings(max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+        try:
+            run(given(case=operation.as_strategy())(check))()
+        except BaseException as error:  # noqa: BLE001 - shown together with those of the other operations
+            failures.append((operation.label, str(error)[:1500]))
+    assert failures == []
+    assert tried > 100

@@ -1,0 +1,185 @@
+"""Runs, requests, plans, jobs and probes over HTTP."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from federator import audit
+from federator.api.app import create_app
+from federator.index import Index, audit_log, open_index, plans, requests, runs, schedules
+from federator.planning.plan import Plan
+from federator.settings import Settings
+from tests.api.conftest import Api
+
+
+def add_plan(index: Index, state: str) -> str:
+    plan = Plan("m", "d", 1, 1, held=("too much",) if state == "held" else ())
+    with index.write() as connection:
+        plans.save(connection, digest=plan.digest, mirror="m", run_id="r", state=state, body=json.dumps(plan.to_json()))
+    return plan.digest
+
+
+def test_a_run_is_asked_for_and_queued(api: Api, index: Index) -> None:
+    answer = api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]})
+    assert answer.status_code == 202
+    asked = answer.json()
+    assert (asked["kind"], asked["state"], asked["run_id"]) == ("crawl", "queued", None)
+    assert api.json(answer.headers["location"]) == asked
+    with index.read() as connection:
+        (row,) = requests.queued(connection, requests.RUNS)
+    assert (row.id, row.argument, row.actor) == (asked["id"], {"sources": ["lake"]}, "api")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "crawl", "sources": ["nope"]}, {"kind": "sync", "mirrors": ["nope"]}, {"kind": "crawl", "mirrors": ["m"]},
+        {"kind": "drop"}, {"kind": "crawl", "more": 1}, {}, [], {"kind": "apply"}, {"kind": "crawl", "sources": ["\0"]},
+        {"kind": "crawl", "sources": "lake"},
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_be_is_refused_at_once(api: Api, index: Index, body: object) -> None:
+    answer = api.post("/api/v1/runs", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    with index.read() as connection:
+        assert requests.queued(connection, requests.RUNS) == []
+
+
+def test_texts_that_are_no_unicode_are_refused(api: Api) -> None:
+    content = b'{"kind":"crawl","sources":["\\ud800"],"\\udfff":1}'
+    answer = api.post("/api/v1/runs", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+
+
+def test_runs_are_listed_newest_first_with_pages(api: Api, index: Index) -> None:
+    made = [runs.start(index, "crawl", actor=f"a{number}") for number in range(5)]
+    runs.finish(index, made[0], "ok", summary={"tables": 3})
+    found: list[str] = []
+    url = "/api/v1/runs?limit=2"
+    while True:
+        page = api.json(url)
+        found += [run["id"] for run in page["runs"]]
+        if page["next"] is None:
+            break
+        url = f"/api/v1/runs?limit=2&cursor={page['next']}"
+    assert sorted(found, reverse=True) == found
+    assert set(found) == {run.id for run in made}
+
+
+def test_one_run_says_its_progress_and_then_its_summary(api: Api, index: Index) -> None:
+    run = runs.start(index, "crawl")
+    runs.progress(index, run, "crawl lake: running")
+    assert api.json(f"/api/v1/runs/{run.id}")["progress"] == "crawl lake: running"
+    runs.source_outcome(index, run, "lake", revision=3, state="ok", tables=7)
+    runs.finish(index, run, "ok", summary={"tables": 7})
+    detail = api.json(f"/api/v1/runs/{run.id}")
+    assert (detail["state"], detail["progress"], detail["summary"], detail["sources"][0]["tables"]) == (
+        "ok",
+        None,
+        {"tables": 7},
+        7,
+    )
+    assert detail["finished_at"].endswith("Z")
+    assert api.get(f"/api/v1/runs/{run.id[:6]}").status_code == 404
+
+
+def test_a_run_of_a_worker_can_be_cancelled(api: Api, index: Index) -> None:
+    run = runs.start(index, "crawl")
+    assert api.post(f"/api/v1/runs/{run.id}/cancel").status_code == 409
+    with index.write() as connection:
+        asked = requests.add(connection, "crawl", {}, actor="api")
+        requests.set_state(connection, asked.id, requests.RUNNING, run_id=run.id)
+    assert api.post(f"/api/v1/runs/{run.id}/cancel").status_code == 202
+    with index.read() as connection:
+        (control,) = requests.queued(connection, requests.CONTROLS)
+    assert (control.kind, control.argument) == ("cancel", {"request": asked.id})
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", str(2**63), "1"])
+def test_requests_that_are_none(api: Api, number: str) -> None:
+    assert api.get(f"/api/v1/requests/{number}").status_code == (404 if number == "1" else 400)
+
+
+def test_a_held_plan_is_approved_and_then_applied(api: Api, index: Index) -> None:
+    digest = add_plan(index, "held")
+    assert api.json(f"/api/v1/plans/{digest}")["plan"]["held"] == ["too much"]
+    assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 409
+    decided = api.post(f"/api/v1/plans/{digest}/approve").json()
+    assert (decided["state"], decided["decided_by"]) == ("approved", "api")
+    assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 202
+    audit.seal(index)
+    assert "plan_approved" in [row["kind"] for row in audit_log.events(index)]
+
+
+def test_a_rejected_plan_is_not_applied_and_an_applied_one_not_decided(api: Api, index: Index) -> None:
+    digest = add_plan(index, "ready")
+    assert api.post(f"/api/v1/plans/{digest}/reject").json()["state"] == "rejected"
+    assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 409
+    with index.write() as connection:
+        plans.decide(connection, digest, "applied", "ann")
+    assert api.post(f"/api/v1/plans/{digest}/approve").status_code == 409
+    assert api.get(f"/api/v1/plans/{digest[:8]}").status_code == 404
+    assert api.post("/api/v1/plans/none/approve").status_code == 404
+
+
+def test_jobs_are_shown_paused_and_resumed(api: Api, index: Index) -> None:
+    with index.write() as connection:
+        schedules.pause(connection, "sync:m", True)
+    crawl, sync = api.json("/api/v1/jobs")["jobs"]
+    assert (crawl["name"], crawl["schedule"], crawl["paused"]) == ("crawl:lake", "*/15 * * * *", False)
+    assert (sync["name"], sync["paused"]) == ("sync:m", True)
+    assert api.post("/api/v1/jobs/sync:m/resume").json()["kind"] == "resume"
+    assert api.post("/api/v1/jobs/crawl:lake/pause").status_code == 202
+    assert api.post("/api/v1/jobs/nope/pause").status_code == 404
+
+
+def test_probes(api: Api, settings_of: Callable[..., Settings], tmp_path: Path) -> None:
+    assert api.json("/healthz") == api.json("/readyz") == {"status": "ok"}
+    away = Api(create_app(settings_of(index={"url": "sqlite:///empty.db"})))
+    assert away.get("/healthz").status_code == 200
+    assert away.get("/readyz").json()["detail"] == "the index has no tables yet"
+    answer = away.get("/api/v1/tree")
+    assert (answer.status_code, answer.json()["title"]) == (503, "Index unavailable")
+
+
+def test_a_database_that_is_away_is_a_problem_503(settings_of: Callable[..., Settings]) -> None:
+    url = "postgresql+psycopg://nobody:s3cret@127.0.0.1:1/none"
+    away = Api(create_app(settings_of(index={"url": url})))
+    assert away.get("/healthz").status_code == 200
+    for path in ("/readyz", "/api/v1/tree", "/api/v1/runs"):
+        answer = away.get(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
+        assert "s3cret" not in answer.text
+
+
+def test_an_outage_of_a_catalog_does_not_matter(api: Api, settings_of: Callable[..., Settings]) -> None:
+    hive = {"impl": "hive3", "hive3.uri": "thrift://127.0.0.1:1"}
+    app = Api(create_app(settings_of(sources={"lake": hive, "copy": hive}, mirrors={})))
+    assert app.get("/readyz").status_code == 200
+    assert app.json("/api/v1/tables/lake$sales$orders")["freshness"]["state"] == "partial"
+
+
+def test_the_process_never_imports_spark(api: Api, tmp_path: Path) -> None:
+    open_index("sqlite:///federator.db", base=tmp_path).close()
+    (tmp_path / "federator.toml").write_text('[sources.lake]\nimpl = "federator.testing:CONNECTOR"\n')
+    script = """
+import sys
+import asyncio, httpx
+import federator.api.server
+from federator.api.app import create_app
+async def ask():
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app()), base_url="http://localhost") as client:
+        for url in ("/", "/docs", "/api/v1/tree?path=lake&depth=2", "/api/v1/sources", "/api/v1/runs", "/api/v1/jobs", "/readyz"):
+            assert (await client.get(url)).status_code == 200, url
+        assert (await client.post("/api/v1/runs", json={"kind": "crawl"})).status_code == 202
+asyncio.run(ask())
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark", "py4j", "pandas", "lance", "lance_namespace")))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

@@ -1,0 +1,199 @@
+"""The tree, tables, search and sources, as a client sees them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from federator.index import Index
+from federator.model import path_key
+from tests.api.conftest import ODD, Api
+from tests.integration.index_support import fill, table
+
+
+def everything(api: Api, url: str, limit: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        more = {"limit": limit, **({"cursor": cursor} if cursor else {})}
+        page = api.json(str(httpx.URL(url).copy_merge_params(more)))
+        assert len(page["nodes"]) <= limit
+        found += page["nodes"]
+        cursor = page["next"]
+        if cursor is None:
+            return found
+
+
+def test_the_roots_children_are_the_sources_with_their_freshness(api: Api) -> None:
+    tree = api.json("/api/v1/tree")
+    assert (tree["path"], tree["freshness"], tree["next"]) == ("", None, None)
+    (lake,) = tree["nodes"]
+    assert (lake["id"], lake["kind"], lake["children"]) == ("lake", "source", None)
+    fresh = lake["freshness"]
+    assert (fresh["state"], fresh["revision"], fresh["message"]) == ("partial", 2, "hr: denied")
+    assert fresh["crawled_at"].endswith("Z")
+    assert datetime.fromisoformat(fresh["crawled_at"]).utcoffset() is not None
+
+
+def test_namespaces_say_what_their_listing_proved(api: Api) -> None:
+    nodes = {node["name"]: node for node in api.json("/api/v1/tree?path=lake")["nodes"]}
+    assert list(nodes) == ["hr", "odd", "sales"]
+    assert (nodes["hr"]["coverage"], nodes["hr"]["message"]) == ("failed", "denied")
+
+
+def test_tables_say_whether_they_were_verified(api: Api) -> None:
+    nodes = {node["name"]: node for node in api.json("/api/v1/tree?path=lake$sales&limit=1000")["nodes"]}
+    assert len(nodes) == 27
+    assert (nodes["orders"]["verified"], nodes["t00"]["verified"], nodes["managed"]["kind"]) == ("valid", None, "managed_table")
+
+
+@pytest.mark.parametrize("limit", [1, 3, 27, 1000])
+def test_pages_hold_everything_once(api: Api, limit: int) -> None:
+    names = [node["name"] for node in everything(api, "/api/v1/tree?path=lake$sales", limit)]
+    assert len(names) == len(set(names)) == 27
+
+
+def test_pages_of_one_listing_show_one_revision(api: Api, index: Index) -> None:
+    first = api.json("/api/v1/tree?path=lake$sales&limit=26")
+    fill(index, "lake", table("lake", "sales", "zz"), gone=[("sales", "t24")], run="run-3")
+    second = api.json("/api/v1/tree", params={"path": "lake$sales", "cursor": first["next"]})
+    assert [node["name"] for node in second["nodes"]] == ["t24"]
+    assert "zz" in [node["name"] for node in everything(api, "/api/v1/tree?path=lake$sales", 100)]
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "!!", "W10", "WzEsMiwzXQ", "bnVsbA", "😀"])
+def test_a_cursor_that_is_none_of_ours_is_refused(api: Api, cursor: str) -> None:
+    answer = api.get("/api/v1/tree", params={"path": "lake", "cursor": cursor})
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+def test_a_cursor_of_another_listing_or_of_the_future_is_refused(api: Api) -> None:
+    from federator.api.paging import encode
+
+    mine = api.json("/api/v1/tree?path=lake$sales&limit=1")["next"]
+    for path, cursor in (
+        ("lake$odd", mine),
+        ("lake$sales", encode("lake$sales", "", 99)),
+        ("lake$sales", encode("lake$sales", "", -1)),
+    ):
+        assert api.get("/api/v1/tree", params={"path": path, "cursor": cursor}).status_code == 400
+
+
+def test_depth_brings_children_within_the_limit(api: Api) -> None:
+    (lake,) = api.json("/api/v1/tree?depth=3&limit=1000")["nodes"]
+    sales = next(node for node in lake["children"] if node["name"] == "sales")
+    assert len(sales["children"]) == 27
+    (lake,) = api.json("/api/v1/tree?depth=3&limit=5")["nodes"]
+    shown = [node for child in lake["children"] for node in child["children"] or []]
+    assert len(shown) + len(lake["children"]) <= 5
+    odd = next(node for node in lake["children"] if node["name"] == "odd")
+    rest = everything(api, f"/api/v1/tree?path=lake$odd&cursor={odd['next']}", 100)
+    assert len(odd["children"]) + len(rest) == len(ODD)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_every_name_survives_the_url(api: Api, name: str) -> None:
+    key = path_key(("lake", "odd", name))
+    answer = api.get(f"/api/v1/tables/{quote(key, safe='')}")
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["id"], answer.json()["doc"], answer.json()["path"]) == (key, name, ["odd", name])
+
+
+def test_a_table_says_everything_but_secrets(api: Api) -> None:
+    answer = api.get("/api/v1/tables/lake$sales$orders")
+    found = answer.json()
+    assert found["properties"] == {"comment": "x", "aws.secret_access_key": "(masked)", "fs.s3a.token": "(masked)"}
+    assert "hunter2" not in answer.text
+    assert found["schema"] == [{"name": "id", "type": "bigint"}]
+    assert (found["dataset"]["rows"], found["dataset"]["checked_at"]) == (10, "1970-01-01T00:00:01.500000Z")
+    assert found["freshness"]["revision"] == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("/api/v1/tables/lake$sales$nope", 4), ("/api/v1/tables/nope$a$b", 1), ("/api/v1/tables/lake", 4),
+        ("/api/v1/tree?path=nope", 1), ("/api/v1/tree?path=lake$nope", 1), ("/api/v1/sources/nope", 1),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_a_problem_404(api: Api, url: str, code: int) -> None:
+    answer = api.get(url)
+    problem = answer.json()
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert (problem["status"], problem["code"], problem["instance"]) == (404, code, url.partition("?")[0])
+    assert problem["type"].startswith("urn:lance-federator:problem:")
+    assert problem["title"]
+    assert problem["detail"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/api/v1/tree?limit=0", "/api/v1/tree?limit=x", "/api/v1/tree?depth=9", "/api/v1/search", "/api/v1/search?q=",
+        "/api/v1/tree?path=a%00b", "/api/v1/search?q=%00", "/api/v1/tables/a%00b",
+    ],
+)  # fmt: skip
+def test_invalid_input_is_a_problem_400(api: Api, url: str) -> None:
+    answer = api.get(url)
+    assert (answer.status_code, answer.json()["code"], answer.headers["content-type"]) == (400, 13, "application/problem+json")
+
+
+def test_unknown_routes_and_methods_are_problems(api: Api) -> None:
+    assert api.get("/nope").json()["status"] == 404
+    answer = api.ask("DELETE", "/api/v1/tree")
+    assert (answer.status_code, answer.headers["allow"], answer.json()["title"]) == (405, "GET", "Method not allowed")
+
+
+def test_search_finds_pages_and_freshness(api: Api) -> None:
+    found = api.json("/api/v1/search", params={"q": "TABLE NUMBER 1"})
+    assert {node["name"] for node in found["nodes"]} == {"t01", *(f"t{i}" for i in range(10, 20))}
+    assert [fresh["source"] for fresh in found["freshness"]] == ["lake"]
+    assert len(everything(api, "/api/v1/search?q=table%20number", 4)) == 25
+    assert api.json("/api/v1/search", params={"q": "😀"})["nodes"][0]["id"] == "lake$odd$😀"
+
+
+def test_sources_are_those_configured_and_those_known(api: Api) -> None:
+    copy, lake = api.json("/api/v1/sources")["sources"]
+    assert (lake["name"], lake["tables"], lake["namespaces"], lake["failed_namespaces"]) == ("lake", 40, 3, 1)
+    assert (lake["schedule"], lake["configured"]) == ("*/15 * * * *", True)
+    assert (copy["name"], copy["freshness"]["state"], copy["freshness"]["crawled_at"]) == ("copy", "never", None)
+    assert api.json("/api/v1/sources/lake") == lake
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/api/v1/tree",
+        "/api/v1/tree?path=lake$sales&limit=2",
+        "/api/v1/tables/lake$sales$orders",
+        "/api/v1/sources",
+        "/api/v1/runs",
+    ],
+)
+def test_etags_hold_until_something_changes(api: Api, index: Index, url: str) -> None:
+    tag = api.get(url).headers["etag"]
+    for given in (tag, f'"other", {tag}', tag.removeprefix("W/")):
+        again = api.get(url, headers={"If-None-Match": given})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    if url != "/api/v1/runs":
+        fill(index, "lake", table("lake", "sales", "new"), run="run-3")
+        changed = api.get(url, headers={"If-None-Match": tag})
+        assert changed.status_code == 200
+        assert changed.headers["etag"] != tag
+
+
+def test_etags_of_two_pages_differ(api: Api) -> None:
+    first = api.get("/api/v1/tree?path=lake$sales&limit=2")
+    second = api.get("/api/v1/tree", params={"path": "lake$sales", "limit": 2, "cursor": first.json()["next"]})
+    assert first.headers["etag"] != second.headers["etag"]
+    assert first.headers["etag"].startswith('W/"r2-')
+
+
+def test_large_answers_are_compressed_for_those_who_take_it(api: Api) -> None:
+    url = "/api/v1/tree?path=lake$sales&limit=1000"
+    assert api.get(url, headers={"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in api.get(url, headers={"Accept-Encoding": "identity"}).headers
