@@ -1,0 +1,127 @@
+"""Guards: what a plan must not do without a person, to the exact boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from federator.planning.changes import Action, Change
+from federator.planning.guards import GUARDS, GuardFacts, destructive, objections
+from federator.planning.rule import MirrorRule
+from tests.fixtures.planning import ours, table
+
+THERE: dict[str, Any] = {"before": ours()}
+
+
+def removal(
+    number: int, namespace: str = "s", origin: str = "o", proof: str = "absent", before: Any = THERE["before"]
+) -> Change:
+    path, source = f"{namespace}$t{number}", f"{origin}$t{number}"
+    return Change(Action.DEREGISTER_TABLE, "b", path, "a", source, "gone", before=before, precondition={"origin": proof})
+
+
+def moved(number: int, namespace: str = "s") -> Change:
+    path = f"{namespace}$t{number}"
+    before, after = table("b", path, "s3://x/old"), table("b", path, "s3://x/new")
+    return Change(Action.UPDATE_TABLE, "b", path, "a", path, "moved", before=before, after=after)
+
+
+def declared(number: int) -> Change:
+    return Change(Action.DECLARE_TABLE, "b", f"s$t{number}", "a", f"s$t{number}", "new", after=table("b", f"s$t{number}"))
+
+
+def rule(**fields: Any) -> MirrorRule:
+    return MirrorRule(name="m", origin="a", target="b", **fields)
+
+
+def facts(
+    live: int = 1000, *, namespaces: Mapping[str, int] | None = None, origins: Mapping[str, int] | None = None, deleted: int = 0,
+    before: Mapping[str, int] | None = None, selected: int = 5, filtered: bool = False,
+) -> GuardFacts:  # fmt: skip
+    return GuardFacts(live, namespaces or {"s": live}, origins or {"o": live}, deleted, before or {}, selected, filtered)
+
+
+def held(changes: list[Change], known: GuardFacts, **fields: Any) -> set[str]:
+    return {text.partition(":")[0] for text in objections(rule(**fields), changes, known)}
+
+
+class TestPercent:
+    @pytest.mark.parametrize(
+        ("removals", "live", "stops"),
+        [(2, 2, False), (3, 15, False), (3, 14, True), (20, 100, False), (21, 100, True), (3, 3, True), (2, 1, False)],
+    )
+    def test_a_fifth_from_three_removals_up(self, removals: int, live: int, stops: bool) -> None:
+        changes = [removal(number) for number in range(removals)]
+        assert ("max_delete_percent" in held(changes, facts(live))) is stops
+        assert ("namespace_delete_percent" in held(changes, facts(live))) is stops
+
+    def test_a_changed_location_counts_like_a_removal(self) -> None:
+        assert "max_delete_percent" in held([removal(0), moved(1), moved(2)], facts(14))
+        assert "max_delete_percent" not in held([removal(0), moved(1)], facts(14))
+
+    def test_what_was_removed_in_the_window_counts(self) -> None:
+        assert "max_delete_percent" not in held([removal(0)], facts(13, deleted=2))
+        assert "max_delete_percent" in held([removal(0)], facts(11, deleted=2))
+        assert "max_delete_percent" not in held([declared(0)], facts(1, deleted=90))
+
+    @pytest.mark.parametrize(("percent", "stops"), [(100.0, False), (99.9, True), (0.0, True)])
+    def test_the_limit_is_the_rules(self, percent: float, stops: bool) -> None:
+        changes = [removal(number) for number in range(10)]
+        assert ("max_delete_percent" in held(changes, facts(10), max_delete_percent=percent)) is stops
+
+    def test_the_ledgers_forgetting_of_what_is_gone_anyway_is_no_removal(self) -> None:
+        assert not held([removal(number, before=None) for number in range(10)], facts(10))
+
+
+class TestNamespaces:
+    def test_an_emptied_namespace_is_not_lost_in_a_large_mirror(self) -> None:
+        changes = [removal(number, "small") for number in range(3)]
+        assert held(changes, facts(1000, namespaces={"small": 3, "big": 997})) == {"namespace_delete_percent"}
+        assert not held(changes, facts(1000, namespaces={"small": 15, "big": 985}))
+
+    def test_a_namespace_that_empties_slowly_is_noticed(self) -> None:
+        known = facts(1000, namespaces={"small": 8, "big": 992}, deleted=2, before={"small": 2})
+        assert held([removal(0, "small")], known) == {"namespace_delete_percent"}
+        assert not held([removal(0, "big")], known)
+
+
+class TestEmptySources:
+    def test_an_empty_source_never_empties_a_target(self) -> None:
+        assert held([removal(0)], facts(selected=0)) == {"never_empty"}
+        assert held([moved(0)], facts(selected=0)) == {"never_empty"}
+        assert not held([declared(0)], facts(selected=0))
+        assert not held([removal(0)], facts(selected=1))
+
+    @pytest.mark.parametrize("tables", [1, 2, 5])
+    def test_a_namespace_that_empties_at_once_may_be_a_revoked_grant(self, tables: int) -> None:
+        changes = [removal(number, f"n{number}") for number in range(tables)]
+        known: dict[str, Any] = {"namespaces": {f"n{number}": 100 for number in range(tables)}, "filtered": True}
+        assert held(changes, facts(origins={"o": tables}, **known)) == {"emptied_namespace"}
+        assert not held(changes, facts(origins={"o": tables + 1}, **known))
+        assert not held(changes, facts(origins={"o": tables}, **{**known, "filtered": False}))
+
+    def test_pruning_empties_a_namespace_on_purpose(self) -> None:
+        assert not held([removal(0, proof="any")], facts(origins={"o": 1}, filtered=True))
+
+
+@pytest.mark.parametrize(("changes", "stops"), [(3, False), (4, True)])
+def test_a_plan_of_too_many_changes_is_held(changes: int, stops: bool) -> None:
+    assert held([declared(n) for n in range(changes)], facts(), max_changes=3) == ({"max_changes"} if stops else set())
+
+
+def test_every_guard_names_itself_in_its_objection() -> None:
+    said = objections(
+        rule(max_changes=0), [removal(n) for n in range(9)], facts(9, origins={"o": 9}, selected=0, filtered=True)
+    )
+    assert [text.partition(": ")[0] for text in said] == list(GUARDS)
+
+
+def test_what_is_destructive() -> None:
+    assert [destructive(change) for change in (removal(0), moved(0), declared(0), removal(0, before=None))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
