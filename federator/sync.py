@@ -80,6 +80,13 @@ class Result:
     errors: dict[str, str] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    #: digests of held plans that a person has approved
+    approved: set[str] = field(default_factory=set)
+
+    @property
+    def waiting(self) -> list[Plan]:
+        """Plans that a guard holds and nobody has approved."""
+        return [plan for plan in self.plans if plan.held and plan.digest not in self.approved]
 
     @property
     def changes(self) -> int:
@@ -94,7 +101,7 @@ class Result:
             self.state = "failed"
         elif incomplete:
             self.state = "partial"
-        elif any(plan.held for plan in self.plans):
+        elif self.waiting:
             self.state = "held"
 
     def summary(self) -> dict[str, Any]:
@@ -105,7 +112,7 @@ class Result:
             "tables": sum(p.tables for p in self.sources.values()),
             "changes": self.changes,
             "refusals": sum(len(plan.refusals) for plan in self.plans),
-            "held": sum(bool(plan.held) for plan in self.plans),
+            "held": len(self.waiting),
             "outcomes": {state: done.count(state) for state in sorted(set(done))},
             "errors": self.errors,
         }
@@ -280,7 +287,12 @@ class Federator:
                 with self._step("plan", rule.name) as done, engine_errors(f"plan {rule.name}"):
                     plan = self._plan_one(run, rule)
                     result.plans.append(plan)
-                    done("held" if plan.held else "ok", f"{len(plan.changes)} changes, {len(plan.refusals)} refusals")
+                    if plan.held and self._decided(plan) == "approved":
+                        result.approved.add(plan.digest)
+                    done(
+                        "held" if plan in result.waiting else "ok",
+                        f"{len(plan.changes)} changes, {len(plan.refusals)} refusals",
+                    )
             except FederatorError as error:
                 result.errors[f"mirror {rule.name}"] = str(error)
 
@@ -382,6 +394,8 @@ class Federator:
                     if plan.held and decided != "approved":
                         done("held", plan.held[0])
                         continue
+                    if plan.held:
+                        result.approved.add(plan.digest)
                     outcomes = self._apply_one(run, plan)
                     result.outcomes += outcomes
                     states = [outcome.state.value for outcome in outcomes]
