@@ -89,14 +89,19 @@ def test_probes_need_no_token(guarded: Api) -> None:
     assert guarded.get("/healthz").status_code == guarded.get("/readyz").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1:8042", 200), ("localhost", 200), ("LOCALHOST:1", 200), ("[::1]:8042", 200), ("127.1.2.3", 200),
-        ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost.evil.example:8042", 421), ("192.0.2.1", 421), ("", 421), ("[::1", 421),
-        ("evil@127.0.0.1", 200), ("127.0.0.1@evil.example", 421),
-    ],
-)  # fmt: skip
+OURS = ("127.0.0.1:8042", "localhost", "LOCALHOST:1", "[::1]:8042", "127.1.2.3", "evil@127.0.0.1")
+NOT_OURS = (
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example:8042",
+    "192.0.2.1",
+    "",
+    "[::1",
+    "127.0.0.1@evil.example",
+)
+
+
+@pytest.mark.parametrize(("host", "status"), [*((host, 200) for host in OURS), *((host, 421) for host in NOT_OURS)])
 def test_on_loopback_the_host_header_is_ours(api: Api, host: str, status: int) -> None:
     answer = api.get("/api/v1/tree", headers={"Host": host})
     assert answer.status_code == status

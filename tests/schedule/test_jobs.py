@@ -1,0 +1,106 @@
+"""Jobs: the configuration is the truth, APScheduler's store a cache of it, and a due job becomes one request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from federator.connector import ConfigError
+from federator.index import Index, requests, schedules
+from federator.schedule import Job, configured, run_job
+from federator.schedule.jobs import scheduler
+from federator.settings import Settings
+
+
+def waiting(index: Index) -> list[requests.Request]:
+    with index.read() as connection:
+        return requests.queued(connection, requests.RUNS)
+
+
+def test_jobs_are_those_of_the_configuration(configure: Callable[..., Settings]) -> None:
+    settings = configure('schedule = "@every 15m"', 'schedule = "0 6 * * 1-5"')
+    assert configured(settings) == [Job("crawl", "lake", "@every 15m"), Job("sync", "m", "0 6 * * 1-5")]
+
+
+def test_a_schedule_that_cannot_be_read_names_its_key(configure: Callable[..., Settings]) -> None:
+    with pytest.raises(ConfigError, match=r"\[sources.lake\] schedule: '99 \* \* \* \*' is not allowed"):
+        configured(configure('schedule = "99 * * * *"'))
+
+
+def test_a_due_job_asks_for_one_run(configure: Callable[..., Settings], index: Index) -> None:
+    path = str(configure().path)
+    run_job("crawl", "lake", path)
+    run_job("crawl", "lake", path)
+    run_job("sync", "m", path)
+    assert [(r.kind, r.argument["job"], r.actor) for r in waiting(index)] == [
+        ("crawl", "crawl:lake", "schedule"),
+        ("sync", "sync:m", "schedule"),
+    ]
+
+
+def test_a_paused_job_asks_for_none(configure: Callable[..., Settings], index: Index) -> None:
+    with index.write() as connection:
+        schedules.pause(connection, "crawl:lake", True)
+    run_job("crawl", "lake", str(configure().path))
+    assert waiting(index) == []
+
+
+def test_the_store_follows_the_configuration(configure: Callable[..., Settings], index: Index) -> None:
+    with scheduler(configure('schedule = "0 6 * * *"', 'schedule = "@every 1h"'), index) as jobs:
+        kept = jobs.get_job("sync:m").next_run_time
+        assert {job.id for job in jobs.get_jobs()} == {"crawl:lake", "sync:m"}
+    with scheduler(configure('schedule = "0 7 * * *"', 'schedule = "@every 1h"'), index) as jobs:
+        assert jobs.get_job("crawl:lake").next_run_time.hour == 7
+        assert jobs.get_job("sync:m").next_run_time >= kept
+    with scheduler(configure(mirror='schedule = "@every 2h"'), index) as jobs:
+        assert [(job.id, str(job.trigger)) for job in jobs.get_jobs()] == [("sync:m", "interval[2:00:00]")]
+
+
+def test_a_first_every_runs_at_once_and_later_ones_count_from_the_last(
+    configure: Callable[..., Settings], index: Index
+) -> None:
+    settings = configure('schedule = "@every 1h"')
+    with scheduler(settings, index):
+        assert eventually(lambda: len(waiting(index)) == 1)
+    with index.write() as connection:
+        requests.withdraw(connection, waiting(index)[0].id)
+        schedules.started(connection, "crawl:lake", "r1")
+    other = configure('schedule = "@every 30m"')
+    with scheduler(other, index) as jobs:
+        due = jobs.get_job("crawl:lake").next_run_time - datetime.now(UTC)
+        assert timedelta(minutes=29) < due <= timedelta(minutes=30)
+        assert waiting(index) == []
+
+
+def test_a_paused_job_stays_paused_over_a_restart(configure: Callable[..., Settings], index: Index) -> None:
+    settings = configure('schedule = "@every 1s"')
+    with index.write() as connection:
+        schedules.pause(connection, "crawl:lake", True)
+    with scheduler(settings, index) as jobs:
+        assert jobs.get_job("crawl:lake").next_run_time is None
+    with index.write() as connection:
+        schedules.pause(connection, "crawl:lake", False)
+    with scheduler(settings, index):
+        assert eventually(lambda: len(waiting(index)) == 1)
+
+
+def test_a_job_that_breaks_does_not_end_the_scheduler(configure: Callable[..., Settings], index: Index) -> None:
+    settings = configure('schedule = "@every 1s"')
+    settings.path.write_text("not = [toml")
+    with scheduler(settings, index) as jobs:
+        time.sleep(1.2)
+        assert jobs.running
+        configure('schedule = "@every 1s"')
+        assert eventually(lambda: len(waiting(index)) == 1)
+
+
+def eventually(true: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
