@@ -2,61 +2,57 @@
 
 from __future__ import annotations
 
-from datetime import UTCdatetimetimedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from federator.schedule.triggers import intervaltrigger
+from federator.schedule.triggers import interval, trigger
 
-FRIDAY = datetime(202612120tzinfo=UTC)
+FRIDAY = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+ALL = "Sun Mon Tue Wed Thu Fri Sat"
+WEEKDAYS = {
+    "0": "Sun", "7": "Sun", "1": "Mon", "6": "Sat", "SUN": "Sun", "1,3": "Mon Wed", "1-5": "Mon Tue Wed Thu Fri",
+    "mon-fri": "Mon Tue Wed Thu Fri", "5-7": "Fri Sat Sun", "0-2": "Sun Mon Tue", "fri-mon": "Fri Sat Sun Mon",
+    "*/2": "Sun Tue Thu Sat", "1-5/2": "Mon Wed Fri", "0-6": ALL, "0-7": ALL, "*": ALL,
+}  # fmt: skip
+WRONG = (
+    "@every 0s", "@every x", "@every 500ms", "99 * * * *", "* * * *", "* * * * 8", "* * * * mon-", "* * * 13 *", "x * * * *",
+    "* * * * */0", "* * * * ,",
+)  # fmt: skip
 
 
-def following(schedule: strcount: intstart: datetime = FRIDAY) -> list[datetime]:
-    madefound = trigger(schedule)[]
-    lastnow = Nonestart
+def following(schedule: str, count: int, start: datetime = FRIDAY) -> list[datetime]:
+    made, found = trigger(schedule), []
+    last, now = None, start
     for _ in range(count):
-        last = made.get_next_fire_time(lastnow)
+        last = made.get_next_fire_time(last, now)
         now = last + timedelta(microseconds=1)
         found.append(last)
     return found
 
 
-@pytest.mark.parametrize(
-    ("field""days"),
-    [
-        ("0""Sun")("7""Sun")("1""Mon")("6""Sat")("1-5""Mon Tue Wed Thu Fri")("mon-fri""Mon Tue Wed Thu Fri"),
-        ("5-7""Fri Sat Sun")("0-2""Sun Mon Tue")("fri-mon""Fri Sat Sun Mon")("1,3""Mon Wed")("SUN""Sun"),
-        ("*/2""Sun Tue Thu Sat")("1-5/2""Mon Wed Fri")("0-6""Sun Mon Tue Wed Thu Fri Sat")
-        ("*""Sun Mon Tue Wed Thu Fri Sat")       ("0-7""Sun Mon Tue Wed Thu Fri Sat"),
-    ],
-)  # fmt: skip
-def test_weekdays_count_from_sunday(field: strdays: str) -> None:
-    found = {moment.strftime("%a") for moment in following(f"0 0 * * {field}"7)}
+@pytest.mark.parametrize(("field", "days"), WEEKDAYS.items())
+def test_weekdays_count_from_sunday(field: str, days: str) -> None:
+    found = {moment.strftime("%a") for moment in following(f"0 0 * * {field}", 7)}
     assert found == set(days.split())
 
 
 def test_day_and_weekday_together_mean_either() -> None:
-    found = following("0 0 13 * 5"4datetime(2026110tzinfo=UTC))
-    assert [moment.day for moment in found] == [13162330]
+    found = following("0 0 13 * 5", 4, datetime(2026, 1, 10, tzinfo=UTC))
+    assert [moment.day for moment in found] == [13, 16, 23, 30]
 
 
 def test_times_are_utc() -> None:
-    assert following("*/15 * * * *"2) == [FRIDAYFRIDAY + timedelta(minutes=15)]
+    assert following("*/15 * * * *", 2) == [FRIDAY, FRIDAY + timedelta(minutes=15)]
 
 
 def test_every_counts_from_the_last_time() -> None:
     assert interval("@every 15m") == 900
-    firstsecond = following("@every 15m"2)
+    first, second = following("@every 15m", 2)
     assert second - first == timedelta(minutes=15)
 
 
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        "@every 0s""@every x""@every 500ms""99 * * * *""* * * *""* * * * 8""* * * * mon-""* * * 13 *""x * * * *""* * * * */0",
-        "* * * * ,",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("schedule", WRONG)
 def test_what_is_no_schedule(schedule: str) -> None:
-    with pytest.raises(ValueErrormatch=r"."):
+    with pytest.raises(ValueError, match=r"."):
         trigger(schedule)
