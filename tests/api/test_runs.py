@@ -148,8 +148,11 @@ def test_probes(api: Api, settings_of: Callable[..., Settings], tmp_path: Path) 
     assert (answer.status_code, answer.json()["title"]) == (503, "Index unavailable")
 
 
-def test_a_database_that_is_away_is_a_problem_503(settings_of: Callable[..., Settings]) -> None:
-    url = "postgresql+psycopg://nobody:s3cret@127.0.0.1:1/none"
+def test_a_database_that_is_away_is_a_problem_503(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_PASSWORD", "s3cret")
+    url = "postgresql+psycopg://nobody:${DATABASE_PASSWORD}@127.0.0.1:1/none"
     away = Api(create_app(settings_of(index={"url": url})))
     assert away.get("/healthz").status_code == 200
     for path in ("/readyz", "/api/v1/tree", "/api/v1/runs"):

@@ -16,6 +16,7 @@ from federator.index import Index, requests, runs, schedules
 from federator.index import tables as t
 from federator.index.leases import LeaseHeld, hold
 from federator.schedule import Worker, execute
+from federator.schedule import worker as worker_module
 from federator.settings import Settings
 from federator.sync import Result, Step
 from tests.schedule.test_jobs import eventually
@@ -34,6 +35,8 @@ class Spark:
 def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     session = Spark()
     monkeypatch.setattr(execute, "warm", lambda _: session)
+    monkeypatch.setattr(worker_module, "_POLL", 0.05)
+    monkeypatch.setattr(worker_module, "_RETRY", 0.2)
     return session
 
 
@@ -189,9 +192,9 @@ def test_jobs_are_paused_and_resumed_on_request(configure: Callable[..., Setting
     with working(configure('schedule = "@every 1s"')):
         pause = ask(index, "pause", {"job": "crawl:lake"})
         assert eventually(lambda: state(index, pause) == "done")
-        time.sleep(0.6)
+        time.sleep(0.3)
         before = len(runs.recent(index, limit=100))
-        time.sleep(1.5)
+        time.sleep(1.2)
         assert len(runs.recent(index, limit=100)) == before
         resume, unknown = ask(index, "resume", {"job": "crawl:lake"}), ask(index, "pause", {"job": "nope"})
         assert eventually(lambda: len(runs.recent(index, limit=100)) > before)
