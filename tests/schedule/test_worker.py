@@ -12,12 +12,13 @@ import pytest
 from sqlalchemy import update
 
 from federator.connector import ConfigError, ServiceUnavailable
-from federator.index import Index, requests, runs, schedules
+from federator.connector.options import resolve
+from federator.index import Index, migrate, open_index, requests, runs, schedules
 from federator.index import tables as t
 from federator.index.leases import LeaseHeld, hold
 from federator.schedule import Worker, execute
 from federator.schedule import worker as worker_module
-from federator.settings import Settings
+from federator.settings import Settings, load
 from federator.sync import Result, Step
 from tests.schedule.test_jobs import eventually
 
@@ -266,3 +267,28 @@ def held(index: Index) -> bool:
             return False
     except LeaseHeld:
         return True
+
+
+def test_it_works_on_postgresql_too(
+    configure: Callable[..., Settings], crawl: Any, postgres_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job store, requests, a pause, a cancel, and a standby that takes over when the leader lets go."""
+    monkeypatch.setenv("POSTGRES_INDEX", postgres_database())
+    crawl(lambda federator, name: federator.stop.wait(20) if name == "copy" else None)
+    settings = configure('schedule = "@every 1h"')
+    text = settings.path.read_text(encoding="utf-8")
+    settings.path.write_text(f'[index]\nurl = "${{POSTGRES_INDEX}}"\n{text}', encoding="utf-8")
+    settings = load(settings.path)
+    index = open_index(resolve(settings.index.url, where=""))
+    migrate.upgrade(index)
+    with working(settings) as first:
+        assert eventually(lambda: [run["trigger"] for run in runs.recent(index)] == ["schedule"])
+        with working(settings):
+            pause, hanging = ask(index, "pause", {"job": "crawl:lake"}), ask(index, "crawl", {"sources": ["copy"]})
+            assert eventually(lambda: run_of(index, hanging) is not None and state(index, pause) == "done")
+            ask(index, "cancel", {"request": hanging})
+            assert eventually(lambda: state(index, hanging) == "cancelled")
+            first.stop()
+            number = ask(index, "crawl", {"sources": ["lake"]})
+            assert eventually(lambda: state(index, number) == "done")
+    index.close()
