@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from federator.connector import ConfigError, SourceSpec
-from federator.connector.options import resolve
+from federator.connector.options import is_reference, is_secret_key, resolve, secret_keys
 from federator.model import digest_of
 from federator.planning.rule import Delete, MirrorRule, OnConflict, OnMissing
 from federator.registry import connector
@@ -26,30 +26,56 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def seconds(value: object) -> float:
     """A duration: a number of seconds, or ``90s``, ``10m``, ``2h``, ``1d``, ``500ms``. Raises ValueError."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
         return float(value)
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", str(value))
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)", str(value))
     if match is None:
         raise ValueError("a duration like 500ms, 90s, 10m, 2h, 1d")
     return float(match[1]) * _UNITS[match[2]]
 
 
+def _some_seconds(value: object) -> float:
+    length = seconds(value)
+    if length == 0:
+        raise ValueError("a duration above 0 like 500ms, 90s, 10m, 2h, 1d")
+    return length
+
+
+_CRON = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
+
+
 def _schedule(value: object) -> str:
     text = str(value)
     if text.startswith("@every "):
-        seconds(text.removeprefix("@every ").strip())
-    elif len(text.split()) != 5:
+        if seconds(text.removeprefix("@every ").strip()) < 1:
+            raise ValueError("@every takes a second or more")
+        return text
+    fields = text.split()
+    if len(fields) != len(_CRON):
         raise ValueError("a cron line of five fields, or @every 15m")
+    for field, (name, low, high) in zip(fields, _CRON, strict=True):
+        if not all(_is_cron(part, low, high) for part in field.split(",")):
+            raise ValueError(f"{field!r} is no {name} of a cron line (minute hour day month weekday), nor is it @every 15m")
     return text
 
 
+def _is_cron(part: str, low: int, high: int) -> bool:
+    match = re.fullmatch(r"(?:\*|(\w+)(?:-(\w+))?)(?:/([1-9]\d*))?", part)
+    ends = [end for end in match.groups()[:2] if end is not None] if match else []
+    # Names of months and weekdays are left to the scheduler.
+    return match is not None and all(
+        low <= int(end) <= high if end.isdigit() else end.isalpha() and len(end) == 3 for end in ends
+    )
+
+
 Duration = Annotated[float, BeforeValidator(seconds)]
+SomeDuration = Annotated[float, BeforeValidator(_some_seconds)]
 Schedule = Annotated[str, BeforeValidator(_schedule)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class InstanceSettings(_Section):
@@ -77,7 +103,7 @@ class VerifySettings(_Section):
 
     enabled: bool = True
     max_age: Duration = 86_400.0
-    timeout: Duration = 30.0
+    timeout: SomeDuration = 30.0
     max_tables: int = Field(default=100_000, ge=0)
 
 
@@ -95,7 +121,7 @@ class SourceSettings(_Section):
     name: Name
     impl: str
     schedule: Schedule | None = None
-    deadline: Duration = 600.0
+    deadline: SomeDuration = 600.0
     properties: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -104,8 +130,16 @@ class SourceSettings(_Section):
 
     @property
     def digest(self) -> str:
-        """Changes with everything that could change what a listing returns; a change resets proven misses."""
-        return digest_of([self.impl, self.properties])
+        """Changes with everything that could change what a listing returns, the environment's part in it too; a change resets proven
+        misses. Secrets count as the references that they are: a new password is no other principal."""
+        hidden = secret_keys(connector(self.impl).settings_type)
+        properties = {
+            key: text
+            if (bare := key.removeprefix(f"{self.impl}.")) in hidden or is_secret_key(bare)
+            else resolve(text, where=key)
+            for key, text in self.properties.items()
+        }
+        return digest_of([self.impl, properties])
 
 
 class MirrorSettings(_Section):
@@ -213,7 +247,7 @@ def _source(name: str, table: dict[str, Any], path: FilePath) -> dict[str, Any]:
     own: dict[str, Any] = {key: table[key] for key in ("impl", "schedule", "deadline") if key in table}
     if "impl" not in own:
         raise ConfigError(f"{path}: [sources.{name}] impl: required, and not set")
-    properties = dict(_flatten({key: value for key, value in table.items() if key not in own}))
+    properties = dict(_flatten({key: value for key, value in table.items() if key not in own}, f"{path}: [sources.{name}]"))
     for key in ("root", "path"):
         for full in (key, f"{own['impl']}.{key}"):
             value = properties.get(full)
@@ -222,11 +256,13 @@ def _source(name: str, table: dict[str, Any], path: FilePath) -> dict[str, Any]:
     return {"name": name, "properties": properties, **own}
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _flatten(table: Mapping[str, Any], where: str, prefix: str = "") -> list[tuple[str, str]]:
     flat: list[tuple[str, str]] = []
     for key, value in table.items():
         if isinstance(value, dict):
-            flat += _flatten(value, f"{prefix}{key}.")
+            flat += _flatten(value, where, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            raise ConfigError(f"{where} {prefix}{key}: a list is not allowed: a text, a number, true or false")
         else:
             flat.append((prefix + key, str(value).lower() if isinstance(value, bool) else str(value)))
     return flat
@@ -236,12 +272,22 @@ def _explain(error: ValidationError, path: FilePath) -> tuple[str]:
     first = error.errors()[0]
     where = list(first["loc"])
     key = str(where.pop()) if where else ""
+    if key == "[key]":
+        return (f"{path}: [{'.'.join(map(str, where))}]: a name is made of up to 64 letters, digits, - and _",)
     section = f"[{'.'.join(str(part) for part in where)}] " if where else ""
     if first["type"] == "extra_forbidden":
         return (f"{path}: {section}{key}: unknown key{_allowed_keys(where)}",)
-    shown = "" if first["type"] == "missing" else f" {first.get('input')!r} is not allowed"
-    reason = "required, and not set" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
+    # What was written in place of a text may be a secret.
+    shown = "" if first["type"] in ("missing", "string_type") else f" {first.get('input')!r} is not allowed"
+    reason = _WANTED.get(first["type"]) or first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     return (f"{path}: {section}{key}:{shown + ':' if shown else ''} {reason}",)
+
+
+_WANTED = {
+    "missing": "required, and not set", "string_type": "a text in quotes", "tuple_type": 'a list of texts, such as ["a$*"]',
+    "model_type": "a table of keys", "dict_type": "a table of keys", "bool_type": "true or false", "bool_parsing": "true or false",
+    "string_pattern_mismatch": "up to 64 letters, digits, - and _",
+}  # fmt: skip
 
 
 def _allowed_keys(where: list[Any]) -> str:
@@ -267,6 +313,10 @@ def _check(settings: Settings) -> None:
         found.settings_type.check_references(source.impl, source.properties, where=where)
         found.configure(source.properties, where=where)
     resolve(settings.index.url, where=f"{file}: [index] url")
+    password = re.match(r"[^:/]+://[^/@]*?:([^@]*)@", settings.index.url)
+    for key, text in (("[index] url", password and password[1]), ("[serve] token", settings.serve.token)):
+        if text and not is_reference(text):
+            raise ConfigError(f"{file}: {key}: a secret must not stand in the file", hint="write ${VARIABLE}")
     for name, mirror in settings.mirrors.items():
         where = f"{file}: [mirrors.{name}]"
         for key, value in (("from", mirror.origin), ("to", mirror.target)):
@@ -288,9 +338,10 @@ def _check_template(where: str, settings: Settings, mirror: MirrorSettings) -> N
     for key, template, names in (("namespace", mirror.namespace or "", levels), ("table", mirror.table, (*levels, "table"))):
         for used in re.findall(r"\{([^{}]*)\}", template):
             if used not in names:
-                raise ConfigError(
-                    f"{where} {key}: {{{used}}} is no level of {mirror.origin!r}", hint=f"allowed: {', '.join(names)}"
-                )
+                allowed = f"allowed: {', '.join(names)}" if names else f"{mirror.origin!r} has no levels that have names"
+                raise ConfigError(f"{where} {key}: {{{used}}} is no level of {mirror.origin!r}", hint=allowed)
+        if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", template)):
+            raise ConfigError(f"{where} {key}: {template!r} has a brace without its other half", hint="{table} fills in a name")
 
 
 __all__ = ["DEFAULT_FILE", "MirrorSettings", "Settings", "SourceSettings", "load", "parse", "seconds"]

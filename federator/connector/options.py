@@ -87,12 +87,17 @@ class Settings:
     @classmethod
     def check_references(cls, impl: str, properties: Mapping[str, str], *, where: str) -> None:
         """Raises ConfigError where a secret stands in the configuration in clear."""
-        secrets = {f.metadata["key"] for f in fields(cls) if f.metadata.get("secret")}
+        secrets = secret_keys(cls)
         for full, raw in properties.items():
             key = full.removeprefix(f"{impl}.")
             hidden = key in secrets or (key.startswith("storage.") and is_secret_key(key))
             if hidden and not is_reference(str(raw)):
                 raise ConfigError(f"{where}{full}: a secret must not stand in the file", hint="write ${VARIABLE} or file:PATH")
+
+
+def secret_keys(settings_type: type[Settings]) -> set[str]:
+    """The keys, without the impl's prefix, whose values must be references."""
+    return {f.metadata["key"] for f in fields(settings_type) if f.metadata.get("secret")}
 
 
 def _parsed(option_field: dataclasses.Field[Any], where: str, text: str) -> Any:

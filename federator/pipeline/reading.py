@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from federator.connector import Catalog, CatalogError, FederatorError, ServiceUnavailable, Shard, SourceSpec
 from federator.connector.errors import Internal
@@ -113,33 +112,13 @@ def _failure(source: str, namespace: tuple[str, ...], error: FederatorError) -> 
 
 def _bounded(read: Callable[[], Iterator[_T]], deadline: float) -> Iterator[_T]:
     # A client that hangs in a system call cannot be interrupted from outside: it keeps its thread, and the shard goes on without it.
-    handed: queue.Queue[list[_T] | BaseException | None] = queue.Queue(maxsize=8)
-    abandoned = threading.Event()
-
-    def hand_over(what: list[_T] | BaseException | None) -> None:
-        while not abandoned.is_set():
-            try:
-                handed.put(what, timeout=1.0)
-            except queue.Full:
-                continue
-            return
-
-    def fill() -> None:
-        try:
-            items = read()
-            while chunk := list(islice(items, _CHUNK)):
-                hand_over(chunk)
-        except BaseException as error:  # noqa: BLE001 - handed over to the reading thread, which raises it
-            hand_over(error)
-        else:
-            hand_over(None)
-
+    reader = _Reader(read)
     end = time.monotonic() + deadline
-    threading.Thread(target=fill, daemon=True).start()
+    threading.Thread(target=reader.run, daemon=True).start()
     try:
         while True:
             try:
-                chunk = handed.get(timeout=max(0.0, end - time.monotonic()))
+                chunk = reader.handed.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
                 raise _TooLong(f"reading took longer than the deadline of {deadline:g} s") from None
             if chunk is None:
@@ -148,4 +127,38 @@ def _bounded(read: Callable[[], Iterator[_T]], deadline: float) -> Iterator[_T]:
                 raise chunk
             yield from chunk
     finally:
-        abandoned.set()
+        reader.abandoned.set()
+
+
+class _Reader(Generic[_T]):
+    """Reads in a thread of its own: chunks of items are handed over, then the error that ended it or None."""
+
+    def __init__(self, read: Callable[[], Iterator[_T]]) -> None:
+        self._read = read
+        self.handed: queue.Queue[list[_T] | BaseException | None] = queue.Queue(maxsize=8)
+        self.abandoned = threading.Event()
+
+    def run(self) -> None:
+        chunk: list[_T] = []
+        end: BaseException | None = None
+        try:
+            for item in self._read():
+                chunk.append(item)
+                # A Coverage ends a namespace, which must not share the fate of the next one.
+                if len(chunk) >= _CHUNK or isinstance(item, Coverage):
+                    self._hand_over(chunk)
+                    chunk = []
+                if self.abandoned.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - handed over to the reading thread, which raises it
+            end = error
+        self._hand_over(chunk)
+        self._hand_over(end)
+
+    def _hand_over(self, what: list[_T] | BaseException | None) -> None:
+        while not self.abandoned.is_set():
+            try:
+                self.handed.put(what, timeout=1.0)
+            except queue.Full:
+                continue
+            return

@@ -1,0 +1,174 @@
+"""Opening tables: what is said of each state a location can be in, and that nothing that hangs or dies takes the opener with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federator.connector import SourceSpec
+
+lance = pytest.importorskip("lance")
+import pyarrow as pa  # noqa: E402 - only with pylance
+
+from federator.pipeline.opener import look  # noqa: E402
+from federator.pipeline.verify import Opener  # noqa: E402
+
+KEYS = {"state", "message", "version", "rows", "fragments", "schema"}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lance") / "t.lance"
+    lance.write_dataset(pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), str(path))
+    lance.write_dataset(pa.table({"id": [4], "name": ["d"]}), str(path), mode="append")
+    return path
+
+
+@pytest.fixture
+def table(written: Path, tmp_path: Path) -> Path:
+    """A table of its own, to be broken."""
+    return Path(shutil.copytree(written, tmp_path / "t.lance"))
+
+
+def state(location: Path | str, **storage: str) -> str:
+    found = look(str(location), storage)
+    assert set(found) == KEYS
+    assert (found["message"] is None) == (found["state"] == "valid")
+    return str(found["state"])
+
+
+def test_a_table_is_valid_and_described(table: Path) -> None:
+    for location in (str(table), f"file://{table}", f"file:{table}/"):
+        found = look(location, {})
+        assert (found["state"], found["version"], found["rows"], found["fragments"]) == ("valid", 2, 4, 2)
+        assert found["schema"] == (
+            '[{"name": "id", "type": "int64", "nullable": true}, {"name": "name", "type": "string", "nullable": true}]'
+        )
+
+
+def test_a_table_without_rows_is_valid(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": pa.array([], pa.int64())}), str(tmp_path / "t.lance"))
+    assert look(str(tmp_path / "t.lance"), {})["rows"] == 0
+
+
+def test_a_name_with_every_kind_of_character(tmp_path: Path, written: Path) -> None:
+    odd = tmp_path / "a b%20#?é$.lance"
+    shutil.copytree(written, odd)
+    assert state(odd) == "valid"
+
+
+def test_nothing_there_is_missing(tmp_path: Path) -> None:
+    assert state(tmp_path / "nothing.lance") == "missing"
+    assert state(tmp_path / "no" / "such" / "parent.lance") == "missing"
+
+
+def test_an_empty_directory_is_empty(tmp_path: Path) -> None:
+    assert state(tmp_path) == "empty"
+
+
+def test_a_reserved_name_is_declared_only(tmp_path: Path) -> None:
+    (tmp_path / ".lance-reserved").touch()
+    assert state(tmp_path) == "declared_only"
+
+
+def test_something_else_is_not_lance(tmp_path: Path) -> None:
+    (tmp_path / "part-0.parquet").write_bytes(b"PAR1")
+    assert state(tmp_path) == "not_lance"
+    assert state(tmp_path / "part-0.parquet") == "not_lance"
+    for location in ("", "relative/place", "C:\\x", "gopher:/nothing/here"):
+        assert state(location) == "not_lance"
+
+
+def test_a_cut_manifest_is_corrupt(table: Path) -> None:
+    for manifest in (table / "_versions").iterdir():
+        manifest.write_bytes(manifest.read_bytes()[:20])
+    assert state(table) == "corrupt"
+
+
+def test_no_manifest_is_corrupt(table: Path) -> None:
+    for manifest in (table / "_versions").iterdir():
+        manifest.unlink()
+    assert state(table) == "corrupt"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_not_be_read_is_denied(table: Path) -> None:
+    table.chmod(0)
+    try:
+        assert state(table) == "denied"
+    finally:
+        table.chmod(0o755)
+
+
+class TestOpenerProcess:
+    """``verify.Opener``: the child process around it."""
+
+    SPEC = SourceSpec("lake", "federator.testing:CONNECTOR")
+
+    def test_one_process_opens_many(self, table: Path, tmp_path: Path) -> None:
+        with Opener(self.SPEC, 60.0) as opener:
+            assert opener.look(str(table))["state"] == "valid"
+            first = opener._process
+            assert opener.look(str(tmp_path / "nothing"))["state"] == "missing"
+            assert opener._process is first is not None
+        assert first.poll() is not None
+
+    def test_a_location_that_hangs_costs_its_time_once_and_its_process(self, silent: str, table: Path) -> None:
+        storage = {f"storage.{key}": value for key, value in _S3.items()} | {"storage.aws_endpoint": silent}
+        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 3.0) as opener:
+            began = time.monotonic()
+            found = opener.look("s3://bucket/t.lance")
+            took = time.monotonic() - began
+            assert (found["state"], found["message"]) == ("unreachable", "no answer within 3 s")
+            assert 3.0 <= took < 30.0
+            assert opener._process is None
+            opener._timeout = 60.0
+            assert opener.look(str(table))["state"] == "valid"
+
+    def test_a_child_that_dies_is_replaced(self, table: Path) -> None:
+        with Opener(self.SPEC, 60.0) as opener:
+            opener.look(str(table))
+            assert opener._process is not None
+            opener._process.kill()
+            opener._process.wait()
+            assert opener.look(str(table))["state"] == "corrupt"
+            assert opener.look(str(table))["state"] == "valid"
+
+    def test_a_source_whose_secret_is_missing_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("NOT_SET", raising=False)
+        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", {"storage.token": "${NOT_SET}"}), 60.0) as opener:
+            found = opener.look("s3://bucket/t.lance")
+        assert found["state"] == "unreachable"
+        assert "NOT_SET" in found["message"]
+        assert opener._process is None
+
+
+_S3 = {"aws_access_key_id": "x", "aws_secret_access_key": "y", "aws_region": "us-east-1", "allow_http": "true"}
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that accepts and never answers."""
+    kept: list[Any] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            while True:
+                try:
+                    kept.append(server.accept()[0])
+                except OSError:
+                    return
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in kept:
+        connection.close()
