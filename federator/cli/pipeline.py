@@ -17,6 +17,7 @@ from federator.cli.running import need_sources, working
 from federator.connector.errors import ConfigError
 
 if TYPE_CHECKING:
+    from federator.planning.plan import Plan
     from federator.settings import Settings
     from federator.sync import Result
 
@@ -95,7 +96,7 @@ def sync(cli: Cli, mirrors: MIRRORS = None) -> int:
     if not cli.json:
         results.show_sources(cli, result)
         for made in result.plans:
-            show_plan(cli, made)
+            show_plan(cli, made, state=_state(result, made))
     return done(cli, result)
 
 
@@ -111,7 +112,7 @@ def plan_and_apply(cli: Cli, settings: Settings, mirrors: tuple[str, ...], *, ye
         return results.exit_code(planned)
     if not cli.json:
         for made in planned.plans:
-            show_plan(cli, made, everything=everything)
+            show_plan(cli, made, everything=everything, state=_state(planned, made))
     results.show_errors(cli, planned)
     if not yes and not typer.confirm(f"apply {counted(planned.changes, 'change')}?", err=True):
         cli.note("nothing was changed")
@@ -127,7 +128,7 @@ def show(cli: Cli, result: Result, *, everything: bool) -> None:
         cli.out.document(results.as_data(result))
     else:
         for made in result.plans:
-            show_plan(cli, made, everything=everything)
+            show_plan(cli, made, everything=everything, state=_state(result, made))
     results.show_errors(cli, result)
 
 
@@ -139,6 +140,10 @@ def done(cli: Cli, result: Result) -> int:
         results.show_outcomes(cli, result)
     results.show_errors(cli, result)
     return results.exit_code(result)
+
+
+def _state(result: Result, plan: Plan) -> str | None:
+    return "approved" if plan.digest in result.approved else None
 
 
 def need_mirrors(settings: Settings, names: list[str] | None) -> None:

@@ -76,17 +76,17 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
 
 def approve(cli: Cli, digest: DIGEST) -> None:
     """Let a held plan be applied, as long as nothing that it read has changed."""
-    row = _decide(cli, digest, "approved")
+    row = _decide(cli, digest, "approved", ("held", "approved", "rejected"))
     _told(cli, row, "approved", f"federator sync {row['mirror']} applies it")
 
 
 def reject(cli: Cli, digest: DIGEST) -> None:
-    """Keep a held plan from being applied."""
-    row = _decide(cli, digest, "rejected")
+    """Keep a plan from being applied."""
+    row = _decide(cli, digest, "rejected", ("held", "ready", "approved", "rejected"))
     _told(cli, row, "rejected", "the next plan that reads something else waits for a decision of its own")
 
 
-def _decide(cli: Cli, digest: str, state: str) -> Mapping[Any, Any]:
+def _decide(cli: Cli, digest: str, state: str, of: tuple[str, ...]) -> Mapping[Any, Any]:
     from federator import audit
     from federator.index import audit_log, plans
 
@@ -94,9 +94,9 @@ def _decide(cli: Cli, digest: str, state: str) -> Mapping[Any, Any]:
     with cli.index() as index:
         with index.write() as connection:
             row = plans.get(connection, digest)
-            if row["state"] not in ("held", "approved", "rejected"):
+            if row["state"] not in of:
                 raise StateError(
-                    f"the plan {short(row['digest'])} is {row['state']}, not held",
+                    f"the plan {short(row['digest'])} is {row['state']} and cannot be {state}",
                     hint="federator plans list --held lists those that wait",
                 )
             plans.decide(connection, row["digest"], state, actor)

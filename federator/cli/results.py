@@ -24,7 +24,9 @@ def as_data(result: Result) -> dict[str, Any]:
         "kind": result.kind,
         "state": result.state,
         "sources": [{"name": name, **asdict(published)} for name, published in result.sources.items()],
-        "plans": [{"digest": plan.digest, **plan.to_json()} for plan in result.plans],
+        "plans": [
+            {"digest": plan.digest, "approved": plan.digest in result.approved, **plan.to_json()} for plan in result.plans
+        ],
         "outcomes": [_outcome(outcome) for outcome in result.outcomes],
         "errors": [_error(subject, text) for subject, text in result.errors.items()],
     }
@@ -52,9 +54,8 @@ def show_sources(cli: Cli, result: Result) -> None:
 def show_outcomes(cli: Cli, result: Result) -> None:
     """What became of the Changes: counts, and each one that was not made."""
     states = [outcome.state.value for outcome in result.outcomes]
-    for mirror in result.plans:
-        if mirror.held and not any(o.change in mirror.changes for o in result.outcomes):
-            cli.out.line(f"mirror {mirror.mirror}: held, nothing was changed")
+    for plan in result.waiting:
+        cli.out.line(f"mirror {plan.mirror}: held, nothing was changed")
     if states:
         cli.out.line(", ".join(f"{states.count(state):,} {state.replace('_', ' ')}" for state in sorted(set(states))))
     left = [outcome for outcome in result.outcomes if outcome.state.value != "done"]

@@ -71,6 +71,7 @@ class _Signals:
 
     def __init__(self, stop: threading.Event, progress: Progress) -> None:
         self.code = INTERRUPTED
+        self.ended = threading.Event()
         self._stop = stop
         self._progress = progress
         self._cancel: Callable[[], None] = lambda: None
@@ -95,7 +96,12 @@ class _Signals:
             os._exit(self.code)
         self._stop.set()
         self._progress.say(["stopping: calls in flight end first; Ctrl-C again ends at once"])
-        threading.Thread(target=self._cancel, name="cancel", daemon=True).start()
+        threading.Thread(target=self._keep_cancelling, name="cancel", daemon=True).start()
+
+    def _keep_cancelling(self) -> None:
+        """Until the run has ended: a job may begin after the first word that stops those there are."""
+        while not self.ended.wait(1.0):
+            self._cancel()
 
 
 @contextmanager
@@ -106,6 +112,7 @@ def _signals(stop: threading.Event, progress: Progress) -> Iterator[_Signals]:
     try:
         yield signals
     finally:
+        signals.ended.set()
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -91,7 +91,8 @@ def test_only_a_held_plan_is_decided(shell: Shell) -> None:
     saved(shell, made)
     result = shell.run("plans", "approve", made.digest)
     assert result.exit_code == 1
-    assert "is ready, not held" in result.stderr
+    assert "is ready and cannot be approved" in result.stderr
+    assert shell.run("plans", "reject", made.digest).exit_code == 0
     assert shell.run("plans", "approve", "no such").exit_code == 1
 
 
