@@ -46,7 +46,7 @@ def run(directory: Path) -> list[Row]:
         file.write_text(_CONFIG.format(**values, verify="true"), encoding="utf-8")
         settings = load(file)
         _tables(settings.source("hive").spec, directory)
-        command = [sys.executable, "-m", "federator.cli", "--config", str(file), "sync"]
+        command = [str(Path(sys.executable).with_name("federator")), "--config", str(file), "sync"]
         cold = seconds(lambda: subprocess.run(command, check=True, capture_output=True))
         again = seconds(lambda: subprocess.run(command, check=True, capture_output=True))
         federator = Federator.open(settings)
