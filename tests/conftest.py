@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.fixtures.hive", "tests.fixtures.glue", "tests.fixtures.postgres"]
+pytest_plugins = ["tests.fixtures.hive", "tests.fixtures.glue", "tests.fixtures.postgres", "tests.fixtures.spark"]
