@@ -46,7 +46,10 @@ def doctor(
         bool, typer.Option("--spark", help="Also start Spark, and resolve each source's secrets on a worker.")
     ] = False,
 ) -> int:
-    """Check everything that a run needs: Python, Java, Spark, the index, each source."""
+    """Check everything that a run needs.
+
+    Python, Java, Spark, the index, and each source with one cheap question.
+    """
     from federator.cli import checks
     from federator.cli.progress import Progress
 

@@ -56,9 +56,9 @@ def demo(
         Path | None, typer.Option("--stop", metavar="DIR", help="End the servers of a demo that was kept in this directory.")
     ] = None,
 ) -> int:
-    """Show it all on this machine: catalogs, tables, a mirror, a failure.
+    """Tell the whole story on this machine, with real catalogs.
 
-    Real metastores, real Lance tables, no configuration needed.
+    Metastores, Lance tables, mirrors, failures; no configuration needed.
     """
     try:
         from federator.demo import story

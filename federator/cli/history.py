@@ -27,7 +27,7 @@ def runs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many, newest first.")] = 20,
     everything: Annotated[bool, typer.Option("--all", help="Show every failed namespace and write of the run.")] = False,
 ) -> None:
-    """List runs, newest first; or one run with its sources, failures and writes."""
+    """List runs, or show one with its failures and its writes."""
     from federator.index import runs as store
 
     with cli.index() as index:

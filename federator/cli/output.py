@@ -25,6 +25,8 @@ _STYLES = {"ok": "green", "valid": "green", "done": "green", "warn": "yellow", "
            "fail": "red", "failed": "red", "interrupted": "yellow"}  # fmt: skip
 # Columns of plain tables are aligned up to this width; a longer cell pushes its own row only.
 _ALIGNED = 72
+# A wide column that is folded narrower than this reads worse than a row that the terminal wraps.
+_FOLDED = 16
 
 
 def shown(text: object, *, lines: bool = False) -> str:
@@ -113,7 +115,7 @@ class Printer:
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
         """Aligned columns with a header; on a terminal folded to its width, elsewhere one row a line."""
         cells = [[shown("" if cell is None else cell) for cell in row] for row in rows]
-        if self.terminal:
+        if self.terminal and self._fits(columns, cells):
             self._rich_table(columns, cells)
         else:
             self._plain_table(columns, cells)
@@ -124,6 +126,16 @@ class Printer:
         width = min(max((len(name) for name, _ in found), default=0), 32)
         for name, value in found:
             self.line(f"{indent}{name:<{width}}  {value}".rstrip())
+
+    def _fits(self, columns: Sequence[Column], rows: list[list[str]]) -> bool:
+        """Whether folding the wide columns is enough; otherwise the terminal wraps whole rows, and nothing is cut off."""
+        from rich.cells import cell_len
+
+        needed = 0
+        for number, column in enumerate(columns):
+            longest = max(cell_len(cell) for cell in (column.title, *(row[number] for row in rows)))
+            needed += 2 + (min(longest, _FOLDED) if column.wide else longest)
+        return needed <= self.console.width
 
     def _plain_table(self, columns: Sequence[Column], rows: list[list[str]]) -> None:
         from rich.cells import cell_len
@@ -181,7 +193,9 @@ def ago(moment: float | None) -> str:
 
 
 def lasted(seconds: float) -> str:
-    """A length of time in one unit: ``0.4 s``, ``12 s``, ``3 min``, ``5 h``, ``2 days``."""
+    """A length of time in one unit: ``40 ms``, ``0.4 s``, ``12 s``, ``3 min``, ``5 h``, ``2 days``."""
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
     for limit, size, unit in ((60.0, 1.0, "s"), (5400.0, 60.0, "min"), (172_800.0, 3600.0, "h")):
         if seconds < limit:
             value = seconds / size

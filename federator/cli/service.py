@@ -31,7 +31,7 @@ def serve(
         Role, typer.Option("--role", help="all: both; api: answers only, without Spark; worker: schedule and runs only.")
     ] = Role.ALL,
 ) -> None:
-    """Serve the API and the page, and keep the schedule, until Ctrl-C."""
+    """Serve the API and the page, and keep the schedule."""
     settings = cli.settings
     try:
         from federator.api.server import serve as run

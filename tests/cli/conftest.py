@@ -66,8 +66,9 @@ class Shell:
     def store(self, name: str) -> MemoryStore:
         return MemoryStore(str(self.folder / f"{name}.json"))
 
-    def index(self) -> Index:
-        index = open_index("sqlite:///federator.db", base=self.folder)
+    def index(self, url: str = "sqlite:///federator.db") -> Index:
+        """The index with its tables, at the URL that the configuration names."""
+        index = open_index(url, base=self.folder)
         migrate.upgrade(index)
         return index
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import COPY, ODD, Fill, Shell, sample
+from tests.cli.conftest import CONFIG, COPY, ODD, Fill, Shell, sample
 
 
 def test_tree_shows_sources_namespaces_and_tables(filled: Shell) -> None:
@@ -58,6 +59,22 @@ def test_tree_json_is_the_same_from_any_index_of_the_same_sources(filled: Shell,
     fill(index, "lake", sample("lake")[::-1])
     index.close()
     assert filled.run("tree", "--output", "json").stdout_bytes == first
+
+
+def test_tree_json_is_the_same_from_sqlite_and_postgresql(
+    filled: Shell, fill: Fill, postgres_database: Callable[[], str]
+) -> None:
+    first = filled.run("tree", "--output", "json").stdout_bytes
+    url = postgres_database()
+    (filled.folder / "federator.toml").write_text(CONFIG.format(folder=filled.folder, index=url))
+    index = filled.index(url)
+    fill(index, "lake", sample("lake"))
+    fill(index, "copy", COPY)
+    index.close()
+    assert filled.run("tree", "--output", "json").stdout_bytes == first
+    checked = filled.run("db", "check").stdout
+    assert "postgresql+psycopg://" in checked
+    assert "up to date" in checked
 
 
 def test_json_is_one_document_in_utf8(filled: Shell) -> None:
