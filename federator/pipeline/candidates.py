@@ -19,6 +19,7 @@ from federator.index.readers import TABLES, IndexReader
 from federator.model import TableRecord, parse_key, path_key
 from federator.model.rows import table_record
 from federator.pipeline.diff import SMALL, read_ranges, spark_parallelism
+from federator.pipeline.frames import local_frame
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.decide import Cell, Knowledge, LedgerEntry, OriginState, decide, refuse_desired
 from federator.planning.mapping import Desired, MirrorContext, desire, selected, target_path
@@ -99,7 +100,7 @@ def _target() -> Any:
 
 def _ledger(spark: SparkSession, ledger: Sequence[Mapping[str, Any]]) -> DataFrame:
     rows = [(row["target_path"], "l", row["origin_path"], "", json.dumps(dict(row))) for row in ledger]
-    return spark.createDataFrame(rows, _CELL_DDL)
+    return local_frame(spark, _CELL.names, rows)
 
 
 def _decide(context: MirrorContext, knowledge: Knowledge) -> Any:

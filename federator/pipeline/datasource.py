@@ -11,15 +11,17 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from federator.connector import ConfigError, SourceSpec
-from federator.pipeline import staging
+from federator.pipeline.columns import DDL
 from federator.pipeline.reading import Slot, read_slot, slots
 from federator.registry import connector
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DEFAULT_DEADLINE = 600.0
 
@@ -40,7 +42,7 @@ class LanceCatalogSource(DataSource):
         return "lance_catalog"
 
     def schema(self) -> str:
-        return staging.DDL
+        return DDL
 
     def reader(self, schema: Any) -> LanceCatalogReader:  # noqa: ARG002 - Spark passes it by this name
         return LanceCatalogReader(*_options(dict(self.options)))
@@ -58,6 +60,9 @@ class LanceCatalogReader(DataSourceReader):
         return [CatalogPartition(slot) for slot in slots(self.spec, concurrency, self.deadline)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Only reading needs Arrow; planning, in processes of its own, starts sooner without.
+        from federator.pipeline import staging
+
         assert isinstance(partition, CatalogPartition)
         items = read_slot(self.spec, partition.slot, self.deadline)
         return staging.batches(items, source=self.spec.name, shard=partition.slot.number, began_at=time.time())

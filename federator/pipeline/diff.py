@@ -111,7 +111,7 @@ def read_ranges(
                 yield from reader.rows(source, revision, columns, spans[number], is_table=is_table)
 
     if revision == 0:
-        return spark.createDataFrame([], ddl)
+        return spark.range(0).selectExpr(*(f"cast(null as {kind}) as {name}" for name, kind in map(str.split, ddl.split(", "))))
     return spark.range(0, len(spans), 1, len(spans)).mapInArrow(read, ddl)
 
 

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from federator.connector.errors import Internal
 from federator.model import ROOT, Coverage, failed, parse_key, path_key, skipped
-from federator.pipeline.staging import RECORD, coverage_of
+from federator.pipeline.columns import RECORD
+from federator.pipeline.staging import coverage_of
 
 _COVERAGE = (
     "source", "namespace", "presence", "presence_code", "presence_reason", "detail", "detail_code", "detail_reason", "records",

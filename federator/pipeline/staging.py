@@ -11,26 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from federator.model import Coverage, CoverageState, Evidence, Record, parse_key
-from federator.model.rows import RECORD_COLUMNS, record_row
+from federator.model.rows import record_row
+from federator.pipeline.columns import COLUMNS, COVERAGE, RECORD
 
-RECORD, COVERAGE = "record", "coverage"
-
-_RECORD_TYPES = {name: pa.string() for name in RECORD_COLUMNS} | {"is_table": pa.int16()}
-SCHEMA = pa.schema(
-    [("source", pa.string()), ("row", pa.string()), ("shard", pa.int32()), ("began_at", pa.float64())]
-    + [(name, _RECORD_TYPES[name]) for name in RECORD_COLUMNS]
-    + [
-        ("namespace", pa.string()), ("presence", pa.string()), ("presence_code", pa.int32()), ("presence_reason", pa.string()),
-        ("detail", pa.string()), ("detail_code", pa.int32()), ("detail_reason", pa.string()),
-        ("records", pa.int64()), ("fold", pa.int64()), ("found", pa.bool_()),
-    ]
-)  # fmt: skip
-
-# The same as Spark DDL, so that planning needs no conversion.
-DDL = ", ".join(
-    f"`{field.name}` {({'string': 'string', 'int16': 'smallint', 'int32': 'int', 'int64': 'bigint', 'double': 'double', 'bool': 'boolean'})[str(field.type)]}"  # noqa: E501
-    for field in SCHEMA
-)
+_ARROW = {
+    "string": pa.string(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(),
+    "boolean": pa.bool_(),
+}  # fmt: skip
+SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
 
 BATCH = 10_000
 

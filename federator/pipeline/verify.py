@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from federator.connector import FederatorError, SourceSpec
+from federator.pipeline.frames import local_frame
 from federator.pipeline.opener import answer as answered
 from federator.registry import connector
 
@@ -32,7 +33,7 @@ def verify(
         return
     rows = [(row["canonical"], row["location"]) for row in locations]
     parts = max(1, min(len(rows), spark_cores()))
-    frame = spark.createDataFrame(rows, "canonical string, location string").repartition(parts)
+    frame = local_frame(spark, ("canonical", "location"), rows, parts=parts)
 
     def open_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Opener(spec, timeout) as opener:

@@ -1,0 +1,19 @@
+"""The columns of a crawl, as Spark DDL and by name. Imported where Spark plans, so it imports nothing that is slow to import."""
+
+from __future__ import annotations
+
+from federator.model.rows import RECORD_COLUMNS
+
+#: what a row is
+RECORD, COVERAGE = "record", "coverage"
+
+#: name → Spark type
+COLUMNS: dict[str, str] = {
+    "source": "string", "row": "string", "shard": "int", "began_at": "double",
+    **dict.fromkeys(RECORD_COLUMNS, "string"), "is_table": "smallint",
+    "namespace": "string", "presence": "string", "presence_code": "int", "presence_reason": "string",
+    "detail": "string", "detail_code": "int", "detail_reason": "string",
+    "records": "bigint", "fold": "bigint", "found": "boolean",
+}  # fmt: skip
+
+DDL = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
