@@ -74,7 +74,10 @@ _TEXTS = (
         ),
     ),
     ("missing", ("was not found", "not found", "nosuchbucket", "no such file", "404")),
-    ("unreachable", ("error sending request", "connection", "timed out", "timeout", "dns", "credential", "retry")),
+    (
+        "unreachable",
+        ("resolve region", "error sending request", "connection", "timed out", "timeout", "dns", "credential", "retry"),
+    ),
     ("not_lance", ("no object store provider", "unknown scheme", "invalid url", "unsupported")),
 )
 

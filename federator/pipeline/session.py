@@ -106,10 +106,18 @@ def engine_errors(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
         raise StateError(
-            f"Spark could not {what}: {lines[0] if lines else type(error).__name__}", hint="\n".join(lines[1:4])
+            f"Spark could not {what}: {_cause(str(error))}", hint="the whole story is in spark.log, beside the index"
         ) from error
+
+
+def _cause(text: str) -> str:
+    """The line of a Java or Python trace that says what happened: the innermost cause, else the first line that is no preamble."""
+    lines = [
+        line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while calling")
+    ]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1:] or lines[:1] or ["no reason given"])[0][:500]
 
 
 def stop() -> None:

@@ -118,7 +118,7 @@ def refuse_second_names(
             other = others[0] if others else taken.setdefault(canonical, change.target_path)
             if other != change.target_path:
                 refused.append(change)
-                detail = f"{other} already points to {change.after and change.after.location}"
+                detail = f"{change.target_source}${other} already points to {change.after and change.after.location}"
                 refusals.append(_refusal(Reason.LOCATION_DECLARED, change, detail))
         if not refused:
             return kept, refusals
