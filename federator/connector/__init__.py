@@ -6,9 +6,23 @@ A new connector is one module that subclasses ``Connector`` and ``Catalog``, and
 
 from federator.connector.capabilities import Capabilities, NameRules
 from federator.connector.errors import (
-    CatalogError, ConcurrentModification, ConfigError, FederatorError, Internal, InvalidInput, NamespaceAlreadyExists,
-    NamespaceNotEmpty, NamespaceNotFound, PermissionDenied, ServiceUnavailable, StateError, TableAlreadyExists, TableNotFound,
-    Throttled, Unauthenticated, Unsupported,
+    CatalogError,
+    ConcurrentModification,
+    ConfigError,
+    FederatorError,
+    Internal,
+    InvalidInput,
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    PermissionDenied,
+    ServiceUnavailable,
+    StateError,
+    TableAlreadyExists,
+    TableNotFound,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
 )  # fmt: skip
 from federator.connector.options import Settings, boolean, is_endpoint_key, is_secret_key, option, positive, secret
 from federator.connector.port import LANCE, LANCE_MARKER, Catalog, Connector, Observation, Shard, SourceSpec

@@ -56,7 +56,7 @@ def test_spark_and_its_python_workers_run_without_an_installed_java(without_java
 def test_an_old_java_home_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = tmp_path / "old" / "bin" / "java"
     old.parent.mkdir(parents=True)
-    old.write_text('#!/bin/sh\necho \'openjdk version "11.0.2" 2019-01-15\' >&2\n', encoding="utf-8")
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n", encoding="utf-8")
     old.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     java.find_java.cache_clear()
