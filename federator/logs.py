@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TextIO
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import Processor
 
 #: ``json`` or ``console``; by default JSON unless stderr is a terminal
@@ -67,9 +68,11 @@ def bound(**values: str | int | None) -> AbstractContextManager[None]:
 
 def _rendering(as_json: bool, *, colors: bool) -> list[Processor]:
     drop = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    # The library's own renderers print the local variables of every frame, and with them resolved secrets.
     if as_json:
-        return [drop, structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(ensure_ascii=False)]
-    return [drop, structlog.dev.ConsoleRenderer(colors=colors)]
+        trace = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+        return [drop, trace, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    return [drop, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)]
 
 
 def _colours(out: TextIO) -> bool:

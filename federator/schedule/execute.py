@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from federator import logs
@@ -21,37 +18,6 @@ from federator.sync import Federator, Result
 _log = logs.get(__name__)
 
 
-class Interrupted(KeyboardInterrupt):
-    """A person, or the end of the service, stopped the run; its row says ``interrupted``."""
-
-
-@dataclass
-class _Federator(Federator):
-    """A Federator that tells which run has begun, and ends a stopped run as interrupted."""
-
-    started: Callable[[runs.RunHandle], None] = lambda _: None
-
-    @contextmanager
-    def _run(self, kind: str, trigger: str, actor: str | None) -> Iterator[tuple[runs.RunHandle, Result]]:
-        with super()._run(kind, trigger, actor) as (run, result):
-            self.started(run)
-            try:
-                yield run, result
-            finally:
-                # Whatever it raised, it raised because it was stopped.
-                self._go_on()
-
-    @contextmanager
-    def _step(self, stage: str, subject: str) -> Iterator[Callable[[str, str], None]]:
-        self._go_on()
-        with super()._step(stage, subject) as done:
-            yield done
-
-    def _go_on(self) -> None:
-        if self.stop.is_set():
-            raise Interrupted("the run was stopped before its end")
-
-
 class Runner:
     """Carries out one request at a time. ``carry_out`` belongs to one thread, the rest to the worker's loop."""
 
@@ -63,7 +29,7 @@ class Runner:
         self._handle: runs.RunHandle | None = None
         self._progress = Progress()
         self._spark: Any = None
-        self._federator = _Federator(settings, self.index, self._progress.note, self.stop, self._begun)
+        self._federator = Federator(settings, self.index, self._progress.note, self.stop, self._begun)
 
     def warm(self) -> None:
         """Starts Spark; if it does not start, each run says so again."""
@@ -78,11 +44,9 @@ class Runner:
         state = requests.FAILED
         with logs.bound(request=request.id, run=None):
             try:
-                self._tell(self._run(request))
-                state = requests.DONE
-            except Interrupted as error:
-                _log.warning("run interrupted", error=str(error))
-                state = requests.CANCELLED
+                result = self._run(request)
+                self._tell(result)
+                state = requests.CANCELLED if result.state == "interrupted" else requests.DONE
             except FederatorError as error:
                 self._failed(request, str(error))
             except Exception as error:  # noqa: BLE001 - the one boundary: no job may end the worker

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from federator import sync
 from federator.connector import ConfigError, ServiceUnavailable
 from federator.connector.options import resolve
 from federator.index import Index, migrate, open_index, requests, runs, schedules
@@ -19,7 +20,8 @@ from federator.index.leases import LeaseHeld, hold
 from federator.schedule import Worker, execute
 from federator.schedule import worker as worker_module
 from federator.settings import Settings, load
-from federator.sync import Result, Step
+from federator.sync import Step
+from federator.sync.work import Work
 from tests.schedule.test_jobs import eventually
 
 
@@ -46,13 +48,13 @@ def crawl(monkeypatch: pytest.MonkeyPatch, spark: Spark) -> Callable[[Callable[.
     """Makes crawling a source do something else."""
 
     def replace(does: Callable[..., None]) -> None:
-        def crawling(self: Any, run: Any, result: Result, names: list[str]) -> None:
+        def crawling(work: Work, names: list[str]) -> None:
             for name in names:
-                with self._step("crawl", name) as done:
-                    does(self, name)
+                with work.step("crawl", name) as done:
+                    does(work, name)
                     done("ok", "1 table")
 
-        monkeypatch.setattr(execute._Federator, "_crawl", crawling)
+        monkeypatch.setattr(sync, "crawl", crawling)
 
     replace(lambda *_: None)
     return replace

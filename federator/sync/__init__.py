@@ -1,0 +1,129 @@
+"""One run, top to bottom: resume → crawl → publish → verify → plan → guard → apply → seal.
+
+``Federator`` ties configuration, index and progress together; its methods are what the command line, the scheduler and the API call.
+A source or mirror that fails is recorded and never stops the others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from federator import audit
+from federator.connector import StateError
+from federator.connector.options import resolve
+from federator.index import Index, migrate, open_index, plans, runs
+from federator.planning.plan import Plan, check
+from federator.planning.rule import MirrorRule
+from federator.settings import Settings
+from federator.sync.applying import apply, resume
+from federator.sync.crawling import crawl
+from federator.sync.mirroring import plan
+from federator.sync.result import Interrupted, Result, Step
+from federator.sync.work import Work
+
+__all__ = ["Federator", "Interrupted", "Result", "Step"]
+
+
+@dataclass
+class Federator:
+    """The service's core, over one configuration.
+
+    ``report`` receives each Step, ``started`` each run's id and kind; ``stop`` ends a run between two steps or two writes.
+    """
+
+    settings: Settings
+    index: Index
+    report: Callable[[Step], None] = lambda _: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    started: Callable[[runs.RunHandle], None] = lambda _: None
+
+    @classmethod
+    def open(cls, settings: Settings, report: Callable[[Step], None] = lambda _: None, *, create: bool = True) -> Federator:
+        """Opens the index; a new SQLite file gets its tables at once, any other database wants ``federator db upgrade``."""
+        index = open_index(resolve(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
+        if create and index.file is not None and not index.file.exists():
+            migrate.upgrade(index)
+        migrate.check(index)
+        return cls(settings, index, report)
+
+    def crawl(self, sources: Sequence[str] = (), *, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Reads sources (default: all) into the index."""
+        with self._run("crawl", trigger, actor) as work:
+            crawl(work, list(sources) or list(self.settings.sources))
+        return work.result
+
+    def plan(
+        self, mirrors: Sequence[str] = (), *, refresh: bool = True, trigger: str = "cli", actor: str | None = None
+    ) -> Result:
+        """Plans mirrors (default: all), after reading their sources unless told not to."""
+        rules = self._rules(mirrors)
+        with self._run("plan", trigger, actor) as work:
+            if refresh:
+                resume(work, rules)
+                crawl(work, _sources_of(rules))
+            plan(work, rules)
+        return work.result
+
+    def apply(self, decided: Sequence[tuple[Plan, str]], *, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Applies plans that were made before, each given with its digest.
+
+        Raises StateError for a plan that was altered, that this index did not make, or that a person rejected.
+        """
+        for made, digest in decided:
+            check(made, digest=digest, mirror_digest=self.settings.rule(made.mirror).digest)
+            with self.index.read() as connection:
+                row = plans.get(connection, digest)
+            if row["state"] == "rejected":
+                raise StateError(f"the plan {digest[:12]} of mirror {made.mirror!r} was rejected by {row['decided_by']}")
+        with self._run("apply", trigger, actor) as work:
+            work.result.plans = [made for made, _ in decided]
+            apply(work)
+        return work.result
+
+    def sync(self, mirrors: Sequence[str] = (), *, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Crawls, plans and applies: every source and mirror, or the named mirrors and their sources."""
+        rules = self._rules(mirrors)
+        with self._run("sync", trigger, actor) as work:
+            resume(work, rules)
+            crawl(work, _sources_of(rules) if mirrors else list(self.settings.sources))
+            plan(work, rules)
+            apply(work)
+        return work.result
+
+    def _rules(self, mirrors: Sequence[str]) -> list[MirrorRule]:
+        return [self.settings.rule(name) for name in mirrors or self.settings.mirrors]
+
+    @contextmanager
+    def _run(self, kind: str, trigger: str, actor: str | None) -> Iterator[Work]:
+        run = runs.start(self.index, kind, trigger=trigger, actor=actor)
+        work = Work(self.settings, self.index, self.report, self.stop, run, Result(run.id, kind))
+        self.started(run)
+        try:
+            yield work
+        except BaseException as error:
+            if isinstance(error, Exception) and self.stop.is_set():
+                # Whatever it raised, it raised because it was stopped.
+                if not isinstance(error, Interrupted):
+                    work.result.errors[kind] = str(error)
+                self._finish(work)
+                return
+            state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            runs.finish(self.index, run, state, summary=work.result.summary(), error=str(error) or type(error).__name__)
+            raise
+        else:
+            self._finish(work)
+        finally:
+            shutil.rmtree(work.staging, ignore_errors=True)
+            audit.seal(self.index)
+
+    def _finish(self, work: Work) -> None:
+        work.result.settle(stopped=self.stop.is_set())
+        runs.finish(self.index, work.run, work.result.state, summary=work.result.summary())
+
+
+def _sources_of(rules: Sequence[MirrorRule]) -> list[str]:
+    return list(dict.fromkeys(name for rule in rules for name in (rule.origin, rule.target)))

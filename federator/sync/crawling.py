@@ -1,0 +1,92 @@
+"""Crawl, publish, verify: each source on its own, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from federator.index import DatabaseError, datasets, records, revisions, runs
+from federator.index.leases import hold
+from federator.sync.result import counted, tally
+from federator.sync.work import LEASE_PATIENCE, Work
+
+if TYPE_CHECKING:
+    from federator.pipeline.publish import Published
+
+_OUTCOME = ("revision", "state", "message", "tables", "namespaces", "added", "changed", "removed", "failed_namespaces")
+
+
+def crawl(work: Work, names: Sequence[str]) -> None:
+    """Reads sources into the index, then opens the locations that are due."""
+    work.spark()
+    for name in names:
+        source = work.settings.source(name)
+        revisions.register(work.index, name, source.impl, source.digest)
+    with ThreadPoolExecutor(max_workers=max(1, len(names)), thread_name_prefix="crawl") as pool:
+        pending = {name: pool.submit(_crawl, work, name) for name in names}
+        for name, future in pending.items():
+            with work.recording(name):
+                try:
+                    work.result.sources[name] = future.result()
+                except DatabaseError as error:
+                    work.result.errors[name] = f"the index did not take what {name} said: {_first_line(error)}"
+    if work.settings.verify.enabled:
+        for name in [name for name in names if name in work.result.sources]:
+            with work.recording(f"verify {name}"):
+                _verify(work, name)
+
+
+def _crawl(work: Work, name: str) -> Published:
+    from federator.pipeline.crawl import stage
+    from federator.pipeline.diff import diff
+    from federator.pipeline.normalise import normalise
+    from federator.pipeline.publish import publish
+    from federator.pipeline.session import engine_errors
+
+    source, spark, directory = work.settings.source(name), work.spark(), work.staging
+    with (
+        work.step("crawl", name) as done,
+        hold(work.index, f"source:{name}", wait=LEASE_PATIENCE) as lease,
+        engine_errors(f"crawl {name}"),
+    ):
+        began_at = time.time()
+        staged = stage(spark, work.spec(name), directory, deadline=source.deadline)
+        crawled = normalise(spark, name, staged, began_at=began_at)
+        with work.index.read() as connection:
+            revision = records.published(connection, name)
+        delta = diff(spark, work.reader(), crawled, revision, directory)
+        published = publish(work.index, lease, crawled, delta, run_id=work.run.id, config_digest=source.digest)
+        runs.source_outcome(work.index, work.run, name, **{field: getattr(published, field) for field in _OUTCOME})
+        done(published.state, _told(published))
+    return published
+
+
+def _verify(work: Work, name: str) -> None:
+    from federator.pipeline.session import engine_errors
+    from federator.pipeline.verify import verify
+
+    limits = work.settings.verify
+    with work.index.read() as connection:
+        due = datasets.due(connection, name, checked_before=time.time() - limits.max_age, limit=limits.max_tables)
+    if not due:
+        return
+    with work.step("verify", name) as done, engine_errors(f"verify {name}"):
+        rows = list(verify(work.spark(), work.spec(name), [dict(row) for row in due], timeout=limits.timeout))
+        with work.index.write() as connection:
+            datasets.save(connection, rows)
+        done("ok", tally([row["state"].replace("_", " ") for row in rows]))
+
+
+def _told(published: Published) -> str:
+    text = f"{counted(published.tables, 'table')} in {counted(published.namespaces, 'namespace')}"
+    numbers = {"new": published.added, "changed": published.changed, "gone": published.removed}
+    changed = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+    text += f" ({changed})" if changed else ""
+    return f"{text}; {published.message}" if published.message else text
+
+
+def _first_line(error: Exception) -> str:
+    # The driver's own words: the statement and its values would follow.
+    return next(iter(str(getattr(error, "orig", None) or type(error).__name__).splitlines()), "")

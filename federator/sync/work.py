@@ -1,0 +1,79 @@
+"""Work: one run in progress, as its stages see it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from federator.connector import FederatorError, SourceSpec
+from federator.index import Index
+from federator.index.readers import IndexReader
+from federator.index.runs import RunHandle
+from federator.settings import Settings
+from federator.sync.result import Interrupted, Result, Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: a second run of the same thing waits this many seconds for the first: most runs are shorter
+LEASE_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """The configuration, the index, the run's row and result; where progress goes and what ends the run early."""
+
+    settings: Settings
+    index: Index
+    report: Callable[[Step], None]
+    stop: threading.Event
+    run: RunHandle
+    result: Result
+
+    @contextmanager
+    def step(self, stage: str, subject: str) -> Iterator[Callable[[str, str], None]]:
+        """Reports a step's beginning and end; its body calls what it is given with state and detail. Raises Interrupted."""
+        if self.stop.is_set():
+            raise Interrupted("the run was stopped before its end")
+        began = time.monotonic()
+        self.report(Step(stage, subject))
+
+        def done(state: str, detail: str) -> None:
+            self.report(Step(stage, subject, state, detail, time.monotonic() - began))
+
+        try:
+            yield done
+        except FederatorError as error:
+            done("failed", error.message)
+            raise
+
+    @contextmanager
+    def recording(self, subject: str) -> Iterator[None]:
+        """What fails inside is recorded under ``subject`` and does not stop the others."""
+        try:
+            yield
+        except FederatorError as error:
+            self.result.errors[subject] = str(error)
+
+    def spark(self) -> SparkSession:
+        from federator.pipeline.session import session
+
+        return session(self.settings)
+
+    def spec(self, name: str) -> SourceSpec:
+        return self.settings.source(name).spec
+
+    def reader(self) -> IndexReader:
+        """Where Spark's tasks find the index."""
+        file = self.index.file
+        return IndexReader(f"sqlite:///{file}" if file is not None else self.settings.index.url)
+
+    @property
+    def staging(self) -> Path:
+        """The run's own directory for Parquet; removed when the run ends."""
+        return self.settings.state_dir / "staging" / self.run.id
