@@ -49,5 +49,5 @@ class Reason(StrEnum):
     HELD_BY_GUARD = "held_by_guard"
     #: found by apply: the object is not as the plan read it
     MOVED = "moved"
-    #: found by apply: the origin is there after all
+    #: a direct look found the origin after all, as a Lance table or as something else
     STILL_THERE = "still_there"

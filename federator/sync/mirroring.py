@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from federator.connector import Catalog, CatalogError
 from federator.index import audit_log, coverage, datasets, journal, ledger, plans, records
 from federator.model import canonical_json, parse_key, path_key
 from federator.model.identifiers import parent
@@ -15,6 +16,7 @@ from federator.planning.decide import Knowledge
 from federator.planning.guards import GuardFacts, objections
 from federator.planning.mapping import MirrorContext
 from federator.planning.plan import Plan, ordered, refuse_missing_locations, refuse_second_names, with_namespaces
+from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
 from federator.registry import connector, open_catalog
 from federator.sync.result import counted
@@ -58,8 +60,9 @@ def _plan(work: Work, rule: MirrorRule) -> Plan:
         work.spark(), work.reader(), context, knowledge, entries,
         origin_revision=at[rule.origin], target_revision=at[rule.target],
     )  # fmt: skip
-    changes, more = _reconsider(work, context, [d for d in found.decisions if isinstance(d, Change)])
-    refusals = [*(d for d in found.decisions if isinstance(d, Refusal)), *more]
+    changes, there = _look_again(work, rule, [d for d in found.decisions if isinstance(d, Change)])
+    changes, more = _reconsider(work, context, changes)
+    refusals = [*(d for d in found.decisions if isinstance(d, Refusal)), *there, *more]
     made = Plan(
         mirror=rule.name,
         mirror_digest=rule.digest,
@@ -72,6 +75,35 @@ def _plan(work: Work, rule: MirrorRule) -> Plan:
     )
     _save(work, made)
     return made
+
+
+def _look_again(work: Work, rule: MirrorRule, changes: list[Change]) -> tuple[list[Change], list[Refusal]]:
+    """A direct look at each origin that is to be gone: what stopped being a Lance table is missed by listings and still there.
+
+    Apply looks once more just before the call; this look keeps a plan from announcing what would be skipped on every run.
+    """
+    kept: list[Change] = []
+    refusals: list[Refusal] = []
+    if not any(change.precondition.get("origin") == "absent" for change in changes):
+        return changes, []
+    with open_catalog(work.spec(rule.origin)) as origin:
+        for change in changes:
+            objection = _still_there(origin, change) if change.precondition.get("origin") == "absent" else None
+            if objection is None:
+                kept.append(change)
+            else:
+                refusals.append(
+                    Refusal(objection[0], change.target_source, change.target_path, change.origin_path, objection[1])
+                )
+    return kept, refusals
+
+
+def _still_there(origin: Catalog, change: Change) -> tuple[Reason, str] | None:
+    try:
+        seen = origin.observe(parse_key(change.origin_path))
+    except CatalogError as error:
+        return Reason.NOT_COVERED, f"a direct look at the origin failed: {error.message}"
+    return None if seen.absent else (Reason.STILL_THERE, seen.foreign or "a direct look found it")
 
 
 def _reconsider(work: Work, context: MirrorContext, changes: list[Change]) -> tuple[list[Change], list[Refusal]]:

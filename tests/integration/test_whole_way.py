@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -10,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from federator.demo.servers.process import Server
-from federator.index import tree
+from federator.index import migrate, open_index, tree
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
 from federator.settings import Settings, load
@@ -167,3 +170,24 @@ def test_a_dropped_table_is_deregistered_after_two_misses(hive2_uri: str, glue_a
     assert [outcome.state.value for outcome in second.outcomes] == ["done"]
     assert sorted(declared_at(settings, (database,))) == ["customers"]
     assert (place / "orders.lance").is_dir()
+
+
+def test_the_same_sources_give_the_same_tree_from_sqlite_and_postgresql(
+    hive2_uri: str, glue_account: GlueAccount, postgres_database: Callable[[], str], place: Path
+) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), "")
+    declare(settings, "origin", (database,), ["orders", "customers"], place)
+    declare(settings, "target", ("elsewhere",), ["returns"], place)
+    other = place / "postgresql.toml"
+    # A test's database has no password, and a URL without one is no secret.
+    other.write_text(f'[index]\nurl = "{postgres_database()}"\n' + settings.path.read_text(encoding="utf-8"), encoding="utf-8")
+    trees = []
+    for file in (settings.path, other):
+        opened = load(file)
+        migrate.upgrade(open_index(opened.index.url, base=opened.base))
+        assert Federator.open(opened).crawl().state == "ok"
+        command = [str(Path(sys.executable).with_name("federator")), "-c", str(file), "tree", "--output", "json"]
+        trees.append(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert b"orders" in trees[0]
+    assert trees[0] == trees[1]
