@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import stamina
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -85,7 +86,8 @@ def _sqlite(database: str, base: Path) -> Engine:
     def configure(connection: sqlite3.Connection, _: Any) -> None:
         # We begin transactions ourselves: the driver's own are DEFERRED, and a read that turns into a write fails as locked.
         connection.isolation_level = None
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
+        _write_ahead(connection)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
             connection.execute(f"PRAGMA {pragma}")
         # SQLite's own lower() knows ASCII only.
         connection.create_function("unicode_lower", 1, lambda text: text and text.lower(), deterministic=True)
@@ -96,6 +98,18 @@ def _sqlite(database: str, base: Path) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    # The first connections of a new file race for the change of mode, and SQLite fails the losers at once, whatever the timeout.
+    retries = stamina.retry_context(on=_is_locked, attempts=20, wait_initial=0.05, wait_max=0.5, timeout=_BUSY_SECONDS)
+    for attempt in retries:
+        with attempt:
+            connection.execute("PRAGMA journal_mode=WAL")
+
+
+def _is_locked(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
 def _postgresql(url: str) -> Engine:

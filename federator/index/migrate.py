@@ -27,7 +27,6 @@ def upgrade(index: Index, revision: str = "head") -> None:
         config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
-    with index.write() as connection:
         if connection.execute(select(t.deployment.c.value).where(t.deployment.c.key == "fingerprint")).scalar() is None:
             connection.execute(insert(t.deployment), [{"key": "fingerprint", "value": uuid.uuid4().hex}])
 
