@@ -12,7 +12,7 @@ from typing import Any
 import stamina
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.pool import QueuePool
 
 from federator.connector import ConfigError, StateError
 
@@ -80,7 +80,7 @@ def _sqlite(database: str, base: Path) -> Engine:
     path = (base / database).absolute()
     if not path.parent.is_dir():
         raise ConfigError(f"[index] url: the directory {path.parent} does not exist")
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS})
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: Any) -> None:

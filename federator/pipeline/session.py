@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -35,7 +36,14 @@ def session(settings: Settings) -> SparkSession:
         from federator.pipeline.datasource import LanceCatalogSource
 
         started.dataSource.register(LanceCatalogSource)
+        threading.Thread(target=_warm, args=(started,), name="warm spark", daemon=True).start()
         return started
+
+
+def _warm(spark: SparkSession) -> None:
+    """Starts the Python workers while the first crawl is still being planned, which happens in other processes."""
+    with contextlib.suppress(StateError), engine_errors("warm up"):
+        spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
 
 
 def local_master(settings: Settings) -> str:
