@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, union_all, update
 
 from federator.index import tables as t
 from federator.index.revisions import Draft
 from federator.model import Coverage, CoverageState, Evidence, parse_key
+from federator.model.rows import coverage_row
 
 # More observations of one absence than any policy asks for; the first and the newest are always kept.
 _KEPT_MISSES = 32
-
-
-def coverage_row(coverage: Coverage) -> dict[str, Any]:
-    """The columns of a Coverage, without source and validity."""
-    return {
-        "namespace": coverage.key,
-        "presence": coverage.presence.state.value,
-        "presence_code": coverage.presence.code,
-        "presence_reason": coverage.presence.reason,
-        "detail": coverage.detail.state.value,
-        "detail_code": coverage.detail.code,
-        "detail_reason": coverage.detail.reason,
-        "records": coverage.records,
-    }
 
 
 def read(connection: Connection, source: str, revision: int, *, only: Sequence[str] | None = None) -> dict[str, Coverage]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from federator.model.coverage import Coverage
 from federator.model.digests import canonical_json
 from federator.model.identifiers import parent, parse_key, path_key
 from federator.model.records import Kind, NamespaceRecord, Record, TableRecord
@@ -66,3 +67,17 @@ def namespace_record(source: str, row: Mapping[str, Any]) -> NamespaceRecord:
         owner=row["owner"],
         native_id=row["native_id"],
     )
+
+
+def coverage_row(coverage: Coverage) -> dict[str, Any]:
+    """The columns of a Coverage, without its source, validity and digest."""
+    return {
+        "namespace": coverage.key,
+        "presence": coverage.presence.state.value,
+        "presence_code": coverage.presence.code,
+        "presence_reason": coverage.presence.reason,
+        "detail": coverage.detail.state.value,
+        "detail_code": coverage.detail.code,
+        "detail_reason": coverage.detail.reason,
+        "records": coverage.records,
+    }

@@ -10,6 +10,7 @@ from typing import Any
 from federator.index import Index, coverage, records, revisions
 from federator.index.leases import Lease
 from federator.model import parse_key
+from federator.model.rows import coverage_row
 from federator.pipeline.diff import Delta
 from federator.pipeline.normalise import Crawled
 from federator.planning.evidence import proves_absent
@@ -38,7 +39,7 @@ def publish(index: Index, lease: Lease, crawled: Crawled, delta: Delta, *, run_i
         before = coverage.read(connection, source, revision)
     state, message = _state(crawled)
     values = {"state": state, "message": message, "crawled_at": time.time()}
-    if delta.empty and {k: coverage.coverage_row(c) for k, c in before.items()} == _rows(crawled):
+    if delta.empty and {k: coverage_row(c) for k, c in before.items()} == _rows(crawled):
         _touch(index, lease, source, values)
     else:
         revision = _write(index, lease, crawled, delta, before, run_id, values)
@@ -85,7 +86,7 @@ def _count_misses(index: Index, lease: Lease, crawled: Crawled, revision: int, c
 
 
 def _rows(crawled: Crawled) -> dict[str, dict[str, Any]]:
-    return {key: coverage.coverage_row(c) for key, c in crawled.coverage.items()}
+    return {key: coverage_row(c) for key, c in crawled.coverage.items()}
 
 
 def _state(crawled: Crawled) -> tuple[str, str | None]:

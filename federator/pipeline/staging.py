@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from federator.model import Coverage, CoverageState, Evidence, Record, parse_key
-from federator.model.rows import record_row
+from federator.model.rows import coverage_row, record_row
 from federator.pipeline.columns import COLUMNS, COVERAGE, RECORD
 
 _ARROW = {
@@ -27,7 +27,7 @@ def batches(items: Iterable[Record | Coverage], *, source: str, shard: int, bega
     """Records and Coverage as Arrow batches of the staging schema."""
     rows: list[dict[str, Any]] = []
     for item in items:
-        body = _coverage_row(item) if isinstance(item, Coverage) else {"row": RECORD, **record_row(item)}
+        body = _coverage(item) if isinstance(item, Coverage) else {"row": RECORD, **record_row(item)}
         rows.append(body)
         if len(rows) >= BATCH:
             yield _batch(rows, source, shard, began_at)
@@ -63,17 +63,5 @@ def _batch(rows: list[dict[str, Any]], source: str, shard: int, began_at: float)
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _coverage_row(coverage: Coverage) -> dict[str, Any]:
-    return {
-        "row": COVERAGE,
-        "namespace": coverage.key,
-        "presence": coverage.presence.state.value,
-        "presence_code": coverage.presence.code,
-        "presence_reason": coverage.presence.reason,
-        "detail": coverage.detail.state.value,
-        "detail_code": coverage.detail.code,
-        "detail_reason": coverage.detail.reason,
-        "records": coverage.records,
-        "fold": coverage.digest,
-        "found": coverage.found,
-    }
+def _coverage(coverage: Coverage) -> dict[str, Any]:
+    return {"row": COVERAGE, **coverage_row(coverage), "fold": coverage.digest, "found": coverage.found}

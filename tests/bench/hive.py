@@ -59,7 +59,7 @@ def _fill(uri: str, directory: Path) -> None:
         store = _store(uri)
         path = ("hive", f"db{number:02d}")
         store.create_database(
-            path, convert.new_database(NamespaceRecord("lake", path, location=f"file:{directory}/wh/{path[1]}"))
+            path, convert.new_database(NamespaceRecord("lake", path), "hive", f"file:{directory}/wh/{path[1]}")
         )
         for table in range(TABLES):
             record = TableRecord("lake", (*path, f"t{table:04d}"), f"file:{directory}/wh/shared", {"team": "bench"})
