@@ -46,7 +46,6 @@ class Reason(StrEnum):
     DELETE_NEVER = "delete_never"
     #: the namespace does not exist at the target and cannot be created there
     NAMESPACE_MISSING = "namespace_missing"
-    HELD_BY_GUARD = "held_by_guard"
     #: found by apply: the object is not as the plan read it
     MOVED = "moved"
     #: a direct look found the origin after all, as a Lance table or as something else
