@@ -113,6 +113,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "fragments": 1, "schema": '{"fields":[]}', "checked_at": 1.5, "checked_through": "lake",
         }  # fmt: skip
         datasets.save(connection, [checked])
+    # What is copied is the one file: closing moves what stands in the write-ahead log into it.
+    index.close()
     return directory / "federator.db"
 
 
