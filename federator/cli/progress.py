@@ -75,6 +75,9 @@ class Progress:
         else:
             with self._lock:
                 self._going.pop((step.stage, step.subject), None)
+            if self._live is not None:
+                # Else the last frame stands until the next one is due, and data that is printed meanwhile runs into it.
+                self._live.refresh()
             if self._stop.is_set() and step.state == "failed":
                 # Its failure is our own doing.
                 self.line(step.stage, step.subject, "stopped", "", step.seconds)
