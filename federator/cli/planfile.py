@@ -38,11 +38,9 @@ def load(file: Path, index: Index) -> list[tuple[Plan, str]]:
             f"{file}: not a file of plans ({type(error).__name__}: {error})", hint="federator plan -o FILE makes one"
         ) from None
     with index.read() as connection:
-        for plan, digest in found:
+        for _, digest in found:
             # The digest in the file protects against accidents; only the index knows what was really decided.
-            row = plans.get(connection, digest)
-            if row["state"] == "rejected":
-                raise StateError(f"the plan {digest[:12]} of mirror {plan.mirror!r} was rejected by {row['decided_by']}")
+            plans.applicable(connection, digest)
     return found
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -61,7 +60,3 @@ def events(index: Index, *, after: int = 0, limit: int = 1000) -> list[RowMappin
     query = select(t.audit_event).where(t.audit_event.c.seq > after).order_by(t.audit_event.c.seq).limit(limit)
     with index.read() as connection:
         return list(connection.execute(query).mappings())
-
-
-def detail_of(row: Mapping[str, Any]) -> Any:
-    return json.loads(row["event"])["detail"]

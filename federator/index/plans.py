@@ -42,6 +42,14 @@ def recent(connection: Connection, *, mirror: str | None = None, state: str | No
     return list(connection.execute(query).mappings())
 
 
+def applicable(connection: Connection, digest: str) -> RowMapping:
+    """The plan that this index made under a digest. Raises StateError if there is none, or if a person rejected it."""
+    row = get(connection, digest)
+    if row["state"] == "rejected":
+        raise StateError(f"the plan {digest[:12]} of mirror {row['mirror']!r} was rejected by {row['decided_by']}")
+    return row
+
+
 def decide(connection: Connection, digest: str, state: str, actor: str) -> None:
     """Records ``approved``, ``rejected``, ``applied`` or ``outdated``, with who and when."""
     values: dict[str, Any] = {"state": state, "decided_at": time.time(), "decided_by": actor}

@@ -96,13 +96,6 @@ def publish(
         set_source(connection, draft.source, {"revision": draft.number, "published_at": now, **values})
 
 
-def abandon(index: Index, lease: Lease, draft: Draft) -> None:
-    """Takes a draft back that turned out to change nothing or that failed."""
-    with index.write() as connection:
-        lease.check(connection)
-        _undo(connection, draft)
-
-
 def sweep(index: Index, lease: Lease, source: str) -> int:
     """Removes every trace of revisions that were begun and never published; returns how many there were."""
     with index.write() as connection:

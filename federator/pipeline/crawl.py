@@ -14,7 +14,8 @@ from federator.connector import SourceSpec
 def stage(spark: SparkSession, spec: SourceSpec, directory: Path, *, deadline: float) -> str:
     """Writes the crawl of a source to Parquet and returns where. One job a source, its tasks being the source's slots."""
     target = str(directory / f"{spec.name}.staged")
-    spark.sparkContext.setJobDescription(f"crawl {spec.name}") if hasattr(spark, "sparkContext") else None
+    if hasattr(spark, "sparkContext"):  # Spark Connect has none
+        spark.sparkContext.setJobDescription(f"crawl {spec.name}")
     crawl = spark.read.format("lance_catalog").option("spec", json.dumps(asdict(spec))).option("deadline", str(deadline))
     crawl.load().write.mode("overwrite").parquet(target)
     return target

@@ -32,18 +32,25 @@ def session(settings: Settings) -> SparkSession:
         active = SparkSession.getActiveSession()
         if active is not None:
             return active
-        started = _start(settings)
+        with engine_errors("start"):
+            started = _start(settings)
         from federator.pipeline.datasource import LanceCatalogSource
 
         started.dataSource.register(LanceCatalogSource)
-        threading.Thread(target=_warm, args=(started,), name="warm spark", daemon=True).start()
+        threading.Thread(target=_warm_aside, args=(started,), name="warm spark", daemon=True).start()
         return started
 
 
-def _warm(spark: SparkSession) -> None:
-    """Starts the Python workers while the first crawl is still being planned, which happens in other processes."""
-    with contextlib.suppress(StateError), engine_errors("warm up"):
+def warm(spark: SparkSession) -> None:
+    """Runs one tiny Python job, for which Spark starts its Python workers. Raises StateError."""
+    with engine_errors("start its Python workers"):
         spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
+
+
+def _warm_aside(spark: SparkSession) -> None:
+    # While the first crawl is still being planned, in other processes; where it fails, the crawl itself says so.
+    with contextlib.suppress(StateError):
+        warm(spark)
 
 
 def local_master(settings: Settings) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from federator.settings import Settings
@@ -10,11 +9,10 @@ from federator.settings import Settings
 
 def warm(settings: Settings) -> Any:
     """Starts this process's session and runs one tiny Python job on it. Returns the session; raises FederatorError."""
-    from federator.pipeline.session import engine_errors, session
+    from federator.pipeline import session
 
-    with engine_errors("start"):
-        spark = session(settings)
-        spark.range(1).mapInArrow(_same, "id long").collect()
+    spark = session.session(settings)
+    session.warm(spark)
     return spark
 
 
@@ -23,11 +21,3 @@ def cool() -> None:
     from federator.pipeline import session
 
     session.stop()
-
-
-def _same(batches: Iterator[Any]) -> Iterator[Any]:
-    # What a crawl imports anyway; this Python worker stays for it.
-    import federator.pipeline.reading
-
-    assert federator.pipeline.reading
-    yield from batches

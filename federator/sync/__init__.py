@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from federator import audit
-from federator.connector import StateError
 from federator.connector.options import resolve
 from federator.index import Index, migrate, open_index, plans, runs
 from federator.planning.plan import Plan, check
@@ -76,9 +75,7 @@ class Federator:
         for made, digest in decided:
             check(made, digest=digest, mirror_digest=self.settings.rule(made.mirror).digest)
             with self.index.read() as connection:
-                row = plans.get(connection, digest)
-            if row["state"] == "rejected":
-                raise StateError(f"the plan {digest[:12]} of mirror {made.mirror!r} was rejected by {row['decided_by']}")
+                plans.applicable(connection, digest)
         with self._run("apply", trigger, actor) as work:
             work.result.plans = [made for made, _ in decided]
             apply(work)

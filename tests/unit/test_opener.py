@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 from federator.connector import SourceSpec
-
-lance = pytest.importorskip("lance")
-import pyarrow as pa  # noqa: E402 - only with pylance
-
-from federator.pipeline.opener import look  # noqa: E402
-from federator.pipeline.verify import Opener  # noqa: E402
+from federator.pipeline.opener import look
+from federator.pipeline.verify import Opener
 
 KEYS = {"state", "message", "version", "rows", "fragments", "schema"}
 
