@@ -3,11 +3,11 @@
 from federator.model.coverage import COMPLETE, Coverage, CoverageState, Evidence, carried, failed, skipped
 from federator.model.digests import canonical_json, digest_of, fold_digest, stable_properties
 from federator.model.identifiers import ROOT, Path, ancestors, parent, parse_key, path_key
-from federator.model.locations import canonical_location, is_location, local_path
+from federator.model.locations import Aliases, canonical_location, is_location, local_path, places_above
 from federator.model.records import Kind, NamespaceRecord, Properties, Record, TableRecord
 
 __all__ = [
-    "COMPLETE", "ROOT", "Coverage", "CoverageState", "Evidence", "Kind", "NamespaceRecord", "Path", "Properties", "Record",
+    "COMPLETE", "ROOT", "Aliases", "Coverage", "CoverageState", "Evidence", "Kind", "NamespaceRecord", "Path", "Properties", "Record",
     "TableRecord", "ancestors", "canonical_json", "canonical_location", "carried", "digest_of", "failed", "fold_digest",
-    "is_location", "local_path", "parent", "parse_key", "path_key", "skipped", "stable_properties",
+    "is_location", "local_path", "parent", "parse_key", "path_key", "places_above", "skipped", "stable_properties",
 ]  # fmt: skip

@@ -16,6 +16,10 @@ ROOT: Path = ()
 
 def path_key(path: Path) -> str:
     """The text form of a path: ``("sales", "a$b")`` → ``sales$a%24b``; the root is the empty string."""
+    text = DELIMITER.join(path)
+    # Nearly every path has nothing to encode, and this is asked for more often than anything else.
+    if "%" not in text and text.count(DELIMITER) == len(path) - 1:
+        return text
     return DELIMITER.join(name.replace("%", "%25").replace(DELIMITER, "%24") for name in path)
 
 

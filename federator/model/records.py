@@ -45,7 +45,7 @@ class NamespaceRecord:
     def kind(self) -> Kind:
         return Kind.NAMESPACE
 
-    @property
+    @cached_property
     def key(self) -> str:
         return path_key(self.path)
 
@@ -77,7 +77,7 @@ class TableRecord:
     kind: Kind = Kind.TABLE
     problem: str | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         return path_key(self.path)
 

@@ -10,19 +10,22 @@
     wanted            same location       -        adopt (on_conflict = adopt_if_same_location), else name_taken
     wanted            other location      -        name_taken
     wanted            ours by its mark    -        unledgered
+    wanted            another mirror's    any      adopt (source_priority puts us first), outranked (last), else not_ours
     wanted            somebody's mark     -        not_ours
     wanted            ours, as declared   yes      (nothing)
-    wanted            ours, different     yes      update_table, or drifted where the catalog cannot alter
-    wanted            not ours any more   yes      not_ours
+    wanted            ours, different     yes      update_table; recreate_table (update_by_recreate) or drifted where it cannot alter
+    wanted            ours, edited there  yes      as above, or drifted (on_drift = report)
+    wanted            not ours any more   yes      not_ours, or unledgered (our mark, another operation), needs_adoption (no proof)
     wanted            ours, for another   yes      name_clash while that origin is there, else as for an origin that is not wanted
     wanted by two     any                 any      name_clash, case_fold_clash
-    cannot be there   any                 any      loop, depth, name_not_allowed, no_location, managed_table, undescribed
+    cannot be there   any                 any      loop, depth, name_not_allowed, no_location, property_refused
+    cannot be read    any                 any      managed_table, undescribed
     refused           any                 yes      (nothing)
     not selected      any                 yes      unselected (deregister_table with prune_unselected)
     unknown           any                 yes      not_covered
     gone, too few     any                 yes      misses
     gone, proven      ours                yes      deregister_table (delete = owned), else delete_never
-    gone, proven      not ours any more   yes      not_ours
+    gone, proven      not ours any more   yes      not_ours, or unledgered (our mark, another operation), needs_adoption (no proof)
     gone, proven      absent, proven      yes      deregister_table (only the ledger forgets)
     gone, proven      not covered         yes      not_covered
 """
@@ -38,7 +41,7 @@ from federator.model import Coverage, Kind, Path, TableRecord, path_key
 from federator.planning.changes import Action, Change, Decision, Refusal
 from federator.planning.evidence import counted_misses, covered, enough_misses
 from federator.planning.mapping import Desired, MirrorContext
-from federator.planning.marks import bound_mark, unmarked
+from federator.planning.marks import bound_mark, marked_in_comment, plain_doc, stamped, unmarked, with_comment
 from federator.planning.reasons import Reason
 
 
@@ -120,17 +123,26 @@ def _wanted(context: MirrorContext, cell: Cell, desired: Desired, knowledge: Kno
     if ledger is None:
         return _wanted_unledgered(context, cell, origin, after, target)
     alien = _alien(context, target, ledger)
-    if alien:
-        return _refuse(context, cell, Reason.NOT_OURS, origin.key, alien)
+    if alien is not None:
+        rival = _rival(context, target)
+        return rival.decide(cell, origin, after) if rival else _refuse(context, cell, alien[0], origin.key, alien[1])
     if ledger.origin_path != origin.key and after.canonical != target.canonical:
         return _wanted_by_another(context, cell, origin, ledger, knowledge)
-    merged = merge(target, after, ledger.declared)
+    merged = merge(target, after, ledger.declared, doc=context.rule.doc)
     if merged.canonical == target.canonical and _same(merged, target):
         return None
-    if not context.target.can_alter:
-        return _refuse(context, cell, Reason.DRIFTED, origin.key, "the target differs and its catalog cannot alter tables")
+    if context.rule.on_drift == "report" and ledger.origin_path == origin.key and _as_declared(after, ledger.declared):
+        return _refuse(context, cell, Reason.DRIFTED, origin.key, "changed at the target, and on_drift = report")
     reason = "the location differs" if merged.canonical != target.canonical else "properties differ"
-    return _change(context, Action.UPDATE_TABLE, cell, origin, reason, before=target, after=merged, wanted=after)
+    if dict(merged.properties) == dict(target.properties) and merged.canonical == target.canonical:
+        reason = "the comment differs"
+    if context.target.can_alter:
+        return _change(context, Action.UPDATE_TABLE, cell, origin, reason, before=target, after=merged, wanted=after)
+    if context.rule.update_by_recreate:
+        reason = f"{reason}, and the catalog cannot alter tables"
+        return _change(context, Action.RECREATE_TABLE, cell, origin, reason, before=target, after=merged, wanted=after)
+    detail = f"{reason}, and the catalog cannot alter tables; update_by_recreate = true allows to declare it anew"
+    return _refuse(context, cell, Reason.DRIFTED, origin.key, detail)
 
 
 def _wanted_by_another(
@@ -165,14 +177,17 @@ def _wanted_unledgered(
     if mark is not None:
         if (mark.instance, mark.mirror) == (context.instance, context.rule.name):
             return _refuse(context, cell, Reason.UNLEDGERED, origin.key, "it carries our mark, and the ledger does not know it")
+        rival = _rival(context, target)
+        if rival is not None:
+            return rival.decide(cell, origin, after)
         return _refuse(context, cell, Reason.NOT_OURS, origin.key, f"it is marked by {mark.instance}/{mark.mirror}")
     if target.kind is not Kind.TABLE:
         return _refuse(context, cell, Reason.NAME_TAKEN, origin.key, f"a {target.kind.value.replace('_', ' ')} has the name")
-    if target.canonical != origin.canonical:
+    if target.canonical != after.canonical:
         return _refuse(context, cell, Reason.NAME_TAKEN, origin.key, f"it points to {target.location}")
     if context.rule.on_conflict != "adopt_if_same_location" or not context.target.can_alter:
         return _refuse(context, cell, Reason.NAME_TAKEN, origin.key, "it was there before us, with the same location")
-    adopted = merge(target, after, {})
+    adopted = merge(target, after, {}, doc=context.rule.doc)
     return _change(context, Action.ADOPT, cell, origin, "same name, same location", before=target, after=adopted, wanted=after)
 
 
@@ -205,52 +220,107 @@ def _remove(
     if target is None and not covered(cell.path, knowledge.target):
         return _refuse(context, cell, Reason.NOT_COVERED, ledger.origin_path, "the target could not be read")
     if target is not None and (alien := _alien(context, target, ledger)):
-        return _refuse(context, cell, Reason.NOT_OURS, ledger.origin_path, alien)
+        return _refuse(context, cell, alien[0], ledger.origin_path, alien[1])
     if context.rule.delete == "never" and target is not None:
         return _refuse(context, cell, Reason.DELETE_NEVER, ledger.origin_path, "delete = never")
     precondition = {"target": target.digest if target else "absent", "origin": "absent" if gone else "any"}
     return Change(
         Action.DEREGISTER_TABLE, context.rule.target, path_key(cell.path), context.rule.origin, ledger.origin_path, reason,
-        before=target, precondition=precondition,
+        before=target, precondition=precondition, declared=json.dumps(ledger.declared, sort_keys=True),
     )  # fmt: skip
 
 
-def _alien(context: MirrorContext, target: TableRecord, ledger: LedgerEntry) -> str:
-    """Why an object at a ledgered path is not ours any more; empty if it is."""
+def _alien(context: MirrorContext, target: TableRecord, ledger: LedgerEntry) -> tuple[Reason, str] | None:
+    """Why an object at a ledgered path is not ours any more; None if it is."""
     if target.kind is not Kind.TABLE:
-        return f"it is now a {target.kind.value.replace('_', ' ')}"
+        return Reason.NOT_OURS, f"it is now a {target.kind.value.replace('_', ' ')}"
     if ledger.native_id is not None and target.native_id is not None and ledger.native_id != target.native_id:
-        return "it was dropped and made again by somebody"
-    if not context.target.keeps_properties:
+        return Reason.NOT_OURS, "it was dropped and made again by somebody"
+    if not context.target.keeps_properties and not context.target.keeps_comment:
         known = ledger.native_id is not None and target.native_id is not None
-        return "" if known else "the catalog keeps no mark and has no identity to compare"
+        return None if known else (Reason.NEEDS_ADOPTION, "the catalog keeps no mark and has no identity to compare")
     mark = bound_mark(target)
     if mark is None:
-        return "it lost our mark"
+        return Reason.NOT_OURS, "it lost our mark"
     if (mark.instance, mark.mirror) != (context.instance, context.rule.name):
-        return f"it is marked by {mark.instance}/{mark.mirror}"
-    return ""
+        return Reason.NOT_OURS, f"it is marked by {mark.instance}/{mark.mirror}"
+    if mark.op_id and ledger.op_id and mark.op_id != ledger.op_id:
+        # Another index with our instance's id wrote it, or ours was restored from an older backup: what it says is not what we know.
+        return Reason.UNLEDGERED, f"its mark names the operation {mark.op_id}, and the ledger {ledger.op_id}"
+    return None
 
 
-def merge(target: TableRecord, desired: TableRecord, declared: Mapping[str, object]) -> TableRecord:
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    """Another mirror of this instance that declared the target, under ``on_conflict = source_priority``."""
+
+    context: MirrorContext
+    target: TableRecord
+    mirror: str
+    source: str
+
+    def decide(self, cell: Cell, origin: TableRecord, after: TableRecord) -> Decision:
+        context, target = self.context, self.target
+        ours, theirs = (_rank(context, source) for source in (context.rule.origin, self.source))
+        if theirs < ours:
+            return _refuse(context, cell, Reason.OUTRANKED, origin.key, f"it is declared for {self.source}, by {self.mirror}")
+        if theirs == ours or not context.target.can_alter:
+            return _refuse(context, cell, Reason.NOT_OURS, origin.key, f"it is marked by {context.instance}/{self.mirror}")
+        # What describes another dataset does not stay on ours.
+        bare = replace(target, properties={}, doc=None) if target.canonical != after.canonical else target
+        taken = merge(bare, after, {}, doc=context.rule.doc)
+        reason = f"{context.rule.origin} comes before {self.source}, whose {self.mirror} declared it"
+        return _change(context, Action.ADOPT, cell, origin, reason, before=target, after=taken, wanted=after)
+
+
+def _rival(context: MirrorContext, target: TableRecord) -> _Rival | None:
+    mark = bound_mark(target)
+    if context.rule.on_conflict != "source_priority" or mark is None or target.kind is not Kind.TABLE:
+        return None
+    known = mark.instance == context.instance and mark.mirror != context.rule.name and mark.mirror in context.rivals
+    return _Rival(context, target, mark.mirror, context.rivals[mark.mirror]) if known else None
+
+
+def _rank(context: MirrorContext, source: str) -> int:
+    order = context.rule.source_priority
+    return order.index(source) if source in order else len(order)
+
+
+def merge(target: TableRecord, desired: TableRecord, declared: Mapping[str, object], *, doc: bool = True) -> TableRecord:
     """The target as it should be: our properties set, those we set before and no longer want removed, its own extras kept.
 
-    ``declared`` is what we last declared (``declaration``). A location that means the same place is left as the target spells it.
+    ``declared`` is what we last declared (``declaration``). A location that means the same place is left as the target spells it;
+    ``doc`` says whether its comment follows the origin's.
     """
     before = declared.get("properties")
     dropped = set(before) - set(desired.properties) if isinstance(before, dict) else set()
-    kept = {key: value for key, value in target.properties.items() if key not in dropped}
+    kept = {key: value for key, value in unmarked(target.properties).items() if key not in dropped}
     location = target.location if target.canonical == desired.canonical else desired.location
-    return replace(target, properties={**kept, **desired.properties}, location=location)
+    text = plain_doc(desired.doc)
+    if not doc or (text is None and not declared.get("doc")):
+        text = plain_doc(target.doc)
+    mark = bound_mark(desired)
+    merged = replace(target, properties={**kept, **desired.properties}, location=location, doc=text)
+    if mark is not None and marked_in_comment(desired):
+        merged = replace(merged, doc=with_comment(text, mark, desired.path))
+    before_us = bound_mark(target)
+    # The operation is not part of what is wanted: it stays until the next one.
+    return stamped(merged, before_us.op_id) if before_us is not None and before_us.op_id else merged
 
 
 def declaration(record: TableRecord) -> str:
     """What the ledger remembers of a declaration, as JSON."""
-    return json.dumps({"location": record.location, "properties": unmarked(record.properties)}, sort_keys=True)
+    content = {"location": record.location, "properties": unmarked(record.properties), "doc": plain_doc(record.doc)}
+    return json.dumps(content, sort_keys=True)
+
+
+def _as_declared(wanted: TableRecord, declared: Mapping[str, object]) -> bool:
+    """Whether the origin still asks for what we declared last, so that a difference was made at the target."""
+    return bool(declared) and json.loads(declaration(wanted)) == dict(declared)
 
 
 def _same(one: TableRecord, other: TableRecord) -> bool:
-    return dict(one.properties) == dict(other.properties)
+    return dict(one.properties) == dict(other.properties) and (one.doc or None) == (other.doc or None)
 
 
 def _change(

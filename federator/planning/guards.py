@@ -18,14 +18,14 @@ MINIMUM_DELETIONS = 3
 class GuardFacts:
     """What the guards weigh.
 
-    The mirror's live tables in the ledger, in all, by target namespace and by origin namespace; deletions made in the rolling window,
-    in all and by target namespace; how many tables the mirror selects at the origin now (copies of other mirrors do not count);
-    whether the origin hides what its principal may not see.
+    The mirror's live tables in the ledger, in all and by target namespace; those whose origin the index has, by origin namespace;
+    deletions made in the rolling window, in all and by target namespace; how many tables the mirror selects at the origin now (copies
+    of other mirrors do not count); whether the origin hides what its principal may not see.
     """
 
     live: int
     live_by_namespace: Mapping[str, int]
-    live_by_origin: Mapping[str, int]
+    there_by_origin: Mapping[str, int]
     deleted_in_window: int
     deleted_by_namespace: Mapping[str, int]
     selected: int
@@ -36,10 +36,10 @@ Guard = Callable[[MirrorRule, Sequence[Change], GuardFacts], str | None]
 
 
 def destructive(change: Change) -> bool:
-    """A deregistration of something that is there, or a table pointed elsewhere."""
-    if change.action in (Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE):
-        return change.before is not None
-    return change.moves_location
+    """A deregistration of something that is there, a table pointed elsewhere, or one made anew. A rename is none of these."""
+    if change.action is Action.DEREGISTER_TABLE:
+        return change.before is not None and change.pair is None
+    return change.action is Action.RECREATE_TABLE or change.moves_location
 
 
 def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> str | None:
@@ -77,12 +77,15 @@ def never_empty(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> 
 
 
 def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> str | None:
-    """Where a catalog hides what its principal may not see, a namespace that empties at once may be a revoked grant."""
+    """Where a catalog hides what its principal may not see, a namespace of which nothing is left may be a revoked grant."""
     if not facts.origin_filters_listings:
         return None
-    for namespace, planned in sorted(Counter(_above(c.origin_path) for c in changes if _removes(c)).items()):
-        if planned >= facts.live_by_origin.get(namespace, 0):
-            return f"all {planned} tables of the origin's {namespace} at once, and it filters its listings by permission"
+    # A table that is seen under its new name proves that its namespace is not hidden.
+    renamed = {c.pair: _above(c.origin_path) for c in changes if c.pair is not None and c.action is Action.DECLARE_TABLE}
+    gone = Counter(_above(c.origin_path) for c in changes if _removes(c) and renamed.get(c.pair or "") != _above(c.origin_path))
+    for namespace, planned in sorted(gone.items()):
+        if not facts.there_by_origin.get(namespace, 0):
+            return f"the last {planned} tables of the origin's {namespace} are gone, and it filters its listings by permission"
     return None
 
 
@@ -102,9 +105,8 @@ def objections(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -
 
 
 def _removes(change: Change) -> bool:
-    return (
-        change.action is Action.DEREGISTER_TABLE and change.before is not None and change.precondition.get("origin") == "absent"
-    )
+    gone = change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent"
+    return gone and change.before is not None
 
 
 def _above(key: str) -> str:

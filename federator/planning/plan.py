@@ -8,13 +8,15 @@ from functools import cached_property
 from typing import Any, Self
 
 from federator.connector import StateError
-from federator.model import digest_of, parent, parse_key, path_key
-from federator.planning.changes import Action, Change, Decision, Refusal
-from federator.planning.mapping import MirrorContext
+from federator.model import digest_of
+from federator.planning.changes import Action, Change, Refusal
+from federator.planning.evidence import enough_misses
 from federator.planning.reasons import Reason
+from federator.planning.rule import MirrorRule
 
 _ORDER = (
-    Action.DEREGISTER_TABLE, Action.CREATE_NAMESPACE, Action.ADOPT, Action.UPDATE_TABLE, Action.DECLARE_TABLE, Action.DROP_NAMESPACE,
+    Action.DEREGISTER_TABLE, Action.CREATE_NAMESPACE, Action.ADOPT, Action.UPDATE_TABLE, Action.RECREATE_TABLE, "rename",
+    Action.DECLARE_TABLE, Action.DROP_NAMESPACE,
 )  # fmt: skip
 
 
@@ -66,43 +68,30 @@ class Plan:
 
 
 def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Deregistrations free names and locations first, namespaces come before what is in them; by path within each."""
-    return tuple(sorted(changes, key=lambda change: (_ORDER.index(change.action), change.target_path)))
+    """Deregistrations free names and locations first, namespaces come before what is in them; by path within each.
 
-
-def with_namespaces(
-    context: MirrorContext, decisions: Iterable[Decision], existing: Collection[str]
-) -> tuple[list[Change], list[Refusal]]:
-    """Adds the creation of missing namespaces; declarations whose namespace cannot be created become refusals.
-
-    ``existing`` holds the target's namespaces in text form.
+    The halves of a rename stand together, the old name first.
     """
-    changes: list[Change] = []
-    refusals: list[Refusal] = []
-    missing: dict[str, Change] = {}
-    for decision in decisions:
-        if isinstance(decision, Refusal):
-            refusals.append(decision)
-            continue
-        wanted = _missing_above(decision, existing) if decision.action is Action.DECLARE_TABLE else []
-        impossible = [key for key in wanted if len(parse_key(key)) not in context.target.creates_namespaces_at]
-        if impossible:
-            detail = f"{impossible[0]} does not exist and cannot be created there"
-            refusals.append(_refusal(Reason.NAMESPACE_MISSING, decision, detail))
-            continue
-        for key in wanted:
-            missing.setdefault(key, _create(decision, key))
-        changes.append(decision)
-    return [*missing.values(), *changes], refusals
+    return tuple(sorted(changes, key=_rank))
+
+
+def _rank(change: Change) -> tuple[int, str, bool, str]:
+    if change.pair is not None:
+        return _ORDER.index("rename"), change.pair, change.action is Action.DECLARE_TABLE, change.target_path
+    return _ORDER.index(change.action), "", False, change.target_path
 
 
 def refuse_second_names(
-    changes: Iterable[Change], declared: Mapping[str, Sequence[str]], leaving: Collection[str]
+    changes: Iterable[Change],
+    declared: Mapping[str, Sequence[str]],
+    leaving: Collection[str],
+    waiting: Collection[str] = (),
 ) -> tuple[list[Change], list[Refusal]]:
     """Keeps one name per location at the target.
 
-    ``declared`` gives the target's paths by canonical location; ``leaving`` are paths that this plan deregisters. A table that is
-    pointed elsewhere frees its old location, unless that update is refused here: then what wanted the place is refused as well.
+    ``declared`` gives the target's paths by canonical location; ``leaving`` are paths that this plan deregisters, ``waiting`` those
+    that a later one may: their origin is missed and not proven gone yet, and what comes after them is ``rename_pending``. A table
+    that is pointed elsewhere frees its old location, unless that update is refused here: then what wanted the place is refused as well.
     """
     kept = sorted(changes, key=lambda change: change.origin_path)
     refusals: list[Refusal] = []
@@ -118,8 +107,12 @@ def refuse_second_names(
             other = others[0] if others else taken.setdefault(canonical, change.target_path)
             if other != change.target_path:
                 refused.append(change)
+                reason = Reason.LOCATION_DECLARED
                 detail = f"{change.target_source}${other} already points to {change.after and change.after.location}"
-                refusals.append(_refusal(Reason.LOCATION_DECLARED, change, detail))
+                if other in waiting and change.action is Action.DECLARE_TABLE:
+                    reason = Reason.RENAME_PENDING
+                    detail = f"waits until its old name, {change.target_source}${other}, may go"
+                refusals.append(_refusal(reason, change, detail))
         if not refused:
             return kept, refusals
         without = set(map(id, refused))
@@ -163,18 +156,20 @@ def _new_location(change: Change) -> str | None:
     return change.after.canonical
 
 
-def _missing_above(change: Change, existing: Collection[str]) -> list[str]:
-    path = parent(parse_key(change.target_path))
-    return [key for depth in range(1, len(path) + 1) if (key := path_key(path[:depth])) not in existing]
-
-
-def _create(change: Change, key: str) -> Change:
-    origin_namespace = path_key(parent(parse_key(change.origin_path)))
-    return Change(
-        Action.CREATE_NAMESPACE, change.target_source, key, change.origin_source, origin_namespace, "holds what will be declared",
-        precondition={"target": "absent"},
-    )  # fmt: skip
-
-
 def _refusal(reason: Reason, change: Change, detail: str) -> Refusal:
     return Refusal(reason, change.target_source, change.target_path, change.origin_path, detail)
+
+
+def still_proven(
+    rule: MirrorRule, changes: Iterable[Change], misses: Mapping[str, Sequence[float]]
+) -> tuple[list[Change], list[Change]]:
+    """Changes whose proof holds, and deregistrations whose proof does not any more: the origin was seen since the plan was made, or
+    its source's configuration changed, and with it perhaps what its principal may see. ``misses`` by origin path."""
+    proven: list[Change] = []
+    unproven: list[Change] = []
+    for change in changes:
+        needs = change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent"
+        missed = misses.get(change.origin_path, ())
+        holds = not needs or enough_misses(missed, rule.misses_before_delete, rule.min_miss_interval)
+        (proven if holds else unproven).append(change)
+    return proven, unproven

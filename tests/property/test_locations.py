@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from federator.model import canonical_location, is_location, local_path
+from federator.model import Aliases, canonical_location, is_location, local_path, places_above
 
 # What readers of URIs strip from both ends.
 STRIPPED = "".join(map(chr, range(0x21)))
@@ -16,8 +16,23 @@ SEGMENT = st.text(min_size=1, max_size=12).filter(lambda text: "/" not in text a
 PLAIN = st.text(alphabet="abcXYZ019_-. é😀%#?$", min_size=1, max_size=12).filter(lambda text: text not in (".", ".."))
 SEGMENTS = st.lists(SEGMENT | PLAIN, min_size=1, max_size=4)
 BUCKET = st.from_regex(r"[a-z0-9][a-z0-9.-]{1,10}[a-z0-9]", fullmatch=True)
-SCHEMES = st.sampled_from(["s3", "s3a", "gs", "hdfs", "abfss", "file", "S3", "http", "az"])
-URIS = st.builds(lambda scheme, host, rest: f"{scheme}://{host}/{rest}", SCHEMES, BUCKET | st.just(""), st.text(max_size=20))
+SCHEMES = st.sampled_from(
+    ["s3", "s3a", "gs", "hdfs", "abfss", "file", "S3", "http", "https", "az", "wasb", "abfs", "s3+ddb", "file-object-store"]
+)
+AZURE = st.builds(
+    lambda container, account, service: f"{container}{account}.{service}.core.windows.net",
+    st.sampled_from(["", "c@", "$web@", "c@d@"]), st.sampled_from(["acct", "ACCT", "a.b"]), st.sampled_from(["blob", "dfs", "file"]),
+)  # fmt: skip
+URIS = st.builds(
+    lambda scheme, host, port, rest: f"{scheme}://{host}{port}/{rest}",
+    SCHEMES, BUCKET | AZURE | st.just(""), st.sampled_from(["", ":443", ":80", ":8020", ":1"]), st.text(max_size=20),
+)  # fmt: skip
+ALIASES = Aliases.of(
+    {
+        "s3://ap-xyz/": "s3a://bucket/", "s3://ap-xyz/deep": "s3://other/x", "/mnt/lake": "s3://bucket/lake",
+        "hdfs:///": "hdfs://NN/", "s3://fuse/": "/mnt/fuse",
+    }
+)  # fmt: skip
 
 
 @given(st.text() | URIS | st.builds("/".join, SEGMENTS))
@@ -43,9 +58,86 @@ URIS = st.builds(lambda scheme, host, rest: f"{scheme}://{host}/{rest}", SCHEMES
 @example("s3://b /")
 @example("hdfs://nn/a /")
 @example("hdfs://[::1]:8020/a")
+@example("https://a.blob.core.windows.net/c/x%2520y%20")
+@example("https://a.blob.core.windows.net/c?sig=x")
+@example("https://a.blob.core.windows.net/c/%00")
+@example("https://a.blob.core.windows.net/c/%ff")
+@example("wasb:///x")
+@example("s3+ddb://b/k?ddbTableName=t")
+@example("s3+ddb://b?ddbTableName=t")
+@example("s3://ap-xyz/deep/a%20b/..")
+@example("/mnt/lake/a%20b")
+@example("s3://fuse/a%20b/../c")
 def test_canonical_is_idempotent_and_total(text: str) -> None:
     once = canonical_location(text)
     assert canonical_location(once) == once
+    aliased = canonical_location(text, ALIASES)
+    assert canonical_location(aliased, ALIASES) == canonical_location(once, ALIASES) == canonical_location(aliased) == aliased
+    assert all(canonical_location(place) == place for place in places_above(text))
+
+
+@given(st.sampled_from(["s3", "az", "gs", "wasb"]), BUCKET, SEGMENTS)
+def test_a_space_at_the_end_of_a_name_is_a_part_of_it(scheme: str, bucket: str, segments: list[str]) -> None:
+    key = "/".join(segments)
+    spellings = [canonical_location(f"{scheme}://{bucket}/{key}{end}/") for end in ("", " ", "%20", "\t", "  ", " / ")]
+    assert len(set(spellings)) == len(spellings)
+
+
+@given(st.sampled_from(["abfss", "abfs", "wasb", "wasbs", "az", "ABFSS"]), SEGMENTS)
+def test_the_forms_of_an_azure_container_are_one(scheme: str, segments: list[str]) -> None:
+    key = "/".join(segments)
+    assume(key == key.strip(STRIPPED))
+    wanted = canonical_location(f"abfss://c@acct.dfs.core.windows.net/{key}")
+    for service in ("dfs", "blob"):
+        assert canonical_location(f"{scheme}://c@Acct.{service}.core.windows.net/{key}/") == wanted
+        if not any(ord(letter) < 32 or ord(letter) == 0x7F or 0xD800 <= ord(letter) <= 0xDFFF for letter in key):
+            url = f"https://acct.{service}.core.windows.net:443/c/{quote(key)}"
+            assert canonical_location(url) == canonical_location(f"{url}?sv=2024&sig=secret") == wanted
+    for other in (f"az://c/{key}", f"abfss://d@acct.dfs.core.windows.net/{key}", f"abfss://c@other.dfs.core.windows.net/{key}"):
+        assert canonical_location(other) != wanted
+    assert (
+        canonical_location(f"abfss://c/{key}") == canonical_location(f"azure://c/{key}") == canonical_location(f"az://c/{key}")
+    )
+
+
+@given(SEGMENTS)
+def test_an_alias_leads_to_the_place_that_it_stands_for(segments: list[str]) -> None:
+    key = "/".join(segments)
+    assume(key == key.strip(STRIPPED) and segments[0] != "deep")
+    assert canonical_location(f"s3a://ap-xyz/{key}", ALIASES) == canonical_location(f"s3://bucket/{key}")
+    assert canonical_location(f"s3://ap-xyz/deep/{key}", ALIASES) == canonical_location(f"s3://other/x/{key}")
+    assert canonical_location(f"s3://ap-xyz/deeper/{key}", ALIASES) == canonical_location(f"s3://bucket/deeper/{key}")
+    if all(segments):
+        assert canonical_location(f"/mnt/lake/{key}", ALIASES) == canonical_location(f"s3://bucket/lake/{key}")
+        assert canonical_location(f"s3://fuse/{key}", ALIASES) == canonical_location(f"/mnt/fuse/{key}")
+    for text in (f"s3://ap-xyzz/{key}", f"gs://ap-xyz/{key}", f"/mnt/lakes/{key}", f"hdfs://nn2/{key}"):
+        assert canonical_location(text, ALIASES) == canonical_location(text)
+
+
+def test_aliases_of_roots_and_of_the_places_themselves() -> None:
+    assert canonical_location("s3n://ap-xyz", ALIASES) == "s3://bucket"
+    assert canonical_location("hdfs:///", ALIASES) == "hdfs://nn/"
+    assert canonical_location("hdfs:/a/../b", ALIASES) == "hdfs://nn/b"
+
+
+@pytest.mark.parametrize(
+    "aliases",
+    [
+        {"s3://a/": "s3://b/", "s3://b/": "s3://c/"}, {"s3://a/": "s3://b/", "s3://b/x": "s3://c/"}, {"s3://a/": "s3://a/b"},
+        {"s3://a/b": "s3://a"}, {"s3://a/": "s3a://a"}, {"s3://a/": "s3://b/", "s3a://a": "s3://c/"}, {"a": "s3://b/"},
+        {"s3://b/": "relative/x"},
+    ],
+)  # fmt: skip
+def test_aliases_that_lead_on_or_nowhere_are_refused(aliases: dict[str, str]) -> None:
+    with pytest.raises(ValueError):
+        Aliases.of(aliases)
+
+
+def test_the_places_above() -> None:
+    assert places_above("s3a://b/a//t/") == ["s3://b/a", "s3://b"]
+    assert places_above("/a/b/../c") == ["file:///a", "file:///"]
+    assert places_above("hdfs://nn/a") == ["hdfs://nn/"]
+    assert places_above("s3://b") == places_above("relative") == []
 
 
 @given(SEGMENTS)
@@ -101,6 +193,8 @@ def test_buckets_and_schemes_stay_apart(one: str, other: str, segments: list[str
         (["/a/b", "file:/a/b", "file:///a/b", "file:////a/b", "/a/b/", "/a/./b", "file://localhost/a/b"], "file:///a/b"),
         (["/a b", "file:/a b", "file:///a%20b"], "file:///a b"),
         (["/a%20b", "file:///a%2520b"], "file:///a%2520b"),
+        (["s3://b/k", "s3+ddb://b/k?ddbTableName=t", "s3+ddb://b/k"], "s3://b/k"),
+        (["/a/b", "file-object-store:///a/b"], "file:///a/b"),
         (["abfss://c@acct.dfs.core.windows.net/x", "abfss://c@ACCT.dfs.core.windows.net/x/"], "abfss://c@acct.dfs.core.windows.net/x"),
     ],
 )  # fmt: skip
@@ -122,6 +216,10 @@ def test_known_spellings(spellings: list[str], canonical: str) -> None:
         ("abfss://c1@acct.dfs.core.windows.net/x", "abfss://c2@acct.dfs.core.windows.net/x"),
         ("hdfs://u1@nn/a b", "hdfs://nn/a%20b"),
         ("s3://b/ k", "s3://b/k"),
+        ("s3://b/k?ddbTableName=t", "s3://b/k"),
+        ("wasb:///x", "abfss:///x"),
+        ("abfss://c@acct.dfs.core.windows.net/x", "abfss://c@acct.dfs.core.chinacloudapi.cn/x"),
+        ("abfss://c@acct.dfs.core.windows.net:8443/x", "abfss://c@acct.dfs.core.windows.net/x"),
         ("/a ", "/a"),
         ("/a\u3000", "/a"),
         ("file:///x%C3(", "file:///x%C4("),

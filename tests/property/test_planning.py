@@ -269,5 +269,7 @@ class TestExchange:
         world.round()
         del world.catalogs["a"]["s$a"]
         assert world.round() == []
-        gone = world.plan(there, {"s$a": (0.0, 600.0)})
+        gone = world.round()
         assert [(change.action, change.target_path) for change in gone] == [(Action.DEREGISTER_TABLE, "s$a")]
+        assert [set(tables) for tables in world.catalogs.values()] == [{"s$b"}, {"s$b"}]
+        assert world.round() == []

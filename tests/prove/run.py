@@ -1,0 +1,186 @@
+"""One run: a world and its story out of a seed, the story step by step under the oracle's eyes, then rest; and how a story that
+broke a rule is made shorter."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.prove import steps, worlds
+from tests.prove.catalog import Crash, LightCatalog
+from tests.prove.index import Kept, MemoryIndex, State
+from tests.prove.oracle import Oracle, Violation
+from tests.prove.steps import Step
+from tests.prove.world import Instance, World
+
+#: a world at rest within this many rounds of crawl, plan and apply; each waits long enough for the next miss to count
+ROUNDS = 14
+_FEWEST_FAULTS = 3
+
+
+@dataclass
+class Told:
+    """What became of one run. ``story`` is filled only where somebody wants to read it."""
+
+    seed: int
+    number: int
+    steps: int
+    faults: dict[str, int]
+    reasons: set[str]
+    pairs: set[tuple[str, str]]
+    writes: int
+    rounds: int = 0
+    violation: Violation | None = None
+    story: list[str] = field(default_factory=list)
+
+
+def story_of(seed: int, number: int) -> tuple[worlds.Blueprint, list[Step]]:
+    """World and story of a run: the same for the same seed and number, on every machine."""
+    rng = Random(f"{seed}:{number}")
+    blueprint = worlds.draw(rng, number)
+    return blueprint, steps.draw(rng, blueprint)
+
+
+def build(blueprint: worlds.Blueprint, *, verbose: bool = False) -> World:
+    """An empty world."""
+    oracle = Oracle()
+    catalogs = {
+        f"c{number}": LightCatalog(f"c{number}", kind.capabilities, oracle, has_ids=kind.has_ids)
+        for number, kind in enumerate(blueprint.kinds)
+    }
+    instances = []
+    for number, rules in enumerate(blueprint.rules):
+        sources = {name for rule in rules for name in (rule.origin, rule.target)}
+        index = MemoryIndex({name: State() for name in sorted(sources)})
+        instances.append(Instance(f"i{number}", index, {rule.name: rule for rule in rules}, impatient=blueprint.impatient))
+    kinds = {f"c{number}": kind for number, kind in enumerate(blueprint.kinds)}
+    world = World(catalogs, instances, oracle, kinds, story=[] if verbose else None)
+    oracle.world = world
+    if verbose:
+        world.say(f"{blueprint.topology}: {', '.join(f'{name} is {kind.name}' for name, kind in kinds.items())}")
+        for instance in instances:
+            for rule in instance.rules.values():
+                world.say(f"{instance.id}/{rule.name}: {rule}")
+    return world
+
+
+def tell(seed: int, number: int, *, story: Sequence[Step] | None = None, verbose: bool = False, whole: bool = True) -> Told:
+    """Runs one story (by default the whole one of its number) to its end or to the first broken rule."""
+    blueprint, drawn = story_of(seed, number)
+    chosen = list(drawn if story is None else story)
+    world = build(blueprint, verbose=verbose)
+    oracle = world.oracle
+    told = Told(seed, number, len(chosen), oracle.faults, oracle.reasons, oracle.pairs, 0)
+    try:
+        for at, step in enumerate(chosen):
+            live(world, step, at)
+        if story is None:
+            told.steps += _until_faults(world, len(chosen))
+        told.rounds = rest(world)
+    except Violation as violation:
+        told.violation = violation
+    except Exception as error:  # noqa: BLE001 - whatever the product raises is what a proof is to find
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        told.violation = Violation(
+            f"an unexpected {type(error).__name__}", f"{error} in {frame.name}, line {frame.lineno} of {frame.filename}"
+        )
+    if told.violation is not None:
+        world.say(f"    ✗ {told.violation}")
+    told.writes = oracle.writes
+    told.story = world.story or []
+    return told
+
+
+def live(world: World, step: Step, at: int) -> None:
+    """One step, and what must hold after it. Raises Violation."""
+    if world.story is not None:
+        world.say(f"{at:3} {step[0]} {step[1:]}")
+    steps.perform(world, step)
+    world.check()
+
+
+def _until_faults(world: World, at: int) -> int:
+    """A story whose faults found nothing to strike goes on until three have."""
+    added = 0
+    while sum(world.oracle.faults.values()) < _FEWEST_FAULTS:
+        live(world, (("change_principal", added, 0, 0), ("clock", 4, 0, 0))[added % 2], at + added)
+        added += 1
+    return added
+
+
+def rest(world: World) -> int:
+    """The faults end; everything is crawled, planned (held plans approved) and applied until a whole round plans nothing.
+
+    Returns the number of rounds. Raises Violation where that does not happen, or where what is left has no reason.
+    """
+    world.say("the faults end")
+    world.calm()
+    for number in range(1, ROUNDS + 1):
+        world.now += 700.0
+        plans: dict[tuple[str, str], Kept] = {}
+        completed, names = 0, _names(world)
+        for instance in world.instances:
+            written = world.oracle.writes
+            for rule in instance.rules.values():
+                world.resume(instance, rule)
+            completed += world.oracle.writes - written
+            for source in instance.index.states:
+                world.crawl(instance, source)
+            for rule in instance.rules.values():
+                kept = plans[instance.id, rule.name] = world.plan(instance, rule)
+                if kept.plan.changes:
+                    kept.state = "approved" if kept.state == "held" else kept.state
+                    world.apply(instance, kept)
+            world.check()
+        # What one instance removes at last, another has still to notice.
+        if not completed and names == _names(world) and not any(_goes_on(instance, plans) for instance in world.instances):
+            world.oracle.at_rest(plans)
+            return number
+    left = [f"{c.action.value} {c.target_source}${c.target_path}" for kept in plans.values() for c in kept.plan.changes]
+    raise Violation("no fixed point", f"after {ROUNDS} rounds: {', '.join(left) or 'misses'}")
+
+
+def _names(world: World) -> set[tuple[str, str]]:
+    return {(source, key) for source, catalog in world.catalogs.items() for key in catalog.tables}
+
+
+def _goes_on(instance: Instance, plans: Mapping[tuple[str, str], Kept]) -> bool:
+    """Whether an instance planned something that may be done, or counts a miss after which the next round may."""
+    mine = [kept.plan for (name, _), kept in plans.items() if name == instance.id]
+    changes = any((plan.mirror, change.target_path) not in instance.left_alone for plan in mine for change in plan.changes)
+    misses = any(state.absences for state in instance.index.states.values())
+    return changes or (misses and any(refusal.reason == "misses" for plan in mine for refusal in plan.refusals))
+
+
+def shorten(seed: int, number: int, violation: Violation) -> list[Step]:
+    """The story with every step left out that the violation does not need; it still breaks the same rule."""
+    _, story = story_of(seed, number)
+
+    def breaks(candidate: list[Step]) -> bool:
+        told = tell(seed, number, story=candidate)
+        return told.violation is not None and told.violation.rule == violation.rule
+
+    if not breaks(story):
+        return story
+    size = max(len(story) // 2, 1)
+    while size:
+        at = 0
+        while at < len(story):
+            candidate = story[:at] + story[at + size :]
+            if breaks(candidate):
+                story = candidate
+            else:
+                at += size
+        size //= 2
+    return story
+
+
+def short_reason(code: str) -> str:
+    """A reason code as a column of the table: what catalogs say by number is one column each."""
+    return f"code {code}" if re.fullmatch(r"\d+", code) else code
+
+
+__all__ = ["Crash", "Told", "build", "live", "rest", "shorten", "story_of", "tell"]

@@ -1,0 +1,224 @@
+"""A world: catalogs, the federator's instances over them, a clock; and what a service does there: crawl, plan, apply, resume.
+
+Decisions and execution are the product's own; what stands between them (``federator.sync``) is restated over memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from federator.connector import CatalogError, ServiceUnavailable
+from federator.model import TableRecord, parent, parse_key, path_key
+from federator.planning import planner
+from federator.planning.cells import Candidates, LedgerRow, decide_all
+from federator.planning.decide import Knowledge
+from federator.planning.guards import GuardFacts
+from federator.planning.mapping import MirrorContext
+from federator.planning.plan import Plan
+from federator.planning.planner import Facts, Look
+from federator.planning.rule import MirrorRule
+from tests.prove import applying
+from tests.prove.catalog import LightCatalog
+from tests.prove.index import Kept, MemoryIndex, State
+from tests.prove.oracle import Oracle
+from tests.prove.worlds import Kind
+
+#: a Thursday
+BEGINNING = 1_000_000_000.0 - 1_000_000_000.0 % 86_400 + 4 * 86_400
+_RENAMES_SINCE = 30 * 86_400.0
+#: what verification says of the places that tables point to, by the place's last letter; of others nothing is known
+STATES = {"1": "valid", "2": "valid", "3": "valid", "4": "corrupt", "5": "valid", "6": "missing", "8": "valid", "9": "valid"}
+
+
+@dataclass
+class Instance:
+    """One federator with its own index. ``rules`` by name; ``contexts`` are theirs."""
+
+    id: str
+    index: MemoryIndex
+    rules: dict[str, MirrorRule]
+    contexts: dict[str, MirrorContext] = field(default_factory=dict)
+    #: gives an application up after two failures
+    impatient: bool = False
+    #: (mirror, target path) of what is planned again and again because only a person can act: recreations of tables that would not come
+    #: back whole, drops of namespaces with something inside that no listing shows, two mirrors that adopt what carries no mark
+    left_alone: set[tuple[str, str]] = field(default_factory=set)
+    #: a fault of the process that waits, and how many writes of the journal it lets pass
+    armed: tuple[str, int] | None = None
+    #: the last plan of each mirror, with everything that it was made from
+    memory: dict[str, tuple[tuple[object, ...], Plan]] = field(default_factory=dict)
+
+
+@dataclass
+class World:
+    """``catalogs`` by source name."""
+
+    catalogs: dict[str, LightCatalog]
+    instances: list[Instance]
+    oracle: Oracle
+    kinds: dict[str, Kind]
+    now: float = BEGINNING
+    operations: int = 0
+    story: list[str] | None = None
+
+    def say(self, text: str) -> None:
+        """A line of the story, where somebody wants to read it; callers ask ``story`` first where the line costs."""
+        if self.story is not None:
+            self.story.append(text)
+
+    def context(self, instance: Instance, rule: MirrorRule) -> MirrorContext:
+        """``sync.mirroring._context``."""
+        known = instance.contexts.get(rule.name)
+        if known is not None and known.rule is rule:
+            return known
+        origin, target = self.catalogs[rule.origin].capabilities, self.catalogs[rule.target].capabilities
+        others = instance.rules.values()
+        rivals = {other.name: other.origin for other in others if other.target == rule.target and other.name != rule.name}
+        made = MirrorContext(rule, instance.id, origin.levels, target, (), origin.nested, rivals)
+        instance.contexts[rule.name] = made
+        return made
+
+    def crawl(self, instance: Instance, source: str) -> None:
+        """``sync.crawling._crawl``."""
+        catalog, index, began_at = self.catalogs[source], instance.index, self.now
+        state = index.states[source]
+        now = (catalog.version, state.version, index.version)
+        if state.seen == now and catalog.armed.listing is None and not state.absences:
+            return  # nothing has changed since a crawl that saw everything: this one would say the same
+        state.seen = None
+        try:
+            shards = catalog.shards()
+        except ServiceUnavailable as error:
+            index.unreachable(source, error, began_at)
+            return
+        items = [item for shard in shards for item in catalog.read(shard)]
+        self.oracle.listed(instance, catalog, items, began_at)
+        whole = index.crawled(source, items, began_at)
+        if whole and all(c.complete and c.detail.complete for c in state.coverage.values()):
+            state.seen = (catalog.version, state.version, index.version)
+
+    def plan(self, instance: Instance, rule: MirrorRule) -> Kept:
+        """``sync.mirroring._plan``."""
+        index = instance.index
+        origin, target = index.states[rule.origin], index.states[rule.target]
+        read = (
+            rule,
+            origin.version,
+            target.version,
+            index.version,
+            self.catalogs[rule.origin].version,
+            self.catalogs[rule.target].version,
+        )
+        known = instance.memory.get(rule.name)
+        if known is not None and known[0] == read and not rule.windows:
+            return self._planned(instance, rule, known[1])
+        context = self.context(instance, rule)
+        entries = index.entries(rule)
+        knowledge = Knowledge(origin.coverage, target.coverage, origin.absences)
+        found = decide_all(context, knowledge, origin.tables.values(), target.tables.values(), entries)
+        made = planner.plan(context, knowledge, found, self._facts(instance, context, entries, found))
+        if not made.changes:
+            # What a plan of changes says also depends on the clock.
+            instance.memory[rule.name] = (read, made)
+        else:
+            instance.memory.pop(rule.name, None)
+        return self._planned(instance, rule, made)
+
+    def _planned(self, instance: Instance, rule: MirrorRule, made: Plan) -> Kept:
+        kept = instance.index.save(made)
+        self.oracle.said(rule, [refusal.reason.value for refusal in made.refusals])
+        self.oracle.said(rule, [held.partition(":")[0] for held in made.held])
+        if self.story is not None:
+            self.say(f"    plan of {instance.id}/{rule.name}, {kept.state}{f' ({made.held[0]})' if made.held else ''}:")
+            for change in made.changes:
+                self.say(f"      {change.action.value} {change.target_path} for {change.origin_path} ({change.reason})")
+            for refusal in made.refusals:
+                self.say(f"      {refusal.reason.value}: {refusal.target_path} for {refusal.origin_path} ({refusal.detail})")
+        self.oracle.planned(instance, rule, kept)
+        return kept
+
+    def resume(self, instance: Instance, rule: MirrorRule) -> None:
+        """``sync.applying.resume``."""
+        if any(entry.state == "intent" and entry.mirror == rule.name for entry in instance.index.journal.values()):
+            applying.resume(self, instance, rule)
+
+    def apply(self, instance: Instance, kept: Kept, *, stored: bool = False) -> None:
+        """``sync.applying.apply`` of one plan."""
+        applying.apply(self, instance, kept, stored=stored)
+
+    def operation(self) -> str:
+        """The next operation's id: the same in each telling."""
+        self.operations += 1
+        return f"op{self.operations}"
+
+    def check(self) -> None:
+        """What must hold between any two steps. Raises Violation."""
+        for instance in self.instances:
+            self.oracle.ledger_is_sound(instance)
+
+    def calm(self) -> None:
+        """The faults end: nothing is armed, calls in flight have landed, grants are back, the clock is right."""
+        for catalog in self.catalogs.values():
+            catalog.armed.clear()
+            catalog.land()
+            if catalog.hidden:
+                catalog.hidden.clear()
+                catalog.version += 1
+        for instance in self.instances:
+            instance.armed = None
+        newest = [at for i in self.instances for state in i.index.states.values() for at in state.observed.values()]
+        misses = [
+            at for i in self.instances for state in i.index.states.values() for times in state.absences.values() for at in times
+        ]
+        self.now = max([self.now, *newest, *misses])
+
+    def _facts(self, instance: Instance, context: MirrorContext, entries: Sequence[LedgerRow], found: Candidates) -> Facts:
+        """``sync.mirroring._facts``."""
+        index, rule = instance.index, context.rule
+        questions = planner.ask(context, found)
+        deleted = index.destructive_since(rule.name, self.now - rule.guard_window)
+        return Facts(
+            declared={place: index.names_at(rule.target, place) for place in questions.locations},
+            states={place: STATES[place[-1]] for place in questions.locations if place[-1] in STATES},
+            namespaces=index.states[rule.target].namespaces,
+            made=index.made(rule, entries),
+            taken=self._taken(rule.target, index.obstructed(rule.name).intersection(questions.targets)),
+            halves=index.unfinished_renames(rule.name, self.now - _RENAMES_SINCE),
+            now=self.now,
+            looks={key: self._look(rule.origin, key) for key in questions.origins},
+            guards=GuardFacts(
+                live=len(entries),
+                live_by_namespace=_by_namespace(entry.target_path for entry in entries),
+                there_by_origin=_by_namespace(entry.origin_path for entry in entries if entry.origin_there),
+                deleted_in_window=len(deleted),
+                deleted_by_namespace=_by_namespace(deleted),
+                selected=found.selected,
+                origin_filters_listings=self.catalogs[rule.origin].capabilities.listing_filtered,
+            ),
+        )
+
+    def _taken(self, target: str, paths: Iterable[str]) -> dict[str, str]:
+        """``sync.mirroring._taken``."""
+        found: dict[str, str] = {}
+        for key in sorted(paths):
+            with suppress(CatalogError):
+                found[key] = self.catalogs[target].observe(parse_key(key)).foreign or ""
+        return found
+
+    def _look(self, origin: str, key: str) -> Look:
+        """``sync.mirroring._look``."""
+        try:
+            seen = self.catalogs[origin].observe(parse_key(key))
+        except CatalogError as error:
+            return Look(error=error.message)
+        return Look() if seen.absent else Look(found=seen.foreign or "a direct look found it")
+
+
+def _by_namespace(keys: Iterable[str]) -> Counter[str]:
+    return Counter(path_key(parent(parse_key(key))) for key in keys)
+
+
+__all__ = ["BEGINNING", "STATES", "Instance", "State", "TableRecord", "World"]
