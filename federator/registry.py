@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from federator.connector import Catalog, ConfigError, Connector, SourceSpec
+from federator.connector import Capabilities, Catalog, ConfigError, Connector, SourceSpec
 
 GROUP = "federator.connectors"
 
@@ -44,6 +44,12 @@ def _load(impl: str) -> object:
     raise ConfigError(
         f"no connector is called {impl!r}", hint=f"one of {', '.join(impls())}, or a dotted path package.module:NAME"
     )
+
+
+def capabilities(spec: SourceSpec) -> Capabilities:
+    """What a configured source can do; secret references are resolved in this process. Raises ConfigError."""
+    found = connector(spec.impl)
+    return found.capabilities_of(found.configure(spec.properties, where=f"[sources.{spec.name}] "))
 
 
 def open_catalog(spec: SourceSpec) -> Catalog:

@@ -1,7 +1,8 @@
 """AWS Glue Data Catalog: impl ``glue``.
 
 Paths are ``(account, database, table)`` for the root catalog, for which ``(database, table)`` is accepted as well, and
-``(catalog, ..., database, table)`` for the catalogs inside it, to any depth. Names of databases and tables are lower case.
+``(catalog, ..., database, table)`` for the catalogs inside it, to any depth. Names are lower case: Glue folds those of databases
+and tables, and its reference (GetCatalog) wants those of catalogs so; an older catalog in mixed case is found in any case.
 
 Where the Lance Glue spec is silent, or the service differs:
 
@@ -12,6 +13,9 @@ Where the Lance Glue spec is silent, or the service differs:
 - DropNamespace proves emptiness itself: Glue drops a database with its tables. CASCADE is unsupported.
 - Denied access is code 16, as the spec has it; the code 15 does not occur.
 - Listings leave out what Lake Formation hides (``listing_filtered``).
+- Reads are retried in botocore's adaptive mode, writes are sent once whatever the machine's AWS settings say; ``limit.*`` counts
+  retries too.
+- Glue has no call to rename a table: RenameTable is unsupported.
 
 ``GlueNamespace`` is the class for ``lance_namespace.connect("federator_connectors.glue.GlueNamespace", {...})``.
 """
@@ -42,13 +46,22 @@ class GlueConnector(Connector[GlueSettings]):
         min_depth=1,
         max_depth=_DEEPEST,
         levels=("catalog", "database"),
-        # Glue takes any line of text; a slash would be another level in ARNs and in default locations.
-        names=NameRules(pattern=r"[^\x00-\x08\x0a-\x1f/]+", max_length=255, folds_case=True),
+        nested="catalog",
+        # The service's "single-line string", less the slash, which would be another level in ARNs and in default locations.
+        # CreateCatalog takes fewer: at most 64 characters without dots or backslashes, which Glue itself refuses.
+        names=NameRules(
+            pattern=r"[\t\x20-\x2e\x30-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+", max_length=255, folds_case=True
+        ),
         creates_namespaces_at=frozenset(range(1, _DEEPEST + 1)),
         conditional_write=True,
         listing_filtered=True,
         cascade=False,
+        property_key_length=255,
+        property_value_length=512_000,
     )
+
+    def preload(self) -> None:
+        import federator_connectors._glue.catalog  # noqa: F401
 
     def open(self, source: str, settings: GlueSettings) -> GlueCatalog:
         """Connects with the first call."""

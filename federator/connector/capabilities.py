@@ -31,9 +31,11 @@ class Capabilities:
 
     min_depth: int
     max_depth: int
-    #: names of the levels above a table, for mapping templates: ``("catalog", "database")``; the last one repeats for more depth
+    #: names of the levels above a table, for mapping templates: ``("catalog", "database")``
     levels: tuple[str, ...] = ()
     names: NameRules = NameRules()
+    #: what it accepts as the name of a namespace, where those rules differ; the case of names is one for both
+    namespace_names: NameRules | None = None
     #: CreateNamespace and DropNamespace work at these depths (of the namespace itself)
     creates_namespaces_at: frozenset[int] = frozenset()
     #: tables can be declared and deregistered
@@ -52,3 +54,16 @@ class Capabilities:
     cascade: bool = True
     #: the catalog has a feed of changes
     change_feed: bool = False
+    #: the level that repeats in deeper trees; None: the last one
+    nested: str | None = None
+    #: a table's doc comes back as it was set, so that the ownership mark can live there
+    keeps_comment: bool = True
+    #: namespaces of these depths refuse properties: their mark goes into the doc
+    plain_namespaces_at: frozenset[int] = frozenset()
+    #: the longest property name and value that a table may have; None: no limit that anybody meets
+    property_key_length: int | None = None
+    property_value_length: int | None = None
+
+    def rules(self, *, namespace: bool) -> NameRules:
+        """The rules for the names of namespaces, or of tables."""
+        return (self.namespace_names or self.names) if namespace else self.names

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from federator.connector.errors import CatalogError, Internal, NamespaceNotEmpty
 from federator.connector.port import Catalog
 from federator.model import NamespaceRecord, Path, Record, TableRecord, path_key
+
+
+@runtime_checkable
+class SeesForeign(Protocol):
+    """A catalog whose listing also shows what is not Lance."""
+
+    def foreign_objects(self, namespace: Path) -> list[str]: ...
 
 
 @dataclass
@@ -20,8 +28,8 @@ class _Tree:
 def drop_with_contents(catalog: Catalog, path: Path, *, max_depth: int) -> None:
     """Deregisters the Lance tables inside ``path``, then drops its namespaces, deepest first.
 
-    Everything is looked at before anything is removed. A catalog does not list what is not Lance, so that such an object shows
-    only when the catalog refuses to drop its namespace: then what was removed is declared again.
+    Everything is looked at before anything is removed. Where a catalog does not list what is not Lance (``SeesForeign``), such an
+    object shows only when the catalog refuses to drop its namespace: then what was removed is declared again.
 
     Raises NamespaceNotEmpty where something other than an external Lance table is inside; Internal where a removed object could
     not be declared again, naming it.
@@ -43,6 +51,9 @@ def drop_with_contents(catalog: Catalog, path: Path, *, max_depth: int) -> None:
 
 def _look(catalog: Catalog, path: Path, max_depth: int, tree: _Tree) -> None:
     tree.namespaces.append(catalog.describe_namespace(path))
+    foreign = catalog.foreign_objects(path) if isinstance(catalog, SeesForeign) else []
+    if foreign:
+        raise NamespaceNotEmpty(f"{path_key((*path, foreign[0]))} is not ours to remove: it is no external Lance table")
     for name in sorted(catalog.list_tables(path)):
         seen = catalog.observe((*path, name))
         if seen.foreign:

@@ -52,6 +52,8 @@ class CatalogError(FederatorError):
 
     code: ClassVar[int] = 18
     retryable: ClassVar[bool] = False
+    #: seconds that the catalog asked to be left alone, where it said so
+    retry_after: float | None = None
 
 
 class Unsupported(CatalogError):

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import lance_namespace as lance
+from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 from pydantic import BaseModel, ValidationError
 
 from federator.connector.answers import (
@@ -55,6 +56,14 @@ class SeesStorage(Protocol):
     def only_declared(self, record: TableRecord) -> bool: ...
 
 
+@runtime_checkable
+class KnowsSchema(Protocol):
+    """A catalog that keeps the columns of its tables, and whose spec has DescribeTable show them: Unity."""
+
+    def json_schema(self, record: TableRecord) -> Mapping[str, Any] | None:
+        """The columns as a ``JsonArrowSchema``; None where it has none, or one whose type Arrow has no like of."""
+
+
 class CatalogNamespace(lance.LanceNamespace):
     """A Lance namespace of one catalog. Thread-safe and picklable; connects with its first operation.
 
@@ -85,7 +94,8 @@ class CatalogNamespace(lance.LanceNamespace):
     def _bind(self, source: str, settings: Settings) -> None:
         self._source = source
         self._settings = settings
-        self._ids = Identifiers(source, self.connector.capabilities)
+        self._capabilities = self.connector.capabilities_of(settings)
+        self._ids = Identifiers(source, self._capabilities)
         self._pool = CatalogPool(self._open)
 
     def _open(self) -> Catalog:
@@ -164,12 +174,15 @@ class CatalogNamespace(lance.LanceNamespace):
             path = self._ids.namespace(asked.id)
             if path == ROOT:
                 raise InvalidInput("the root namespace cannot be dropped")
-            if behavior == "cascade" and not self.connector.capabilities.cascade:
+            if behavior == "cascade" and not self._capabilities.cascade:
                 raise Unsupported(f"{self._source}: this catalog drops empty namespaces only", hint="behavior RESTRICT")
+            depths = self._capabilities.creates_namespaces_at
+            if depths and len(path) not in depths:
+                raise Unsupported(f"{self._source}: this catalog drops no namespaces of {len(path)} levels")
             try:
                 record = catalog.describe_namespace(path)
                 if behavior == "cascade":
-                    drop_with_contents(catalog, path, max_depth=self.connector.capabilities.max_depth)
+                    drop_with_contents(catalog, path, max_depth=self._capabilities.max_depth)
                 else:
                     catalog.drop_namespace(path)
             except NamespaceNotFound:
@@ -217,6 +230,7 @@ class CatalogNamespace(lance.LanceNamespace):
                 storage_options=storage_options(self._settings.storage, record, vend_credentials=asked.vend_credentials),
                 properties=self._table_properties(record),
                 is_only_declared=declared,
+                schema=_schema(catalog, record),
             )
 
     def table_exists(self, request: lance.TableExistsRequest) -> lance.TableExistsResponse:
@@ -250,7 +264,7 @@ class CatalogNamespace(lance.LanceNamespace):
                 if mode == "create":
                     raise
                 before = self._described(catalog, wanted.path)
-                if not self.connector.capabilities.can_alter:
+                if not self._capabilities.can_alter:
                     raise Unsupported(f"{self._source}: a declaration cannot be changed", hint="deregister it first") from None
                 made = catalog.update_table(before, wanted)
             return lance.RegisterTableResponse(location=made.location, properties=self._table_properties(made))
@@ -263,6 +277,16 @@ class CatalogNamespace(lance.LanceNamespace):
             catalog.deregister_table(record)
             properties = self._table_properties(record)
             return lance.DeregisterTableResponse(id=list(path), location=record.location, properties=properties)
+
+    def rename_table(self, request: lance.RenameTableRequest) -> lance.RenameTableResponse:
+        """Renames the declaration, within its namespace unless ``new_namespace_id`` is given; location and data stay."""
+        with self._answering() as catalog:
+            asked = _parsed(lance.RenameTableRequest, request)
+            path = self._ids.table(asked.id)
+            above = path[:-1] if asked.new_namespace_id is None else tuple(asked.new_namespace_id)
+            new_path = self._ids.new_table([*above, asked.new_table_name])
+            catalog.rename_table(self._described(catalog, path), new_path)
+            return lance.RenameTableResponse()
 
     def drop_table(self, request: lance.DropTableRequest) -> lance.DropTableResponse:  # noqa: ARG002
         """Refused: dropping a table deletes its data."""
@@ -282,13 +306,13 @@ class CatalogNamespace(lance.LanceNamespace):
             raise lance.InvalidInputError(str(error)) from error
 
     def _children(self, catalog: Catalog, path: Path) -> list[str]:
-        if len(path) < self.connector.capabilities.max_depth:
+        if len(path) < self._capabilities.max_depth:
             return catalog.list_namespaces(path)
         catalog.describe_namespace(path)
         return []
 
     def _tables(self, catalog: Catalog, path: Path, include_declared: bool | None) -> list[str]:
-        if len(path) < self.connector.capabilities.min_depth:
+        if len(path) < self._capabilities.min_depth:
             catalog.describe_namespace(path)
             return []
         names = catalog.list_tables(path)
@@ -313,7 +337,7 @@ class CatalogNamespace(lance.LanceNamespace):
         return TableRecord(self._source, path, location or catalog.default_location(path), table_properties(properties))
 
     def _table_properties(self, record: TableRecord) -> dict[str, str] | None:
-        return dict(record.properties) if self.connector.capabilities.keeps_properties else None
+        return dict(record.properties) if self._capabilities.keeps_properties else None
 
 
 def namespace_class(connector: Connector[Any], name: str) -> type[CatalogNamespace]:
@@ -323,6 +347,11 @@ def namespace_class(connector: Connector[Any], name: str) -> type[CatalogNamespa
     """
     doc = f"The Lance namespace of impl ``{connector.impl}``."
     return type(name, (CatalogNamespace,), {"connector": connector, "__doc__": doc})
+
+
+def _schema(catalog: Catalog, record: TableRecord) -> JsonArrowSchema | None:
+    told = catalog.json_schema(record) if isinstance(catalog, KnowsSchema) else None
+    return JsonArrowSchema.model_validate(told) if told is not None else None
 
 
 def _revive(cls: type[CatalogNamespace], properties: Mapping[str, str]) -> CatalogNamespace:

@@ -15,6 +15,7 @@ from pathlib import Path as FilePath
 from typing import Any, Self
 
 from federator.connector.errors import ConfigError
+from federator.connector.politeness import Limits
 
 _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -35,6 +36,14 @@ def positive(text: str) -> int:
     return number
 
 
+def number(text: str) -> float:
+    """A number above 0."""
+    found = float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else 0.0
+    if found <= 0:
+        raise ValueError("a number above 0")
+    return found
+
+
 def option(
     key: str,
     default: Any = None,
@@ -53,12 +62,26 @@ def option(
     return field(default=default, metadata=metadata, repr=not secret)
 
 
+def family(key: str, *, doc: str) -> Any:
+    """A settings field that holds every setting below ``key`` (``storage.*``), by what stands for the asterisk.
+
+    Those of its keys that sound secret must be references in configuration; the whole field is masked in every ``repr``.
+    """
+    return field(default_factory=dict, repr=False, metadata={"key": key, "doc": doc, "secret": True, "required": False})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What every source takes: ``root`` and ``storage.*``."""
+    """What every source takes: ``root``, ``storage.*`` and how much it may be burdened with."""
 
     root: str | None = option("root", doc="Storage root for tables and namespaces without a location of their own. Default: the current working directory.")  # fmt: skip  # noqa: E501
-    storage: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"key": "storage.*", "doc": "Storage options for opening tables, e.g. storage.region=us-west-2.", "secret": True})  # fmt: skip  # noqa: E501
+    storage: Mapping[str, str] = family("storage.*", doc="Storage options for opening tables, e.g. storage.region=us-west-2.")
+    requests_per_second: float | None = option("limit.requests-per-second", doc="Requests a second at most, of each process. Default: no limit.", parse=number)  # fmt: skip  # noqa: E501
+    max_requests: int | None = option("limit.concurrent-requests", doc="Requests at once at most, of each process. Default: no limit.", parse=positive)  # fmt: skip  # noqa: E501
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(requests_per_second=self.requests_per_second, concurrency=self.max_requests)
 
     @classmethod
     def from_properties(cls, impl: str, properties: Mapping[str, str], *, where: str = "") -> Self:
@@ -66,23 +89,24 @@ class Settings:
 
         Raises ConfigError that names the key and the allowed ones.
         """
-        known = {f.metadata["key"]: f for f in fields(cls) if f.metadata.get("key") not in (None, "storage.*")}
-        values: dict[str, Any] = {}
-        storage: dict[str, str] = {}
+        known = {f.metadata["key"]: f for f in fields(cls) if not f.metadata["key"].endswith(".*")}
+        families = {f.metadata["key"].removesuffix("*"): f for f in fields(cls) if f.metadata["key"].endswith(".*")}
+        values: dict[str, Any] = {f.name: {} for f in families.values()}
         for full, raw in properties.items():
             key = full.removeprefix(f"{impl}.")
             text = resolve(str(raw), where=f"{where}{full}")
-            if key.startswith("storage."):
-                storage[key.removeprefix("storage.")] = text
-            elif key in known:
+            family = next((prefix for prefix in families if key.startswith(prefix) and key != prefix), None)
+            if key in known:
                 values[known[key].name] = _parsed(known[key], f"{where}{full}", text)
+            elif family:
+                values[families[family].name][key.removeprefix(family)] = text
             else:
-                allowed = ", ".join([*sorted(known), "storage.*"])
+                allowed = ", ".join([*sorted(known), *(f"{prefix}*" for prefix in families)])
                 raise ConfigError(f"{where}{full}: unknown key", hint=f"allowed: {allowed}")
         missing = [key for key, f in known.items() if f.metadata["required"] and f.name not in values]
         if missing:
             raise ConfigError(f"{where}{impl}.{missing[0]}: required, and not set")
-        return cls(**values, storage=storage)
+        return cls(**values)
 
     @classmethod
     def check_references(cls, impl: str, properties: Mapping[str, str], *, where: str) -> None:
@@ -90,14 +114,14 @@ class Settings:
         secrets = secret_keys(cls)
         for full, raw in properties.items():
             key = full.removeprefix(f"{impl}.")
-            hidden = key in secrets or (key.startswith("storage.") and is_secret_key(key))
+            hidden = key in secrets or (f"{key.split('.')[0]}.*" in secrets and is_secret_key(key))
             if hidden and not is_reference(str(raw)):
                 raise ConfigError(f"{where}{full}: a secret must not stand in the file", hint="write ${VARIABLE} or file:PATH")
 
 
 def secret_keys(settings_type: type[Settings]) -> set[str]:
     """The keys, without the impl's prefix, whose values must be references."""
-    return {f.metadata["key"] for f in fields(settings_type) if f.metadata.get("secret")}
+    return {f.metadata["key"] for f in fields(settings_type) if f.metadata["secret"]}
 
 
 def _parsed(option_field: dataclasses.Field[Any], where: str, text: str) -> Any:
@@ -108,13 +132,26 @@ def _parsed(option_field: dataclasses.Field[Any], where: str, text: str) -> Any:
         raise ConfigError(f"{where}:{shown}", hint=f"allowed: {error}") from None
 
 
-_SECRET_WORDS = ("secret", "password", "token", "credential", "access_key", "account_key", "private", "sas", "service_account")
+_SECRET_WORDS = (
+    "secret", "password", "token", "credential", "access_key", "account_key", "api_key", "private", "sas", "service_account",
+    "authorization", "cookie",
+)  # fmt: skip
 
 
 def is_secret_key(key: str) -> bool:
     """Whether a property's name says that its value is a secret, as storage options and table parameters name them."""
     lowered = key.lower().replace("-", "_").replace(".", "_")
     return any(word in lowered for word in _SECRET_WORDS)
+
+
+MASKED = "(masked)"
+
+
+def masked(value: Any) -> Any:
+    """JSON data without the texts whose names say that they are secrets."""
+    if isinstance(value, dict):
+        return {key: MASKED if is_secret_key(str(key)) and isinstance(v, str) else masked(v) for key, v in value.items()}
+    return [masked(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def is_endpoint_key(key: str) -> bool:

@@ -44,6 +44,21 @@ class Observation:
         return self.record is None and self.foreign is None
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a change feed says has happened since a cursor. It names objects to read again and never says what they are now.
+
+    ``namespaces`` were made, altered or dropped: their records are to be read again, and their listings. ``tables`` are to be
+    looked at one by one. ``cursor`` is where to go on. ``full_crawl`` says why only a full crawl can tell; both sets are empty then,
+    and ``cursor`` was taken before that crawl.
+    """
+
+    cursor: str
+    namespaces: frozenset[Path] = frozenset()
+    tables: frozenset[Path] = frozenset()
+    full_crawl: str | None = None
+
+
 class Catalog(ABC):
     """One opened catalog. Not thread-safe unless the connector says so; closed by ``close`` or as a context manager.
 
@@ -96,8 +111,32 @@ class Catalog(ABC):
         """Removes the declaration if it still is ``expected``; the data stays. Raises TableNotFound, ConcurrentModification."""
         raise Unsupported(f"{self.source}: this catalog cannot deregister tables")
 
-    def default_location(self, path: Path) -> str:
-        """Where a table declared without a location goes: ``<the namespace's location, else root/levels>/<table>.lance``."""
+    def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
+        """Gives the declaration another path if it still is ``before``; its location and properties stay, and the data.
+
+        Raises TableNotFound, TableAlreadyExists, NamespaceNotFound (of the new path), ConcurrentModification.
+        """
+        raise Unsupported(f"{self.source}: this catalog cannot rename tables")
+
+    def native(self, path: Path) -> dict[str, Any]:
+        """The table as the catalog itself has it, whole and as JSON data: what is saved before it is declared anew.
+
+        Raises TableNotFound, NamespaceNotFound.
+        """
+        raise Unsupported(f"{self.source}: this catalog cannot save a table whole, so none is declared anew")
+
+    def lost_by_recreation(self, native: Mapping[str, Any]) -> str | None:
+        """What of a saved table would not come back if it were declared anew (grants, for one); None if all of it would.
+
+        A catalog that can save a table must also say this: by default nothing is known to come back.
+        """
+        return "this catalog does not say what would come back"
+
+    def default_location(self, path: Path) -> str | None:
+        """Where a table declared without a location goes: ``<the namespace's location, else root/levels>/<table>.lance``.
+
+        None where the catalog itself decides: ``declare_table`` then gets a record without location.
+        """
         raise Unsupported(f"{self.source}: this catalog has no default location")
 
     def canonical_path(self, path: Path) -> Path:
@@ -117,6 +156,19 @@ class Catalog(ABC):
         A namespace that fails ends with a ``failed`` Coverage and the next one is read. A namespace counts as complete only if it
         was seen to exist and every page of its listing arrived. Together the shards cover the root and every namespace.
         """
+
+    # The change feed, where ``Capabilities.change_feed`` says that there may be one.
+
+    def change_cursor(self) -> str:
+        """Where the feed is now, an opaque text; taken *before* a full crawl and kept with its revision.
+
+        Raises Unsupported, also where the server keeps no feed.
+        """
+        raise Unsupported(f"{self.source}: this catalog has no feed of changes")
+
+    def changes_since(self, cursor: str) -> Changes:
+        """What to read again since ``cursor``, or why a full crawl is needed. An object may be named that has not changed."""
+        raise Unsupported(f"{self.source}: this catalog has no feed of changes")
 
     def observe(self, path: Path) -> Observation:
         """A direct look at one table. Only an answer that names it as not found is absence; every other error is raised."""
@@ -162,6 +214,13 @@ class Connector(ABC, Generic[S]):
     def configure(self, properties: Mapping[str, str], *, where: str = "") -> S:
         """Typed settings from configuration, references resolved. Raises ConfigError."""
         return self.settings_type.from_properties(self.impl, properties, where=where)
+
+    def capabilities_of(self, settings: S) -> Capabilities:
+        """The capabilities of one configured source, where they depend on its settings; else those of the impl."""
+        return self.capabilities
+
+    def preload(self) -> None:
+        """Imports what opening a catalog will need, for a process that many are forked from: no connection, no thread."""
 
     def concurrency(self, properties: Mapping[str, str]) -> int:
         """How many shards of one crawl may be read at once. Must not need secrets."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from federator.connector.capabilities import Capabilities
+from federator.connector.capabilities import Capabilities, NameRules
 from federator.connector.errors import InvalidInput, Unsupported
 from federator.model import ROOT, Path, path_key
 
@@ -31,7 +31,7 @@ class Identifiers:
             raise InvalidInput("the root namespace always exists", hint="give the new namespace's name as id")
         if len(path) not in self._capabilities.creates_namespaces_at:
             raise Unsupported(f"{self._source}: this catalog creates no namespaces of {len(path)} levels")
-        return self._named(path)
+        return self._named(path, self._capabilities.rules(namespace=True))
 
     def table(self, levels: Sequence[str] | None) -> Path:
         """A table to read or remove."""
@@ -44,17 +44,23 @@ class Identifiers:
 
     def new_table(self, levels: Sequence[str] | None) -> Path:
         """A table to declare."""
-        return self._named(self.table(levels))
+        return self._named(self.table(levels), self._capabilities.rules(namespace=False))
 
     def _path(self, levels: Sequence[str] | None) -> Path:
         path = tuple(levels or ())
         if not all(path):
             raise InvalidInput(f"the identifier {list(path)!r} has an empty name")
+        if not all(map(_is_text, path)):
+            raise InvalidInput(f"the identifier {list(path)!r} has a name that is no Unicode text")
         return tuple(self._capabilities.names.canonical(name) for name in path)
 
-    def _named(self, path: Path) -> Path:
-        rules = self._capabilities.names
+    def _named(self, path: Path, rules: NameRules) -> Path:
         if not rules.allows(path[-1]):
             hint = f"names match {rules.pattern} and have at most {rules.max_length} characters"
             raise InvalidInput(f"{self._source}: {path[-1]!r} is no name that this catalog takes", hint=hint)
         return path
+
+
+def _is_text(name: str) -> bool:
+    """Half of a surrogate pair is a str in Python and text nowhere else."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)

@@ -160,6 +160,26 @@ class MemoryCatalog(Catalog):
         with self._writing("deregister_table", expected.path) as state:
             del state["tables"][self._expected(state, expected).key]
 
+    def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
+        if not self._capabilities.can_alter:
+            raise Unsupported(f"{self.source}: this catalog cannot alter tables")
+        new_path = self._folded(new_path)
+        with self._writing("rename_table", before.path) as state:
+            current = self._expected(state, before)
+            self._exists(state, parent(new_path))
+            if path_key(new_path) in state["tables"] or path_key(new_path) in state["foreign"]:
+                raise TableAlreadyExists(f"{self.source}: {path_key(new_path)} exists")
+            del state["tables"][current.key]
+            made = replace(current, path=new_path, version=number(state))
+            state["tables"][made.key] = table_row(made)
+        return made
+
+    def native(self, path: Path) -> dict[str, Any]:
+        return table_row(self.describe_table(path))
+
+    def lost_by_recreation(self, native: Mapping[str, Any]) -> None:  # noqa: ARG002 - a memory has no grants
+        return None
+
     def default_location(self, path: Path) -> str:
         with self._store.state() as state:
             row = state["namespaces"].get(path_key(parent(path)), {})
@@ -290,6 +310,7 @@ class _Plain(MemoryConnector):
         creates_namespaces_at=frozenset({1}),
         can_alter=False,
         keeps_properties=False,
+        keeps_comment=False,
         cascade=False,
     )
 

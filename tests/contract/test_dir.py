@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path as FilePath
 from typing import Any, ClassVar
 
+import lance_namespace
 import pytest
 
+from federator.connector.namespace import CatalogNamespace
 from federator.model import ROOT, Path
 from federator.testing.contract import ConnectorContract, fresh
 from federator.testing.contract.base import Location
-from federator_connectors.dir import CONNECTOR
+from federator_connectors.dir import CONNECTOR, DirConnector, DirSettings
 
 
 class _Dir(ConnectorContract):
@@ -29,6 +31,8 @@ class _Dir(ConnectorContract):
 
 
 class TestLocal(_Dir):
+    against = "a local directory"
+
     @pytest.fixture
     def properties(self, tmp_path: FilePath) -> dict[str, str]:
         return {"root": str(tmp_path)}
@@ -36,7 +40,58 @@ class TestLocal(_Dir):
     unreachable: ClassVar = {"root": "/nonexistent/lance/tables"}
 
 
+class _WithManifest(DirConnector):
+    """The connector with the capabilities that the suite's choice of tests is to see: those of its settings."""
+
+    capabilities = CONNECTOR.capabilities_of(DirSettings(manifest_enabled="true"))
+
+
+class _WithoutManifest(DirConnector):
+    capabilities = CONNECTOR.capabilities_of(DirSettings(manifest_enabled="false"))
+
+
+class TestManifest(ConnectorContract):
+    """A namespace of the manifest that pylance's own directory namespace has made, two levels deep."""
+
+    against = "a local directory with pylance's manifest, two levels deep"
+    connector = _WithManifest()
+    unreachable: ClassVar = {"root": "/nonexistent/lance/tables"}
+
+    @pytest.fixture
+    def properties(self, tmp_path: FilePath) -> dict[str, str]:
+        return {"root": str(tmp_path), "manifest_enabled": "true"}
+
+    @pytest.fixture
+    def namespace(self, tmp_path: FilePath) -> Path:
+        pylance = lance_namespace.connect("dir", {"root": str(tmp_path)})
+        for path in (["upper"], ["upper", "lower"]):
+            pylance.create_namespace(lance_namespace.CreateNamespaceRequest(id=path))
+        return ("upper", "lower")
+
+    @pytest.fixture
+    def location(self, tmp_path: FilePath) -> Location:
+        return lambda name: f"{tmp_path}/some where/{name}.lance"
+
+    def test_a_table_without_a_location_gets_one(self, face: CatalogNamespace, namespace: Path) -> None:
+        # In a namespace pylance chooses the place, and names it by a hash.
+        made = face.declare_table(lance_namespace.DeclareTableRequest(id=[*namespace, "t"]))
+        assert str(made.location).endswith("_upper$lower$t")
+
+
+class TestWithoutManifest(_Dir):
+    against = "a local directory, manifests left out"
+    connector = _WithoutManifest()
+
+    @pytest.fixture
+    def properties(self, tmp_path: FilePath) -> dict[str, str]:
+        return {"root": str(tmp_path), "manifest_enabled": "false"}
+
+
 class TestS3(_Dir):
+    against = "S3 as moto serves it over HTTP"
+
+    declares_once = False
+
     @pytest.fixture
     def properties(self, s3_storage_options: dict[str, str]) -> dict[str, str]:
         import boto3

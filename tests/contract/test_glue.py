@@ -17,6 +17,7 @@ pytestmark = pytest.mark.timeout(60)
 
 class _Glue(ConnectorContract):
     connector = CONNECTOR
+    native_page = 100
     unreachable: ClassVar = {"endpoint": "http://127.0.0.1:9", "sts_endpoint": "http://127.0.0.1:9"}
 
     @pytest.fixture(autouse=True)
@@ -43,6 +44,8 @@ class _Glue(ConnectorContract):
 
 
 class TestAccount(_Glue):
+    against = "moto's Glue over HTTP, the account's own catalog"
+
     @pytest.fixture
     def namespace(self) -> Path:
         database = fresh("db")
@@ -52,6 +55,8 @@ class TestAccount(_Glue):
 
 
 class TestChildCatalog(_Glue):
+    against = "moto's Glue over HTTP, a child catalog"
+
     @pytest.fixture
     def namespace(self) -> Path:
         catalog, database = fresh("catalog"), fresh("db")

@@ -1,4 +1,4 @@
-"""Real Hive metastores, 2.3 and 3.1.3."""
+"""Real Hive metastores: 2.3, 3.1.3 and 4.0.1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Hive(ConnectorContract):
         return lambda name: self.metastore.location(f"{name}.lance")
 
     def make_managed(self, namespace: Path, name: str) -> None:
-        self.metastore.table((*namespace, name), {"table_type": "lance"}, "MANAGED_TABLE")
+        self.metastore.managed_table((*namespace, name))
 
     def make_foreign(self, namespace: Path, name: str) -> None:
         self.metastore.table((*namespace, name), {"EXTERNAL": "TRUE"})
@@ -41,9 +41,17 @@ class _Hive(ConnectorContract):
 
 @pytest.mark.parametrize("metastore", ["hive2"], indirect=True)
 class TestHive2(_Hive):
+    against = "Hive Metastore 2.3.10, from PySpark's jars"
     connector = hive2.CONNECTOR
 
 
 @pytest.mark.parametrize("metastore", ["hive3"], indirect=True)
 class TestHive3(_Hive):
+    against = "Hive Metastore 3.1.3"
+    connector = hive3.CONNECTOR
+
+
+@pytest.mark.parametrize("metastore", ["hive4"], indirect=True)
+class TestHive4(_Hive):
+    against = "Hive Metastore 4.0.1"
     connector = hive3.CONNECTOR

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from federator.model import Kind, Path
+from federator.model import Kind, Path, path_key
 from federator.testing import CONNECTOR, FOLDING, PLAIN, MemoryStore, memory_store
 from federator.testing.contract import ConnectorContract, fresh
 from federator.testing.contract.base import Location
@@ -41,6 +41,9 @@ class _Memory(ConnectorContract):
     def make_foreign(self, namespace: Path, name: str) -> None:
         self._store().add_foreign((*namespace, name))
 
+    def deny(self, namespace: Path) -> dict[str, str]:
+        return {"faults": f"deny:{path_key(namespace)}"}
+
     def _store(self) -> MemoryStore:
         return memory_store(self.name)
 
@@ -48,7 +51,7 @@ class _Memory(ConnectorContract):
 class TestMemory(_Memory):
     connector = CONNECTOR
     levels = 2
-    unreachable: ClassVar = {"faults": "fail:*"}
+    unreachable: ClassVar = {"faults": "fail:*; undescribed:*; refuse:*=17"}
 
 
 class TestPlain(_Memory):

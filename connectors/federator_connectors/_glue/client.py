@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -18,6 +18,7 @@ from botocore.credentials import CredentialProvider, CredentialResolver, Refresh
 
 from federator.connector import InvalidInput
 from federator_connectors._glue.errors import calling
+from federator_connectors._glue.limits import in_force
 from federator_connectors._glue.settings import GlueSettings
 
 if TYPE_CHECKING:
@@ -47,20 +48,30 @@ WRITES = Config(
 
 
 class Clients:
-    """The clients of one source, made when they are first needed."""
+    """The clients of one source, made when they are first needed.
+
+    Not by ``functools.cached_property``: before Python 3.12 that holds one lock for all sources, and making a client may ask STS.
+    """
 
     def __init__(self, source: str, settings: GlueSettings, *, now: Clock = lambda: datetime.now(UTC)) -> None:
         self._source = source
         self._settings = settings
         self._now = now
+        self._session: boto3.session.Session | None = None
+        self._reads: GlueClient | None = None
+        self._writes: GlueClient | None = None
 
-    @cached_property
+    @property
     def reads(self) -> GlueClient:
-        return self._glue(READS)
+        if self._reads is None:
+            self._reads = self._glue(READS)
+        return self._reads
 
-    @cached_property
+    @property
     def writes(self) -> GlueClient:
-        return self._glue(WRITES)
+        if self._writes is None:
+            self._writes = self._glue(WRITES)
+        return self._writes
 
     @property
     def sts_known(self) -> bool:
@@ -76,17 +87,23 @@ class Clients:
                 hint="set glue.catalog_id, the name of its root catalog, or glue.sts_endpoint",
             )
         with calling(f"{self._source}: asking STS for the account"):
-            return str(_sts(self._session, settings, settings.region).get_caller_identity()["Account"])
+            return str(_sts(self.session, settings, settings.region).get_caller_identity()["Account"])
 
     def close(self) -> None:
         """Closes the connections of the clients that were made."""
-        for name in ("reads", "writes"):
-            client = self.__dict__.pop(name, None)
+        for client in (self._reads, self._writes):
             if client is not None:
                 client.close()
+        self._reads = self._writes = None
 
-    @cached_property
-    def _session(self) -> boto3.session.Session:
+    @property
+    def session(self) -> boto3.session.Session:
+        """Where the credentials come from."""
+        if self._session is None:
+            self._session = self._started()
+        return self._session
+
+    def _started(self) -> boto3.session.Session:
         settings = self._settings
         base = boto3.session.Session(
             botocore_session=_core(),
@@ -104,9 +121,11 @@ class Clients:
     def _glue(self, config: Config) -> GlueClient:
         try:
             with calling(f"{self._source}: connecting"):
-                return self._session.client("glue", endpoint_url=self._settings.endpoint, config=config)
+                client = self.session.client("glue", endpoint_url=self._settings.endpoint, config=config)
         except ValueError as error:
             raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
+        in_force(self._source, self._settings.limits).bind(client)
+        return client
 
 
 @cache

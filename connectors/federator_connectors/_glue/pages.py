@@ -12,15 +12,22 @@ PAGE = 100
 
 
 def pages(call: Callable[..., Any], key: str, **request: Any) -> Iterator[dict[str, Any]]:
-    """The items under ``key`` of every page, in the order they come.
+    """The items under ``key`` of every page, each name once, in the order they come.
+
+    An item may come twice: what is made or dropped between two pages can move another onto the next one.
 
     Raises Internal if a token repeats, since such a listing would never end; AWS's own errors pass through.
     """
     token: str | None = None
     seen: set[str] = set()
+    named: set[str | None] = set()
     while True:
         answer = call(**request, **({"NextToken": token} if token else {}))
-        yield from answer.get(key) or []
+        for item in answer.get(key) or []:
+            name = item.get("Name")
+            if name is None or name not in named:
+                named.add(name)
+                yield item
         token = answer.get("NextToken")
         if not token:
             return

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypedDict
 
 from federator.connector import NamespaceNotFound, Unauthenticated, Unsupported
@@ -49,13 +48,19 @@ class Tree:
         self._source = source
         self._clients = clients
         self._given = catalog_id
+        self._root: Node | None = None
         self._known: dict[str, tuple[float, dict[str, Any]]] = {}
         # A listing that began after this moment proves to the operation under way that a name is no catalog.
         self._since = -math.inf
 
-    @cached_property
+    @property
     def root(self) -> Node:
         """The root catalog. Its name is its id; a child catalog's id gets ``:`` for ``/``, which names may not hold."""
+        if self._root is None:
+            self._root = self._found_root()
+        return self._root
+
+    def _found_root(self) -> Node:
         if self._given:
             return Node((self._given.replace("/", ":"),), self._given, {"CatalogId": self._given})
         account = self._listed_account() or self._clients.account_id()

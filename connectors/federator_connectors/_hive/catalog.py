@@ -5,12 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
 from federator.connector import (
     Catalog,
     CatalogError,
+    Changes,
     ConcurrentModification,
     Internal,
     InvalidInput,
@@ -18,15 +20,16 @@ from federator.connector import (
     NamespaceNotFound,
     Shard,
     TableNotFound,
+    Unsupported,
 )
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
 from federator_connectors._hive import convert
+from federator_connectors._hive.changes import ChangeFeed
 from federator_connectors._hive.client import Client
 from federator_connectors._hive.crawl import BATCH, Crawl
-from federator_connectors._hive.metastore import Metastore
+from federator_connectors._hive.metastore import DEFAULT_DATABASE, Metastore
 from federator_connectors._hive.settings import HiveSettings
-
-_DEFAULT_DATABASE = "default"
+from federator_connectors._hive.transport import dialler
 
 
 class HiveCatalog(Catalog):
@@ -36,8 +39,12 @@ class HiveCatalog(Catalog):
         self.source = source
         self._root = settings.root
         self._levels = levels
-        client = Client(source, settings.uri, size=settings.pool_size, timeout=settings.timeout)
+        client = Client(
+            source, settings.uri, size=settings.pool_size, timeout=settings.timeout, dial=dialler(source, settings),
+            limits=settings.limits,
+        )  # fmt: skip
         self._store = Metastore(client, levels=levels)
+        self._feed = ChangeFeed(source, self._store)
         self._crawl = Crawl(source, self._store, parts=settings.pool_size)
 
     # Namespaces
@@ -138,6 +145,16 @@ class HiveCatalog(Catalog):
         self._unchanged(path, expected)
         self._store.drop_table(path)
 
+    def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
+        """Renames within one catalog. Refused for a table whose directory the metastore would move with it."""
+        path, new_path = self._table_place(before.path), self._table_place(new_path)
+        if path[:-2] != new_path[:-2]:
+            raise Unsupported(f"{self.source}: Hive moves no table from one catalog to another")
+        table = convert.renamed_table(self._unchanged(path, before), new_path)
+        self._store.database(new_path[:-1])
+        self._store.alter_table(path, table)
+        return self._read_back(new_path, replace(before, path=new_path))
+
     def default_location(self, path: Path) -> str:
         *_, name = path = self._table_place(path)
         parent = self.describe_namespace(path[:-1])
@@ -150,6 +167,14 @@ class HiveCatalog(Catalog):
 
     def read(self, shard: Shard) -> Iterator[Record | Coverage]:
         return self._crawl.read(shard)
+
+    # The feed of changes
+
+    def change_cursor(self) -> str:
+        return self._feed.cursor()
+
+    def changes_since(self, cursor: str) -> Changes:
+        return self._feed.since(cursor)
 
     def ping(self) -> str:
         self.list_namespaces(ROOT)
@@ -213,9 +238,9 @@ class HiveCatalog(Catalog):
         first pointed at a directory that does not exist. Likewise it would drop ``default`` with its data.
         """
         catalog = self._store.catalog(path)
-        default = (*path, _DEFAULT_DATABASE)
+        default = (*path, DEFAULT_DATABASE)
         names = self._store.databases(path)
-        if any(name != _DEFAULT_DATABASE for name in names) or (names and self._store.has_tables(default)):
+        if any(name != DEFAULT_DATABASE for name in names) or (names and self._store.has_tables(default)):
             raise NamespaceNotEmpty(f"{self.source}: the catalog {path[0]!r} is not empty")
         database = self._store.database(default) if names else None
         location = catalog.locationUri

@@ -6,62 +6,48 @@ it was carried out.
 
 from __future__ import annotations
 
-import socket
+import select
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from threading import BoundedSemaphore
 from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
-from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TBufferedTransport
 
-from federator.connector import InvalidInput, ServiceUnavailable
+from federator.connector import InvalidInput, Limits, ServiceUnavailable, politeness
 from federator_connectors._hive import errors
 from federator_connectors._hive.errors import Subject
 from federator_connectors._hive.settings import Endpoint
 from federator_connectors._hive.structs import METHODS, Method
-
-#: connects to one endpoint within some seconds: the open transport, and the thrift socket below it. The place for TLS and SASL
-TransportFactory = Callable[[Endpoint, float], tuple[Any, Any]]
+from federator_connectors._hive.transport import Dial, plain
 
 _CONNECT_SECONDS = 10.0
-_BUFFER_BYTES = 1 << 16
 # On the wire this number is two line ends, so that a server that reads lines, HTTP's, refuses us at once instead of waiting for one.
 _FIRST_SEQUENCE = 0x0D0A0D0A
-
-
-def plain_transport(endpoint: Endpoint, timeout: float) -> tuple[Any, Any]:
-    """Buffered TCP. Raises OSError.
-
-    The socket is not opened by ``TSocket.open``, which logs every failure on its own.
-    """
-    connected = TSocket(*endpoint)
-    handle = socket.create_connection(endpoint, timeout)
-    handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connected.setHandle(handle)
-    return TBufferedTransport(connected, _BUFFER_BYTES), connected
 
 
 class Connection:
     """One open connection. ``has_catalogs`` tells Hive 3 and later from Hive 2."""
 
-    def __init__(self, endpoint: Endpoint, timeout: float, transport: TransportFactory) -> None:
-        """Connects and asks for the catalogs, which proves that a metastore is there. Raises ``errors.BROKEN``."""
+    def __init__(self, endpoint: Endpoint, timeout: float, dial: Dial = plain) -> None:
+        """Connects and asks for the catalogs, which proves that a metastore is there.
+
+        Raises ``errors.BROKEN``, and CatalogError where the login was refused.
+        """
         first = min(timeout, _CONNECT_SECONDS)
         self._sequence = _FIRST_SEQUENCE
-        self._transport, connected = transport(endpoint, first)
+        self._transport, self._socket = dial(endpoint, first)
         self._protocol = TBinaryProtocolAccelerated(self._transport, strictRead=True)
-        connected.setTimeout(first * 1000)
+        self._socket.setTimeout(first * 1000)
         try:
             self.has_catalogs = self._probe()
         except errors.BROKEN:
             self.close()
             raise
-        connected.setTimeout(timeout * 1000)
+        self._socket.setTimeout(timeout * 1000)
 
     def _probe(self) -> bool:
         try:
@@ -99,7 +85,10 @@ class Connection:
 
     def is_open(self) -> bool:
         """Whether the server has not closed the connection meanwhile."""
-        return bool(self._transport.isOpen())
+        waiting = select.poll()
+        waiting.register(self._socket.handle, select.POLLIN)
+        # An idle connection has nothing to say but its end.
+        return not waiting.poll(0)
 
     def close(self) -> None:
         self._transport.close()
@@ -109,19 +98,26 @@ class Client:
     """At most ``size`` connections to one metastore, opened when they are needed. Thread-safe."""
 
     def __init__(
-        self, source: str, endpoints: Sequence[Endpoint], *, size: int, timeout: float, transport: TransportFactory = plain_transport
+        self, source: str, endpoints: Sequence[Endpoint], *, size: int, timeout: float, dial: Dial = plain,
+        limits: Limits | None = None,
     ) -> None:  # fmt: skip
         self._source = source
         self._endpoints = tuple(endpoints)
         self._timeout = timeout
-        self._transport = transport
+        self._dial = dial
         self._slots = BoundedSemaphore(size)
+        # Reads are repeated here, once and on a new connection, and not by the politeness, too.
+        once = replace(limits or Limits(), attempts=1)
+        self._politeness = politeness(source, self._where(), once)
         # A deque's append and pop are atomic, so no lock is needed.
         self._idle: deque[Connection] = deque()
 
     def call(self, name: str, *arguments: Any, about: Subject) -> Any:
         """Calls a method of the metastore. Raises CatalogError."""
         method = METHODS[name]
+        return self._politeness.call(lambda: self._call(method, arguments, about), repeatable=not method.writes)
+
+    def _call(self, method: Method, arguments: Sequence[Any], about: Subject) -> Any:
         with self._slots:
             connection = self._take()
             try:
@@ -176,15 +172,17 @@ class Client:
         failure: Exception | None = None
         for endpoint in self._endpoints:
             try:
-                return Connection(endpoint, self._timeout, self._transport)
+                return Connection(endpoint, self._timeout, self._dial)
             except errors.BROKEN as error:
                 failure = error
         assert failure is not None
         raise self._unreachable(failure) from failure
 
     def _unreachable(self, error: Exception) -> ServiceUnavailable:
-        where = ", ".join(f"{host}:{port}" for host, port in self._endpoints)
-        return errors.unreachable(self._source, where, error)
+        return errors.unreachable(self._source, self._where(), error)
+
+    def _where(self) -> str:
+        return ", ".join(f"{host}:{port}" for host, port in self._endpoints)
 
     def _drop_idle(self) -> None:
         while self._idle:

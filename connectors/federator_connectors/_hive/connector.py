@@ -16,12 +16,15 @@ def hive_capabilities(*levels: str) -> Capabilities:
         min_depth=depth,
         max_depth=depth,
         levels=levels,
-        # Table names may have 256 characters, but one rule holds for all levels, and databases have 128.
-        names=NameRules(pattern="[A-Za-z0-9_]+", max_length=128, folds_case=True),
+        names=NameRules(pattern="[A-Za-z0-9_]+", max_length=256, folds_case=True),
+        namespace_names=NameRules(pattern="[A-Za-z0-9_]+", max_length=128, folds_case=True),
         creates_namespaces_at=frozenset(range(1, depth + 1)),
+        plain_namespaces_at=frozenset(range(1, depth)),
         # 2.3.10 and 4.x compare expected parameters, 3.1.3 and earlier 2.3 take them and ignore them, and no answer tells which.
         conditional_write=False,
         makes_location=True,
+        # Where the server has the listener; the others say Unsupported.
+        change_feed=True,
     )
 
 
@@ -30,6 +33,9 @@ class HiveConnector(Connector[HiveSettings]):
 
     settings_type = HiveSettings
     extra: ClassVar[str | None] = "hive"
+
+    def preload(self) -> None:
+        import federator_connectors._hive.catalog  # noqa: F401
 
     def open(self, source: str, settings: HiveSettings) -> Catalog:
         try:

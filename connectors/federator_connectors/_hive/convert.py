@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from federator.connector import LANCE, LANCE_MARKER, InvalidInput, NamespaceNotFound
+from federator.connector import LANCE, LANCE_MARKER, InvalidInput, NamespaceNotFound, Unsupported
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, canonical_json, path_key, stable_properties
 from federator_connectors._hive import structs
 
@@ -15,6 +15,8 @@ EXTERNAL = "EXTERNAL"
 EXTERNAL_TABLE = "EXTERNAL_TABLE"
 COMMENT = "comment"
 OWNER_TYPE = "database.owner-type"
+# Hive 4 sets it on tables that were declared as managed, and moves their directory when they are renamed.
+_TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 _IDENTIFYING = (LANCE_MARKER, EXTERNAL)
 
 # What the columns of the metastore's own database hold. A longer value is retried there for 20 s before it is refused.
@@ -148,6 +150,15 @@ def changed_table(table: Any, record: TableRecord) -> Any:
     table.parameters = _volatile(table.parameters or {}) | wanted | {LANCE_MARKER: LANCE, EXTERNAL: "TRUE"}
     table.tableType = EXTERNAL_TABLE
     table.sd.location = record.location
+    return table
+
+
+def renamed_table(table: Any, new_path: Path) -> Any:
+    """``table`` under another name; changes it in place. Raises InvalidInput, Unsupported."""
+    _check_name("table", new_path)
+    if (table.parameters or {}).get(_TRANSLATED, "").upper() == "TRUE":
+        raise Unsupported(f"{table.tableName}: the metastore took it for a managed table, and would move its data")
+    table.dbName, table.tableName = new_path[-2:]
     return table
 
 

@@ -6,7 +6,6 @@ A database that does not exist lists as empty: it counts as complete only if it 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,10 +18,6 @@ from federator_connectors._hive.metastore import Metastore
 BATCH = 500
 #: shards per part of a crawl: each has a deadline of its own, and few enough keep their overhead small
 _SHARDS_PER_PART = 16
-#: beyond, asking every database for its number of tables costs more than uneven shards
-_COUNTED_DATABASES = 500
-#: what a namespace costs besides its tables, in tables
-_NAMESPACE_WEIGHT = 10
 #: failures to connect in a row after which the rest of a shard is given up
 _PATIENCE = 2
 
@@ -77,22 +72,17 @@ class Crawl:
         self._parts = parts
 
     def shards(self) -> list[Shard]:
-        """The namespaces in shards, balanced for ``parts`` readers that take turns. Raises ServiceUnavailable."""
-        databases: list[Path] = []
-        weights: dict[Path, int] = {}
+        """The namespaces in shards for ``parts`` readers that take turns. Raises ServiceUnavailable.
+
+        How many tables a database has is not asked beforehand: reading says so, and asking would cost a request for each.
+        """
+        namespaces: list[Path] = [ROOT]
         if self._store.levels == 2:
-            catalogs: list[Path] = [(name,) for name in self._store.catalogs()]
-            weights[ROOT] = len(catalogs)
-            for catalog in catalogs:
-                inside = self._databases(catalog)
-                weights[catalog] = len(inside)
-                databases += inside
+            for catalog in ((name,) for name in self._store.catalogs()):
+                namespaces += [catalog, *self._databases(catalog)]
         else:
-            databases = [(name,) for name in self._store.databases(ROOT)]
-            weights[ROOT] = len(databases)
-        counted = len(databases) <= _COUNTED_DATABASES
-        weights |= {database: self._count(database) if counted else 0 for database in databases}
-        return _balanced(weights, self._parts)
+            namespaces += [(name,) for name in self._store.databases(ROOT)]
+        return _dealt(namespaces, self._parts)
 
     def read(self, shard: Shard) -> Iterator[Record | Coverage]:
         """For each namespace its children, then its Coverage; never raises CatalogError."""
@@ -188,25 +178,8 @@ class Crawl:
             # The catalog's own Coverage will say so.
             return []
 
-    def _count(self, database: Path) -> int:
-        try:
-            return len(self._store.marked_tables(database).names)
-        except ServiceUnavailable:
-            raise
-        except CatalogError:
-            return 0
 
-
-def _balanced(weights: dict[Path, int], parts: int) -> list[Shard]:
-    """Namespaces in shards such that every ``parts``-th one makes about an equal part of the work, the heavy ones first.
-
-    Each namespace goes, the heaviest first, to the lightest part; a part is then cut into shards, of which some may be empty.
-    """
-    loads: list[tuple[int, int]] = [(0, number) for number in range(parts)]
-    members: list[list[Path]] = [[] for _ in range(parts)]
-    for namespace, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
-        total, number = heapq.heappop(loads)
-        members[number].append(namespace)
-        heapq.heappush(loads, (total + weight + _NAMESPACE_WEIGHT, number))
-    pieces = min(_SHARDS_PER_PART, max(map(len, members)))
-    return [Shard(tuple(part[piece::pieces])) for piece in range(pieces) for part in members]
+def _dealt(namespaces: list[Path], parts: int) -> list[Shard]:
+    """Namespaces in shards such that every ``parts``-th one makes an equal part of them."""
+    shards = min(len(namespaces), parts * _SHARDS_PER_PART)
+    return [Shard(tuple(namespaces[number::shards])) for number in range(shards)]

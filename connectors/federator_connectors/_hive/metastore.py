@@ -10,11 +10,16 @@ from federator.model import ROOT, Path
 from federator_connectors._hive import errors, structs
 from federator_connectors._hive.client import Client
 
+#: the database that every catalog comes with
+DEFAULT_DATABASE = "default"
+
 # JDOQL's matches. Without (?i) a table marked LANCE is lost; "=" runs for 20 s and fails on 3.1.3's own Derby schema.
 _LANCE_FILTER = 'hive_filter_field_params__table_type like "(?i)lance"'
 _ALL = -1
 # Without it the server refuses a whole batch because of one insert-only table in it.
 _CAPABILITIES = structs.ClientCapabilities(values=[structs.INSERT_ONLY_TABLES])
+# Hive's own names for what transactions, or nobody, wait for.
+_LISTENERS = ("hive.metastore.transactional.event.listeners", "hive.metastore.event.listeners")
 
 
 class Marked(NamedTuple):
@@ -29,6 +34,7 @@ class Metastore:
 
     def __init__(self, client: Client, *, levels: int) -> None:
         self._client = client
+        self._compares = True
         self.levels = levels
 
     def catalogs(self) -> list[str]:
@@ -113,22 +119,53 @@ class Metastore:
         context = structs.EnvironmentContext({"DO_NOT_UPDATE_STATS": "true"})
         self._client.call("create_table_with_environment_context", table, context, about=errors.table(path))
 
-    def alter_table(self, path: Path, table: Any, *, expected: tuple[str, str] | None) -> None:
-        """``expected``: a parameter and the value that it must have; 2.3.10 and 4.x compare, 3.1.3 silently does not.
+    def alter_table(self, path: Path, table: Any, *, expected: tuple[str, str] | None = None) -> None:
+        """``table`` may have another name and database, but not another catalog.
 
-        Raises ConcurrentModification where the server compares.
+        ``expected``: a parameter and the value that it must have. 2.3.10 and 4.x compare, unless their database cannot; 3.1.3
+        silently does not. Raises ConcurrentModification where the server compares.
         """
-        context = {"DO_NOT_UPDATE_STATS": "true"}
-        if expected:
-            context["expected_parameter_key"], context["expected_parameter_value"] = expected
+        if expected and self._compares:
+            try:
+                self._alter(path, table, {"expected_parameter_key": expected[0], "expected_parameter_value": expected[1]})
+            except errors.Incomparable:
+                # It takes the server a while to say so.
+                self._compares = False
+            else:
+                return
+        self._alter(path, table, {})
+
+    def _alter(self, path: Path, table: Any, context: dict[str, str]) -> None:
+        environment = structs.EnvironmentContext({"DO_NOT_UPDATE_STATS": "true", **context})
         self._client.call(
-            "alter_table_with_environment_context", self._qualified(path[:-1]), path[-1], table, structs.EnvironmentContext(context),
+            "alter_table_with_environment_context", self._qualified(path[:-1]), path[-1], table, environment,
             about=errors.table(path),
         )  # fmt: skip
 
     def drop_table(self, path: Path) -> None:
         """Drops the declaration; the data stays. Raises TableNotFound."""
         self._client.call("drop_table", self._qualified(path[:-1]), path[-1], False, about=errors.table(path))
+
+    def listeners(self) -> str:
+        """The classes that the server is configured to tell of every change, separated by commas."""
+        about = errors.namespace(ROOT)
+        return ",".join(str(self._client.call("get_config_value", name, "", about=about)) for name in _LISTENERS)
+
+    def identity(self) -> str:
+        """The id that the metastore's database was given when it was made; empty on Hive 2, which has none."""
+        try:
+            return str(self._client.call("get_metastore_db_uuid", about=errors.namespace(ROOT)))
+        except Unsupported:
+            return ""
+
+    def current_event(self) -> int:
+        """The id of the last event of the notification log; 0 if there never was one."""
+        return int(self._client.call("get_current_notificationEventId", about=errors.namespace(ROOT)).eventId)
+
+    def events(self, after: int, most: int) -> list[Any]:
+        """At most ``most`` events with ids above ``after``, in the order of their ids; expired ones are left out silently."""
+        request = structs.NotificationEventRequest(lastEvent=after, maxEvents=most)
+        return list(self._client.call("get_next_notification", request, about=errors.namespace(ROOT)).events or [])
 
     def catalog_of(self, path: Path) -> str | None:
         """The catalog of a database's path, None without catalogs."""

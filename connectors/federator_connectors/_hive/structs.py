@@ -99,6 +99,17 @@ GetTableRequest = _extended(ttypes.GetTableRequest, _string(4, "catName"))
 GetTableResult = _struct("GetTableResult", _one(1, "table", Table))
 GetTablesRequest = _extended(ttypes.GetTablesRequest, _string(4, "catName"))
 GetTablesResult = _struct("GetTablesResult", _many(1, "tables", Table))
+NotificationEventRequest = ttypes.NotificationEventRequest
+CurrentNotificationEventId = ttypes.CurrentNotificationEventId
+NotificationEvent = _struct(
+    "NotificationEvent",
+    (1, TType.I64, "eventId", None),
+    (2, TType.I32, "eventTime", None),
+    *(_string(number, name) for number, name in enumerate(("eventType", "dbName", "tableName", "message"), 3)),
+    _string(7, "messageFormat"),
+    _string(8, "catName"),
+)
+NotificationEventResponse = _struct("NotificationEventResponse", _many(1, "events", NotificationEvent))
 
 
 class Method:
@@ -148,6 +159,10 @@ METHODS = {
     method.name: method
     for method in (
         Method("get_catalogs", [], _answer(GetCatalogsResponse), _META),
+        Method("get_config_value", _texts("name", "defaultValue"), _string(0, "success"), ttypes.ConfigValSecurityException),
+        Method("get_metastore_db_uuid", [], _string(0, "success"), _META),
+        Method("get_current_notificationEventId", [], _answer(CurrentNotificationEventId)),
+        Method("get_next_notification", [_one(1, "rqst", NotificationEventRequest)], _answer(NotificationEventResponse)),
         Method("get_catalog", _request(GetCatalogRequest), _answer(GetCatalogResponse), _LOST, _META),
         Method("create_catalog", _request(CreateCatalogRequest), None, _EXISTS, _INVALID, _META, writes=True),
         Method("alter_catalog", _request(AlterCatalogRequest), None, _LOST, _REFUSED, _META, writes=True),

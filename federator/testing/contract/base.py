@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, TypeVar
 
 import pytest
@@ -21,14 +24,33 @@ MARK = {
     "federator.path": "sales$orders",
     "federator.op": "01JD3Z7Q",
 }
+#: what a connector keeps exactly, wherever its NameRules allow it, and refuses as InvalidInput, wherever they do not
 ODD_NAMES = (
     "Upper",
     "sp ace",
+    " lead",
+    "trail ",
+    "tab\tbed",
+    "line\nbreak",
+    "nul\x00l",
     "dollar$",
     "per%cent",
+    "per%2Fcent",
     "do.t",
+    "..",
+    "question?hash#",
+    "amp&equals=",
+    "quo'te",
+    'quo"te',
+    "back`tick",
+    "sta*r",
+    "col:on",
+    "-dash",
+    "_under",
     "em😀ji",
     "ünïcode",
+    # The same letter in two parts: a name is a sequence of code points, and normalising it would make another name of it.
+    "e\u0301",
     "back\\slash",
     "semi;colon",
     "sla/sh",
@@ -66,6 +88,28 @@ def creates(contract: type[Contract]) -> bool:
     return bool(contract.connector.capabilities.creates_namespaces_at)
 
 
+class DictRequest(dict[str, Any]):
+    """What lancedb passes: the fields that were set, and ``model_dump`` without options."""
+
+    def model_dump(self) -> dict[str, Any]:
+        return dict(self)
+
+
+def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Runs each task in a thread of its own, all starting at once; their results in order, an error in place of a result."""
+    barrier = threading.Barrier(len(tasks))
+
+    def run(task: Callable[[], Any]) -> Any:
+        barrier.wait()
+        try:
+            return task()
+        except Exception as error:  # noqa: BLE001 - the caller looks at each
+            return error
+
+    with ThreadPoolExecutor(len(tasks)) as threads:
+        return list(threads.map(run, tasks))
+
+
 def walk(
     page: Callable[[str | None], tuple[list[str], str | None]], *, limit: int, after: str, change: Callable[[], None]
 ) -> list[str]:
@@ -90,12 +134,21 @@ class Contract:
     """What the suite's parts share: the fixtures, and the choice of the tests that apply."""
 
     connector: ClassVar[Connector[Any]]
-    #: properties that lead to a catalog that does not answer, where a test can have that
+    #: what the class runs against, for the documentation
+    against: ClassVar[str] = ""
+    #: properties that, on top of ``properties``, lead to a catalog that does not answer, where a test can have that
     unreachable: ClassVar[Mapping[str, str] | None] = None
+    #: how many tables one page of the catalog's own listing holds, where that is few enough to declare more
+    native_page: ClassVar[int] = 0
+    #: of several that declare one name at once, one succeeds; plain files on an object store cannot promise it
+    declares_once: ClassVar[bool] = True
     #: methods ``(self, namespace, name)`` that put a managed table marked as Lance, or an object that is not Lance at all,
     #: into a namespace, where a test can do that
     make_managed: Any = None
     make_foreign: Any = None
+    #: a method ``(self, namespace)`` that takes the right to list a namespace away and returns the properties, on top of
+    #: ``properties``, of who lost it, where a test can do that; the namespace itself stays visible
+    deny: Any = None
 
     def __init_subclass__(cls) -> None:
         if not hasattr(cls, "connector"):
@@ -131,6 +184,14 @@ class Contract:
     @pytest.fixture
     def catalog(self, properties: dict[str, str]) -> Iterator[Catalog]:
         with self.connector.open(SOURCE, self.connector.configure(properties)) as opened:
+            yield opened
+
+    @pytest.fixture
+    def worker(self, properties: dict[str, str]) -> Iterator[Catalog]:
+        """A catalog opened as a Spark worker opens it: by a connector and settings that came as pickles."""
+        settings = self.connector.configure(properties)
+        connector, settings = pickle.loads(pickle.dumps((self.connector, settings)))  # noqa: S301 - our own bytes
+        with connector.open(SOURCE, settings) as opened:
             yield opened
 
     @pytest.fixture

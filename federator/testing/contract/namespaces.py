@@ -8,7 +8,7 @@ import pytest
 from federator.connector import Catalog
 from federator.connector.namespace import CatalogNamespace
 from federator.model import Path
-from federator.testing.contract.base import Contract, Location, creates, fresh, needs, walk, writes
+from federator.testing.contract.base import ODD_NAMES, Contract, DictRequest, Location, creates, fresh, needs, walk, writes
 
 
 class NamespaceFace(Contract):
@@ -49,6 +49,48 @@ class NamespaceFace(Contract):
         with pytest.raises(lance.InvalidInputError, match="exist_ok"):
             face.create_namespace(lance.CreateNamespaceRequest(id=path, mode="sometimes"))
         face.drop_namespace(lance.DropNamespaceRequest(id=path))
+
+    @needs(creates)
+    def test_exist_ok_keeps_what_is_there_and_overwrite_replaces_it(self, face: CatalogNamespace, sibling: Path) -> None:
+        def create(mode: str, **properties: str) -> dict[str, str]:
+            request = lance.CreateNamespaceRequest(id=list(sibling), mode=mode, properties=properties)
+            return face.create_namespace(request).properties or {}
+
+        create("Create", team="first")
+        before = face.describe_namespace(lance.DescribeNamespaceRequest(id=list(sibling))).properties or {}
+        assert create("exist_ok", team="second").get("team") == before.get("team")
+        after = create("OVERWRITE", crew="third")
+        assert "team" not in after
+        assert after.get("crew") == ("third" if "team" in before else None)
+        face.drop_namespace(lance.DropNamespaceRequest(id=list(sibling)))
+
+    @needs(creates)
+    def test_drop_modes_and_behaviors_are_taken_in_any_case(self, face: CatalogNamespace, sibling: Path) -> None:
+        path = list(sibling)
+        for mode, behavior in (("FAIL", "RESTRICT"), ("fail", "restrict"), ("Skip", "Restrict"), (None, None)):
+            face.create_namespace(lance.CreateNamespaceRequest(id=path))
+            face.drop_namespace(lance.DropNamespaceRequest(id=path, mode=mode, behavior=behavior))
+        for mode in ("SKIP", "skip", "Skip"):
+            face.drop_namespace(lance.DropNamespaceRequest(id=path, mode=mode))
+        with pytest.raises(lance.InvalidInputError, match="skip"):
+            face.drop_namespace(lance.DropNamespaceRequest(id=path, mode="sometimes"))
+        with pytest.raises(lance.InvalidInputError, match="cascade"):
+            face.drop_namespace(lance.DropNamespaceRequest(id=path, behavior="sometimes"))
+
+    @needs(creates)
+    def test_every_namespace_name_is_kept_or_refused(self, face: CatalogNamespace, sibling: Path) -> None:
+        above, rules = list(sibling[:-1]), self.connector.capabilities.rules(namespace=True)
+        for odd in ODD_NAMES:
+            name = rules.canonical(fresh("n") + odd)
+            if not rules.allows(name):
+                with pytest.raises(lance.InvalidInputError):
+                    face.create_namespace(lance.CreateNamespaceRequest(id=[*above, name]))
+                continue
+            face.create_namespace(lance.CreateNamespaceRequest(id=[*above, name]))
+            face.describe_namespace(lance.DescribeNamespaceRequest(id=[*above, name]))
+            assert face.list_tables(lance.ListTablesRequest(id=[*above, name])).tables == []
+            assert name in face.list_namespaces(lance.ListNamespacesRequest(id=above)).namespaces, f"{name!r} became another"
+            face.drop_namespace(lance.DropNamespaceRequest(id=[*above, name]))
 
     @needs(lambda c: creates(c) and writes(c))
     def test_what_is_not_empty_is_neither_dropped_nor_overwritten(
@@ -101,5 +143,8 @@ class NamespaceFace(Contract):
 
         seen = walk(page, limit=2, after=names[1], change=come_and_go)
         assert [name for name in seen if name.startswith(stem)] == names
+        for wrong in ({"page_token": "never returned"}, {"limit": 0}, {"limit": -1}):
+            with pytest.raises(lance.InvalidInputError):
+                face.list_namespaces(DictRequest(id=above, **wrong))  # type: ignore[arg-type]
         for name in [*names[1:], f"{stem}_a2"]:
             face.drop_namespace(lance.DropNamespaceRequest(id=[*above, name]))

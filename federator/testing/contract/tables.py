@@ -10,8 +10,8 @@ import pytest
 
 from federator.connector import Catalog, TableNotFound
 from federator.connector.namespace import CatalogNamespace
-from federator.model import Path, canonical_location
-from federator.testing.contract.base import MARK, ODD_NAMES, Contract, Location, fresh, needs, nests, walk, writes
+from federator.model import Path, canonical_location, path_key
+from federator.testing.contract.base import MARK, ODD_NAMES, Contract, DictRequest, Location, fresh, needs, nests, walk, writes
 
 
 class TableFace(Contract):
@@ -23,7 +23,7 @@ class TableFace(Contract):
         path, place = [*namespace, name], location(name)
         made = face.declare_table(lance.DeclareTableRequest(id=path, location=place))
         assert made.location is not None
-        assert canonical_location(made.location) == canonical_location(place)
+        assert canonical_location(str(made.location)) == canonical_location(place)
         described = face.describe_table(lance.DescribeTableRequest(id=path, with_table_uri=True))
         assert described.location == made.location
         assert described.table_uri is not None
@@ -86,6 +86,12 @@ class TableFace(Contract):
         with pytest.raises(lance.InvalidInputError):
             face.list_tables(lance.ListTablesRequest(id=deep))
 
+    def test_a_name_that_is_no_text_is_invalid(self, face: CatalogNamespace, namespace: Path) -> None:
+        table: Any = DictRequest(id=[*namespace, "half\ud800"])
+        for operation in (face.describe_table, face.table_exists, face.declare_table, face.deregister_table):
+            with pytest.raises(lance.InvalidInputError):
+                operation(table)
+
     def test_what_needs_the_data_is_unsupported(self, face: CatalogNamespace, namespace: Path) -> None:
         path = [*namespace, "t"]
         with pytest.raises(lance.UnsupportedOperationError):
@@ -94,14 +100,101 @@ class TableFace(Contract):
             face.drop_table(lance.DropTableRequest(id=path))
 
     def test_a_mapping_is_taken_in_place_of_the_model(self, face: CatalogNamespace, namespace: Path) -> None:
-        class Request(dict[str, Any]):
-            """What lancedb passes."""
+        assert face.list_tables(DictRequest(id=list(namespace), page_token=None)).tables == []  # type: ignore[arg-type]
+        face.list_namespaces(DictRequest(id=[], limit=10))  # type: ignore[arg-type]
+        for wrong in ({"limit": 0}, {"limit": "many"}, {"id": "text"}):
+            with pytest.raises(lance.InvalidInputError):
+                face.list_tables(DictRequest({"id": list(namespace), **wrong}))  # type: ignore[arg-type]
+        with pytest.raises(lance.InvalidInputError):
+            face.list_tables(None)  # type: ignore[arg-type]
 
-        assert face.list_tables(Request(id=list(namespace), page_token=None)).tables == []  # type: ignore[arg-type]
+    @needs(writes)
+    def test_a_table_lives_by_the_mappings_that_lancedb_sends(
+        self, face: CatalogNamespace, namespace: Path, location: Location
+    ) -> None:
+        name = fresh("t")
+        path: Any = DictRequest(id=[*namespace, name])
+        made = face.declare_table(DictRequest(path, location=location(name)))  # type: ignore[arg-type]
+        assert face.describe_table(path).location == made.location
+        face.table_exists(path)
+        assert face.list_tables(DictRequest(id=list(namespace), limit=10)).tables == [name]  # type: ignore[arg-type]
+        assert face.deregister_table(path).location == made.location
+        with pytest.raises(lance.TableNotFoundError):
+            face.describe_table(path)
+
+    @needs(writes)
+    def test_a_table_is_registered_and_registered_anew(
+        self, face: CatalogNamespace, namespace: Path, location: Location
+    ) -> None:
+        name = fresh("t")
+        path, place = [*namespace, name], location(name)
+        made = face.register_table(lance.RegisterTableRequest(id=path, location=place))
+        assert canonical_location(str(made.location)) == canonical_location(place)
+        assert face.describe_table(lance.DescribeTableRequest(id=path)).location == made.location
+        for mode in ("Create", "CREATE", None):
+            with pytest.raises(lance.TableAlreadyExistsError):
+                face.register_table(lance.RegisterTableRequest(id=path, location=place, mode=mode))
+        with pytest.raises(lance.InvalidInputError, match="overwrite"):
+            face.register_table(lance.RegisterTableRequest(id=path, location=place, mode="sometimes"))
+        if not self.connector.capabilities.can_alter:
+            with pytest.raises(lance.UnsupportedOperationError):
+                face.register_table(lance.RegisterTableRequest(id=path, location=place, mode="Overwrite"))
+            return
+        moved = location(f"{name}_moved")
+        for mode in ("Overwrite", "OVERWRITE"):
+            made = face.register_table(lance.RegisterTableRequest(id=path, location=moved, mode=mode))
+            assert canonical_location(str(made.location)) == canonical_location(moved)
+        assert face.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == [name]
+
+    @needs(writes)
+    def test_all_tables_are_listed_by_their_whole_path(
+        self, face: CatalogNamespace, catalog: Catalog, namespace: Path, location: Location
+    ) -> None:
+        wanted = sorted(path_key(self.declared(catalog, namespace, location).path) for _ in range(3))
+        assert face.list_all_tables(lance.ListTablesRequest(id=list(namespace))).tables == wanted
+        first = face.list_all_tables(lance.ListTablesRequest(id=list(namespace), limit=2))
+        rest = lance.ListTablesRequest(id=list(namespace), limit=2, page_token=first.page_token)
+        assert [*first.tables, *face.list_all_tables(rest).tables] == wanted
+        if namespace:
+            assert set(wanted) <= set(face.list_all_tables(lance.ListTablesRequest(id=list(namespace[:-1]))).tables)
+            with pytest.raises(lance.NamespaceNotFoundError):
+                face.list_all_tables(lance.ListTablesRequest(id=[*namespace[:-1], fresh("missing")]))
+
+    @needs(writes)
+    def test_a_rename_keeps_the_declaration_or_is_unsupported(
+        self, face: CatalogNamespace, namespace: Path, location: Location
+    ) -> None:
+        old, new = fresh("t"), fresh("t")
+        made = face.declare_table(lance.DeclareTableRequest(id=[*namespace, old], location=location(old)))
+        asked = lance.RenameTableRequest(id=[*namespace, old], new_table_name=new)
+        try:
+            face.rename_table(asked)
+        except lance.UnsupportedOperationError:
+            new = old
+        assert face.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == [new]
+        kept = face.describe_table(lance.DescribeTableRequest(id=[*namespace, new]))
+        assert (kept.location, kept.properties) == (made.location, made.properties), "a rename changes the name only"
+        if new == old:
+            return
+        with pytest.raises(lance.TableNotFoundError):
+            face.rename_table(asked)
+        face.declare_table(lance.DeclareTableRequest(id=[*namespace, old], location=location(f"{old}_2")))
+        with pytest.raises(lance.TableAlreadyExistsError):
+            face.rename_table(asked)
         with pytest.raises(lance.InvalidInputError):
-            face.list_tables(Request(id=list(namespace), limit=0))  # type: ignore[arg-type]
-        with pytest.raises(lance.InvalidInputError):
-            face.list_tables(Request(id="text"))  # type: ignore[arg-type]
+            face.rename_table(lance.RenameTableRequest(id=[*namespace, old], new_table_name=""))
+        assert face.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == sorted([old, new])
+
+    @needs(lambda c: writes(c) and c.connector.capabilities.names.folds_case)
+    def test_names_are_one_in_any_case(self, face: CatalogNamespace, namespace: Path, location: Location) -> None:
+        name = fresh("t")
+        shouted = [*namespace[:-1], namespace[-1].upper(), name.upper()]
+        face.declare_table(lance.DeclareTableRequest(id=shouted, location=location(name)))
+        assert face.list_tables(lance.ListTablesRequest(id=shouted[:-1])).tables == [name]
+        with pytest.raises(lance.TableAlreadyExistsError):
+            face.declare_table(lance.DeclareTableRequest(id=[*namespace, name], location=location(name)))
+        assert face.describe_table(lance.DescribeTableRequest(id=[*namespace, name])).location
+        face.deregister_table(lance.DeregisterTableRequest(id=shouted))
 
     @needs(writes)
     def test_pages_of_tables_lose_nothing_while_others_come_and_go(
@@ -131,16 +224,22 @@ class TableFace(Contract):
     def test_every_name_is_kept_or_refused(
         self, face: CatalogNamespace, catalog: Catalog, namespace: Path, location: Location
     ) -> None:
+        rules = self.connector.capabilities.names
         kept: list[str] = []
         for number, name in enumerate(ODD_NAMES):
-            try:
-                face.declare_table(lance.DeclareTableRequest(id=[*namespace, name], location=self.odd(location, number, name)))
-            except lance.InvalidInputError:
+            stored = rules.canonical(name)
+            wanted = lance.DeclareTableRequest(id=[*namespace, name], location=self.odd(location, number, name))
+            if not rules.allows(stored):
+                with pytest.raises(lance.InvalidInputError):
+                    face.declare_table(wanted)
                 continue
-            stored = self.connector.capabilities.names.canonical(name)
+            face.declare_table(wanted)
             assert catalog.describe_table((*namespace, stored)).path == (*namespace, stored)
             kept.append(stored)
-        assert face.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == sorted(kept)
+        assert face.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == sorted(kept), "a name became another"
+        for name in kept:
+            face.deregister_table(lance.DeregisterTableRequest(id=[*namespace, name]))
+        assert face.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == []
 
     @needs(lambda c: writes(c) and c.connector.capabilities.keeps_properties)
     def test_properties_come_back_and_marks_stay_out_of_storage_options(

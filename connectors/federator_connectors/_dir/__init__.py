@@ -1,0 +1,1 @@
+"""The pieces of the connector to directories of Lance tables."""

@@ -1,0 +1,102 @@
+"""How a connection is made: TCP, TLS inside it if wanted, and SASL's login inside that.
+
+TLS: ``metastore.use.SSL``. SASL: thrift's own framing, with the mechanism PLAIN (Hive 4, ``metastore.authentication``) or GSSAPI
+(every version, ``metastore.sasl.enabled``).
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TSaslClientTransport, TTransportException
+
+from federator.connector import ConfigError
+from federator_connectors._hive import errors
+from federator_connectors._hive.settings import KERBEROS, PLAIN, Endpoint, HiveSettings
+
+#: connects to one endpoint within some seconds: the open transport, and the thrift socket below it
+Dial = Callable[[Endpoint, float], tuple[Any, Any]]
+
+_BUFFER_BYTES = 1 << 16
+# A metastore sends each answer as one frame; thrift's default of 16 MB is less than it may send.
+_FRAME_BYTES = 1 << 30
+
+
+def plain(endpoint: Endpoint, timeout: float) -> tuple[Any, Any]:
+    """Buffered TCP. Raises OSError."""
+    connected = _wrapped(endpoint, _tcp(endpoint, timeout))
+    return TBufferedTransport(connected, _BUFFER_BYTES), connected
+
+
+def dialler(source: str, settings: HiveSettings) -> Dial:
+    """How the settings say that connections are made. Raises ConfigError for files that cannot be read."""
+    context = _context(settings) if settings.tls else None
+
+    def dial(endpoint: Endpoint, timeout: float) -> tuple[Any, Any]:
+        handle = _tcp(endpoint, timeout)
+        try:
+            if context:
+                handle = context.wrap_socket(handle, server_hostname=endpoint[0])
+            connected = _wrapped(endpoint, handle)
+            transport = TBufferedTransport(connected, _BUFFER_BYTES)
+            return (_logged_in(source, settings, endpoint, transport), connected)
+        except BaseException:
+            handle.close()
+            raise
+
+    return dial
+
+
+def _tcp(endpoint: Endpoint, timeout: float) -> socket.socket:
+    handle = socket.create_connection(endpoint, timeout)
+    handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return handle
+
+
+def _wrapped(endpoint: Endpoint, handle: socket.socket) -> Any:
+    """The thrift socket of an open connection. ``TSocket.open`` is avoided: it logs every failure on its own."""
+    connected = TSocket(*endpoint)
+    connected.setHandle(handle)
+    return connected
+
+
+def _context(settings: HiveSettings) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=settings.tls_ca)
+        if settings.tls_certificate:
+            context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    except OSError as error:
+        files = ", ".join(filter(None, (settings.tls_ca, settings.tls_certificate, settings.tls_key)))
+        raise ConfigError(f"client.tls.*: cannot read {files} ({error.strerror or error})", hint="PEM files") from None
+    context.check_hostname = settings.tls_check_hostname
+    return context
+
+
+def _logged_in(source: str, settings: HiveSettings, endpoint: Endpoint, transport: Any) -> Any:
+    """``transport``, or a SASL one over it that has logged in. Raises Unauthenticated, ServiceUnavailable, TTransportException."""
+    if settings.auth not in (PLAIN, KERBEROS):
+        return transport
+    host, port = endpoint
+    sasl = TSaslClientTransport(
+        transport, host, "hive", "PLAIN", max_frame_size=_FRAME_BYTES, username=settings.user, password=settings.password
+    )
+    try:
+        if settings.auth == KERBEROS:
+            # Only here: the library that it loads need not be there otherwise.
+            from federator_connectors._hive.kerberos import Kerberos
+
+            principal = (settings.principal or "").replace("_HOST", host.lower())
+            sasl.sasl = Kerberos(principal, keytab=settings.keytab, user=settings.kerberos_user)
+        sasl.open()
+    except errors.LoginFailed as error:
+        raise errors.not_logged_in(source, f"{host}:{port}", error) from error
+    except TTransportException as error:
+        if error.type == TTransportException.NOT_OPEN:
+            raise errors.not_logged_in(source, f"{host}:{port}", error) from error
+        raise
+    return sasl

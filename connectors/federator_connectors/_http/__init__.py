@@ -1,0 +1,1 @@
+"""What the connectors over HTTP share: one client, the sign-in, and what a status means."""

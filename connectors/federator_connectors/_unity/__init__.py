@@ -1,0 +1,1 @@
+"""The parts of the Unity connector, which is ``federator_connectors.unity``."""

@@ -1,0 +1,1 @@
+"""What Apache Polaris 1.4.1 said to ``probe``."""
