@@ -1,6 +1,7 @@
 """Carrying out plans on the driver: the write-ahead journal, the executor, and what to do after a crash."""
 
-from federator.apply.executor import Executor
+from federator.apply.executor import Connections, Executor
 from federator.apply.outcome import Outcome, State
+from federator.apply.port import Intent, Journal
 
-__all__ = ["Executor", "Outcome", "State"]
+__all__ = ["Connections", "Executor", "Intent", "Journal", "Outcome", "State"]

@@ -7,6 +7,10 @@ from enum import StrEnum
 
 from federator.model import NamespaceRecord, TableRecord
 from federator.planning.changes import Change
+from federator.planning.marks import plain_doc, unmarked
+
+#: the code of a recreation that was undone: the object is there as it was, under a new native id
+RESTORED = "restored"
 
 
 class State(StrEnum):
@@ -30,3 +34,16 @@ class Outcome:
     record: TableRecord | NamespaceRecord | None = None
     observed_at: float = 0.0
     op_id: str | None = None
+
+    @property
+    def target_digest(self) -> str | None:
+        """The digest under which the ledger knows the target; None where the target is not as the Change asked for.
+
+        Somebody may have changed it before a lost call's fate was found out: the next plan must look at it again.
+        """
+        made, asked = self.record, self.change.after
+        if not isinstance(made, TableRecord) or asked is None:
+            return None
+        ours = {key: value for key, value in unmarked(asked.properties).items() if made.properties.get(key) != value}
+        same = made.canonical == asked.canonical and not ours and plain_doc(made.doc) == plain_doc(asked.doc)
+        return made.digest if same else None

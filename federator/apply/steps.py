@@ -2,66 +2,153 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from federator.apply.outcome import Outcome, State
-from federator.connector import Catalog, ConcurrentModification, Internal, NamespaceNotFound, Observation, Unsupported
+from federator.apply.outcome import RESTORED, Outcome, State
+from federator.apply.port import Intent
+from federator.connector import (
+    Catalog,
+    CatalogError,
+    ConcurrentModification,
+    Internal,
+    NamespaceNotFound,
+    Observation,
+    ServiceUnavailable,
+)
 from federator.model import NamespaceRecord, TableRecord, parse_key
 from federator.planning.changes import Action, Change
-from federator.planning.marks import Mark, bound_mark
+from federator.planning.marks import bound_mark, stamped
 
 
-def carry_out(target: Catalog, change: Change, op_id: str) -> TableRecord | NamespaceRecord | None:
-    """Makes the one external call; returns the object as read back, None where it is gone.
+class Halfway(ServiceUnavailable):
+    """A recreation took the old declaration away, and the new one failed."""
+
+
+def carry_out(target: Catalog, intent: Intent, may_call: Callable[[], bool]) -> TableRecord | NamespaceRecord | None:
+    """Makes the one external call (a recreation's two, the second if ``may_call``); returns the object as read back, None where it is
+    gone.
 
     Raises CatalogError; ConcurrentModification where the object is not as the plan read it.
     """
+    change = intent.change
     path = parse_key(change.target_path)
     if change.action is Action.CREATE_NAMESPACE:
-        return target.create_namespace(NamespaceRecord(change.target_source, path))
+        return target.create_namespace(change.namespace or NamespaceRecord(change.target_source, path))
+    if change.action is Action.DROP_NAMESPACE:
+        with suppress(NamespaceNotFound):
+            target.drop_namespace(path)
+        return None
     if change.action is Action.DEREGISTER_TABLE:
         if change.before is not None and not target.observe(path).absent:
             target.deregister_table(_unmoved(target, change.before))
         return None
     assert change.after is not None
-    after = replace(change.after, properties={**change.after.properties, **_op(change.after, op_id)})
+    after = stamped(change.after, intent.op_id)
     if change.action is Action.DECLARE_TABLE:
         return _confirmed(after, target.declare_table(after))
-    if change.action in (Action.UPDATE_TABLE, Action.ADOPT):
-        assert change.before is not None
-        now = _unmoved(target, change.before)
-        return _confirmed(after, target.update_table(now, replace(after, version=now.version)))
-    raise Unsupported(f"{change.action.value} is not carried out by this version")
+    assert change.before is not None
+    now = _unmoved(target, change.before)
+    if change.action is Action.RECREATE_TABLE:
+        target.deregister_table(now)
+        if not may_call():
+            raise Halfway(f"{now.source}${now.key} was deregistered, and the lease ended before it was declared again")
+        try:
+            return _confirmed(after, target.declare_table(after))
+        except CatalogError as error:
+            raise Halfway(f"{now.source}${now.key} was deregistered, and not declared again: {error.message}") from error
+    return _confirmed(after, target.update_table(now, replace(after, version=now.version)))
+
+
+def finish_recreation(target: Catalog, intent: Intent, clock: Callable[[], float], may_call: Callable[[], bool]) -> Outcome:
+    """Makes a recreation whole whose first half was done: the new declaration, or where that is refused, the old one.
+
+    Raises CatalogError where neither could be declared now: the intent stays open.
+    """
+    change, op_id = intent.change, intent.op_id
+    assert change.before is not None
+    assert change.after is not None
+    wanted = stamped(change.after, op_id)
+    try:
+        made = _confirmed(wanted, target.declare_table(wanted))
+        return Outcome(change, State.DONE, record=made, observed_at=clock(), op_id=op_id)
+    except CatalogError as error:
+        if error.retryable:
+            raise
+        if not may_call():
+            raise Halfway(f"the lease ended before it was declared again as it was: {error.message}") from error
+        restored = target.declare_table(change.before)
+        detail = f"declared again as it was, since the new declaration was refused: {error.message}"
+        return Outcome(change, State.FAILED, RESTORED, detail, restored, clock(), op_id)
 
 
 def already_settled(change: Change, seen: Observation) -> bool:
-    """A deregistration whose object is gone already needs no call, only the ledger's word."""
-    return change.action is Action.DEREGISTER_TABLE and seen.absent
+    """A deregistration whose object is gone already, or has given its name to what is no Lance table, needs no call, only the
+    ledger's word."""
+    forgotten = seen.absent or (change.before is None and seen.record is None)
+    return change.action is Action.DEREGISTER_TABLE and forgotten
 
 
-def fate(target: Catalog, change: Change, op_id: str, *, keeps_properties: bool) -> Outcome:
-    """Whether a call whose answer was lost has been carried out, by a look at its object. Raises CatalogError."""
-    path, now = parse_key(change.target_path), time.time()
-    if change.action is Action.CREATE_NAMESPACE:
+@dataclass(frozen=True)
+class Fate:
+    """Whether a call whose answer was lost has been carried out, by a look at its object at the time ``now``."""
+
+    target: Catalog
+    intent: Intent
+    keeps_properties: bool
+    now: float
+
+    def outcome(self) -> Outcome | None:
+        """None for a recreation that is half done. Raises CatalogError."""
+        action = self.intent.change.action
+        if action in (Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE):
+            return self._namespace()
+        seen = self.target.observe(parse_key(self.intent.change.target_path))
+        if action is Action.DEREGISTER_TABLE:
+            return self._done(None) if seen.absent else self._not_made(seen.record)
+        if seen.absent and action is Action.RECREATE_TABLE:
+            return None
+        return self._table(seen)
+
+    def _namespace(self) -> Outcome:
+        change = self.intent.change
+        dropped = change.action is Action.DROP_NAMESPACE
         try:
-            return Outcome(change, State.DONE, record=target.describe_namespace(path), observed_at=now, op_id=op_id)
+            seen = self.target.describe_namespace(parse_key(change.target_path))
         except NamespaceNotFound:
-            return Outcome(change, State.FAILED, "not_made", "the call was not carried out", op_id=op_id)
-    seen = target.observe(path)
-    if change.action is Action.DEREGISTER_TABLE:
-        if seen.absent:
-            return Outcome(change, State.DONE, observed_at=now, op_id=op_id)
-        return Outcome(change, State.FAILED, "not_made", "the call was not carried out", seen.record, now, op_id)
-    if seen.record is None:
-        return Outcome(change, State.FAILED, "not_made", seen.foreign or "the call was not carried out", None, now, op_id)
-    mark = bound_mark(seen.record)
-    if mark is not None and mark.op_id == op_id:
-        return Outcome(change, State.DONE, record=seen.record, observed_at=now, op_id=op_id)
-    if change.before is not None and seen.record.digest == change.before.digest:
-        return Outcome(change, State.FAILED, "not_made", "the call was not carried out", seen.record, now, op_id)
-    what = "it does not carry this operation's mark" if keeps_properties else "the catalog keeps no mark that would tell"
-    return Outcome(change, State.NEEDS_ADOPTION, "needs_adoption", f"an object is there, and {what}", seen.record, now, op_id)
+            return self._done(None) if dropped else self._not_made(None)
+        if dropped:
+            return self._not_made(seen)
+        wanted = bound_mark(change.namespace) if change.namespace is not None else None
+        if wanted is not None and bound_mark(seen) == wanted:
+            return self._done(seen)
+        return self._outcome(State.SKIPPED, "already_there", "it is there, and nothing says that we made it", seen)
+
+    def _table(self, seen: Observation) -> Outcome:
+        record, before = seen.record, self.intent.change.before
+        if record is None:
+            return self._not_made(None, seen.foreign)
+        mark = bound_mark(record)
+        if mark is not None and mark.op_id == self.intent.op_id:
+            return self._done(record)
+        if before is not None and record.digest == before.digest:
+            return self._not_made(record)
+        what = (
+            "it does not carry this operation's mark" if self.keeps_properties else "the catalog keeps no mark that would tell"
+        )
+        return self._outcome(State.NEEDS_ADOPTION, "needs_adoption", f"an object is there, and {what}", record)
+
+    def _done(self, record: TableRecord | NamespaceRecord | None) -> Outcome:
+        return self._outcome(State.DONE, None, None, record)
+
+    def _not_made(self, record: TableRecord | NamespaceRecord | None, detail: str | None = None) -> Outcome:
+        return self._outcome(State.FAILED, "not_made", detail or "the call was not carried out", record)
+
+    def _outcome(
+        self, state: State, code: str | None, message: str | None, record: TableRecord | NamespaceRecord | None
+    ) -> Outcome:
+        return Outcome(self.intent.change, state, code, message, record, self.now, self.intent.op_id)
 
 
 def _unmoved(target: Catalog, before: TableRecord) -> TableRecord:
@@ -70,11 +157,6 @@ def _unmoved(target: Catalog, before: TableRecord) -> TableRecord:
     if seen.record is None or seen.record.digest != before.digest:
         raise ConcurrentModification(f"{before.source}${before.key} is not as the plan read it")
     return seen.record
-
-
-def _op(after: TableRecord, op_id: str) -> dict[str, str]:
-    mark = bound_mark(after)
-    return replace(mark, op_id=op_id).properties(after.path) if isinstance(mark, Mark) else {}
 
 
 def _confirmed(wanted: TableRecord, made: TableRecord) -> TableRecord:

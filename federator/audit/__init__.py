@@ -1,5 +1,7 @@
-"""The append-only record of what was done: sealing events into a hash chain, and checking it."""
+"""The append-only record of what was done: sealing events into a hash chain, publishing its heads, and proving it."""
 
-from federator.audit.seal import first_broken, seal
+from federator.audit.proof import Proof, prove
+from federator.audit.publish import seal_and_publish
+from federator.audit.seal import seal
 
-__all__ = ["first_broken", "seal"]
+__all__ = ["Proof", "prove", "seal", "seal_and_publish"]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from federator.index import tables as t
 
 INTENT = "intent"
 # Outcomes that counted against the deletion guard when they were made.
-DESTRUCTIVE = ("deregister_table", "drop_namespace")
+DESTRUCTIVE = ("deregister_table", "recreate_table")
+#: the code of a write that pointed a table elsewhere
+LOCATION_CHANGED = "location_changed"
+#: the code of both halves of a rename that was carried out: nothing was lost
+RENAMED = "renamed"
+#: the code of a removal that had been carried out before, so that nothing was left to do or to forget
+ALREADY_GONE = "already_gone"
 
 
 def intend(connection: Connection, row: Mapping[str, Any]) -> None:
@@ -33,8 +40,34 @@ def open_intents(connection: Connection, mirror: str) -> list[RowMapping]:
 
 
 def destructive_since(connection: Connection, mirror: str, since: float) -> list[str]:
-    """Target paths of the deregistrations and location changes that a mirror has made since a time: the guard's rolling window."""
+    """Target paths of the deregistrations and location changes that a mirror has made, or may have made, since a time: the guard's
+    rolling window."""
     j = t.journal.c
-    relevant = j.action.in_(DESTRUCTIVE) | (j.code == "location_changed")
-    query = select(j.target_path).where(j.mirror == mirror, j.intent_at >= since, j.state == "done", relevant)
+    harmless = func.coalesce(j.code, "").in_((RENAMED, ALREADY_GONE))
+    relevant = (j.action.in_(DESTRUCTIVE) & ~harmless) | (j.code == LOCATION_CHANGED)
+    made = j.state.in_(("done", "needs_adoption"))
+    query = select(j.target_path).where(j.mirror == mirror, j.intent_at >= since, made, relevant)
     return list(connection.execute(query).scalars())
+
+
+def obstructed(connection: Connection, mirror: str) -> set[str]:
+    """Target paths where a mirror's declaration once met something in its way."""
+    j = t.journal.c
+    query = select(j.target_path).where(
+        j.mirror == mirror, j.action == "declare_table", j.state == "skipped", j.code == "moved"
+    )
+    return set(connection.execute(query.distinct()).scalars())
+
+
+def unfinished_renames(connection: Connection, mirror: str, since: float) -> list[str]:
+    """Deregistrations (``change`` as JSON) that were the first half of a rename and whose second half was not made since then."""
+    j = t.journal.c
+    scope = (j.mirror == mirror, j.intent_at >= since, j.state == "done", j.code == RENAMED)
+    left: dict[str, str] = {}
+    for action, change in connection.execute(select(j.action, j.change).where(*scope).order_by(j.intent_at)):
+        pair = json.loads(change)["pair"]
+        if action == "deregister_table":
+            left[pair] = change
+        else:
+            left.pop(pair, None)
+    return list(left.values())

@@ -28,9 +28,10 @@ from federator.connector import StateError
 from federator.index import tables as t
 from federator.index.engine import Index
 
-TTL = 60.0
 #: the longest that one external write may take
 CALL_DEADLINE = 60.0
+#: how long a row is ours without being renewed. A renewal comes after a sixth of it, and a call must fit into what is left then.
+TTL = 120.0
 
 
 class LeaseLost(StateError):
@@ -55,6 +56,7 @@ class Lease:
         """Raises LeaseLost unless the token is still ours."""
         query = select(t.lease.c.token).where(t.lease.c.name == self.name)
         if connection.dialect.name == "postgresql":
+            _not_for_ever(connection)
             query = query.with_for_update(read=True)
         if self.lost.is_set() or connection.execute(query).scalar() != self.token:
             raise LeaseLost(f"the lease {self.name!r} was lost to another process")
@@ -71,21 +73,47 @@ def hold(index: Index, name: str, *, wait: float = 0.0) -> Iterator[Lease]:
         yield lease
 
 
+def forget(index: Index, name: str) -> None:
+    """Leaves nothing of a lease that nobody will hold again."""
+    if index.sqlite:
+        _lock_path(index, name).unlink(missing_ok=True)
+    with index.write() as connection:
+        connection.execute(t.lease.delete().where(t.lease.c.name == name))
+
+
+def is_held(index: Index, name: str) -> bool:
+    """Whether somebody holds a lease now. The look may, for a moment, keep another from taking it at once on SQLite."""
+    if not index.sqlite:
+        with index.read() as connection:
+            expires = connection.execute(select(t.lease.c.expires_at).where(t.lease.c.name == name)).scalar()
+            return expires is not None and _database_now(connection) < expires
+    path = _lock_path(index, name)
+    if not path.exists():
+        return False
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def _holder() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident()}"
 
 
 @contextmanager
 def _file_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
-    database = index.file
-    assert database is not None
-    path = Path(f"{database}.{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.lock")
-    with path.open("a") as file:
+    with _lock_path(index, name).open("a") as file:
         _flock(file, index, name, wait)
         holder = _holder()
         with index.write() as connection:
             lease = Lease(name, holder, _take(connection, name, holder, ttl=0.0), expires_at=float("inf"))
         yield lease
+
+
+def _lock_path(index: Index, name: str) -> Path:
+    return Path(f"{index.file}.{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.lock")
 
 
 def _flock(file: IO[str], index: Index, name: str, wait: float) -> None:
@@ -107,7 +135,7 @@ def _row_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
     while (token := _try_row(index, name, holder)) is None:
         if time.monotonic() >= end:
             raise _held(index, name)
-        time.sleep(0.5)
+        time.sleep(min(0.5, TTL / 6))
     lease = Lease(name, holder, token, expires_at=time.monotonic() + TTL)
     stop = threading.Event()
     renewer = threading.Thread(target=_renew, args=(index, lease, stop), name=f"lease {name}", daemon=True)
@@ -122,11 +150,18 @@ def _row_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
 
 def _try_row(index: Index, name: str, holder: str) -> int | None:
     with index.write() as connection:
+        _not_for_ever(connection)
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
         row = connection.execute(select(t.lease.c.expires_at).where(t.lease.c.name == name)).scalar()
         if row is not None and row > 0 and _database_now(connection) < row + CALL_DEADLINE:
             return None
         return _take(connection, name, holder, ttl=TTL)
+
+
+def _not_for_ever(connection: Connection) -> None:
+    """A process that freezes inside this transaction would keep the row locked, and every successor waiting: the server ends it."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {int(TTL * 1000)}"))
 
 
 def _renew(index: Index, lease: Lease, stop: threading.Event) -> None:
@@ -146,6 +181,7 @@ def _renew(index: Index, lease: Lease, stop: threading.Event) -> None:
 
 def _prolong(index: Index, lease: Lease, seconds: float) -> bool:
     with index.write() as connection:
+        _not_for_ever(connection)
         mine = (t.lease.c.name == lease.name) & (t.lease.c.token == lease.token)
         values = {"expires_at": _database_now(connection) + seconds if seconds else 0.0}
         return connection.execute(t.lease.update().where(mine).values(values)).rowcount > 0

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, select
+from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, select, update
 
 from federator.index import tables as t
 
@@ -19,11 +19,22 @@ def put(connection: Connection, row: Mapping[str, Any]) -> None:
     connection.execute(insert(t.ledger), [{**row, "updated_at": time.time()}])
 
 
-def forget_target(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Removes whatever the mirror of ``row`` had declared at its target path."""
+def forget_target(connection: Connection, row: Mapping[str, Any], *, every_mirror: bool = False) -> bool:
+    """Removes whatever the mirror of ``row`` had declared at its target path; or ``every_mirror``, of which one takes it over.
+
+    Returns whether there was anything.
+    """
     e = t.ledger.c
-    same = (e.mirror == row["mirror"]) & (e.target_source == row["target_source"]) & (e.target_path == row["target_path"])
-    connection.execute(delete(t.ledger).where(same, e.is_table == row["is_table"]))
+    same = (e.target_source == row["target_source"]) & (e.target_path == row["target_path"]) & (e.is_table == row["is_table"])
+    query = delete(t.ledger).where(same if every_mirror else same & (e.mirror == row["mirror"]))
+    return connection.execute(query).rowcount > 0
+
+
+def identify(connection: Connection, mirror: str, target_source: str, target_path: str, native_id: str | None) -> None:
+    """Notes the identity of a table that we declared again as it was."""
+    e = t.ledger.c
+    same = (e.mirror == mirror) & (e.target_source == target_source) & (e.target_path == target_path) & (e.is_table == 1)
+    connection.execute(update(t.ledger).where(same).values(native_id=native_id, updated_at=time.time()))
 
 
 def of_mirror(connection: Connection, mirror: str) -> list[RowMapping]:

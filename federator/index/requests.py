@@ -92,6 +92,15 @@ def withdraw(connection: Connection, number: int) -> bool:
     return connection.execute(update(t.request).where(r.id == number, r.state == QUEUED).values(state=CANCELLED)).rowcount > 0
 
 
+def again(connection: Connection, request: Request) -> bool:
+    """Queues a request again whose worker died with it; False for one that has had its second chance."""
+    if request.argument.get("again"):
+        return False
+    values = {"state": QUEUED, "argument": canonical_json({**request.argument, "again": True})}
+    connection.execute(update(t.request).where(t.request.c.id == request.id).values(values))
+    return True
+
+
 def running(connection: Connection) -> list[Request]:
     """Requests that a worker has claimed and not finished."""
     query = select(t.request).where(t.request.c.state == RUNNING).order_by(t.request.c.id)

@@ -1,4 +1,7 @@
-"""Runs and their Outcomes per source: one row each, readable while the run is going."""
+"""Runs and their Outcomes per source: one row each, readable while the run is going.
+
+A run holds the lease ``run:<id>`` for its life, which ends with its process: whoever gets that lease knows that the process is gone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import getpass
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +20,9 @@ from federator.connector import StateError
 from federator.index import audit_log
 from federator.index import tables as t
 from federator.index.engine import Index
+from federator.index.leases import LeaseHeld, forget, hold
+
+_DIED = "its process ended before it did"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +34,38 @@ class RunHandle:
     actor: str
 
 
+@contextmanager
+def begun(index: Index, kind: str, *, trigger: str = "cli", actor: str | None = None) -> Iterator[RunHandle]:
+    """A run from its beginning to its process's end; within, ``finish`` says how it went."""
+    run = _new(kind, actor)
+    try:
+        # Held before anybody can read of the run.
+        with hold(index, _lease(run.id)):
+            yield _record(index, run, trigger)
+    finally:
+        forget(index, _lease(run.id))
+
+
 def start(index: Index, kind: str, *, trigger: str = "cli", actor: str | None = None) -> RunHandle:
-    """Records the beginning of a run. The id sorts by time."""
-    now = time.time()
-    run = RunHandle(f"{int(now * 1000):011x}-{uuid.uuid4().hex[:8]}", kind, actor or getpass.getuser())
-    row = {"id": run.id, "kind": kind, "state": "running", "trigger": trigger, "actor": run.actor, "started_at": now}
-    with index.write() as connection:
-        connection.execute(insert(t.run), [row])
-        audit_log.append(connection, "run_started", actor=run.actor, run_id=run.id, subject=kind, detail={"trigger": trigger})
-    return run
+    """Records the beginning of a run that nothing holds: one that is finished at once."""
+    return _record(index, _new(kind, actor), trigger)
+
+
+def finish_dead(index: Index) -> list[str]:
+    """Finishes, as ``interrupted``, the runs whose process is gone; returns their ids."""
+    columns = (t.run.c.id, t.run.c.kind, t.run.c.actor)
+    with index.read() as connection:
+        unfinished = connection.execute(select(*columns).where(t.run.c.finished_at.is_(None)).order_by(t.run.c.id)).all()
+    dead = []
+    for run in (RunHandle(*row) for row in unfinished):
+        with suppress(LeaseHeld):
+            with hold(index, _lease(run.id)):
+                # It may have ended by itself since the row was read.
+                if going(index, run.id):
+                    finish(index, run, "interrupted", summary={}, error=_DIED)
+                    dead.append(run.id)
+            forget(index, _lease(run.id))
+    return dead
 
 
 def finish(index: Index, run: RunHandle, state: str, *, summary: Mapping[str, Any], error: str | None = None) -> None:
@@ -88,3 +118,24 @@ def get(index: Index, run_id: str) -> tuple[RowMapping, list[RowMapping], list[R
         run_sources = select(t.run_source).where(t.run_source.c.run_id == found[0]["id"]).order_by(t.run_source.c.source)
         lines = select(t.journal).where(t.journal.c.run_id == found[0]["id"]).order_by(t.journal.c.seq).limit(10_000)
         return found[0], list(connection.execute(run_sources).mappings()), list(connection.execute(lines).mappings())
+
+
+def _new(kind: str, actor: str | None) -> RunHandle:
+    """The id sorts by time."""
+    return RunHandle(f"{int(time.time() * 1000):011x}-{uuid.uuid4().hex[:8]}", kind, actor or getpass.getuser())
+
+
+def _record(index: Index, run: RunHandle, trigger: str) -> RunHandle:
+    row = {
+        "id": run.id, "kind": run.kind, "state": "running", "trigger": trigger, "actor": run.actor, "started_at": time.time(),
+    }  # fmt: skip
+    with index.write() as connection:
+        connection.execute(insert(t.run), [row])
+        audit_log.append(
+            connection, "run_started", actor=run.actor, run_id=run.id, subject=run.kind, detail={"trigger": trigger}
+        )
+    return run
+
+
+def _lease(run_id: str) -> str:
+    return f"run:{run_id}"

@@ -127,7 +127,33 @@ dataset = Table(
     Column("schema", Text),
     Column("checked_at", Double, nullable=False),
     Column("checked_through", Text, nullable=False),
+    Column("size", BigInteger),
+    Column("indices", Integer),
+    Column("fingerprint", Text),
+    Column("format", Text),
+    Column("changed_at", Double),
     Index("ix_dataset_checked", "checked_at"),
+)  # fmt: skip
+
+alias = Table(
+    "alias", metadata,
+    Column("canonical", Text, primary_key=True),
+    Column("place", Text, nullable=False),
+    Index("ix_alias_place", "place"),
+)  # fmt: skip
+
+drift = Table(
+    "drift", metadata,
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("other", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("first_seen", Double, nullable=False),
+    Column("last_seen", Double, nullable=False),
+    Column("resolved_at", Double),
+    PrimaryKeyConstraint("kind", "subject", "other"),
 )  # fmt: skip
 
 ledger = Table(
@@ -182,6 +208,7 @@ journal = Table(
     Column("message", Text),
     Column("intent_at", Double, nullable=False),
     Column("outcome_at", Double),
+    Column("saved", Text),
     Index("ix_journal_open", "mirror", sqlite_where=text("state = 'intent'"), postgresql_where=text("state = 'intent'")),
     Index("ix_journal_guard", "mirror", "intent_at"),
     Index("ix_journal_run", "run_id", "seq"),
@@ -237,6 +264,17 @@ audit_event = Table(
     Column("digest", Text, nullable=False),
     Index("ix_audit_event_subject", "subject", "seq"),
     Index("ix_audit_event_run", "run_id", "seq"),
+    Index("ix_audit_event_kind", "kind", "seq"),
+)  # fmt: skip
+
+audit_head = Table(
+    "audit_head", metadata,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("digest", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("key", Text),
+    Column("signature", Text),
+    Column("anchored_at", Double),
 )  # fmt: skip
 
 lease = Table(

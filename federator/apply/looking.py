@@ -1,0 +1,95 @@
+"""The look before a call: whether reality still is what the plan read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from federator.apply.outcome import Outcome, State
+from federator.apply.port import Journal
+from federator.apply.steps import already_settled
+from federator.connector import Catalog, NamespaceNotFound, Unsupported
+from federator.model import parse_key
+from federator.planning.changes import Action, Change
+from federator.planning.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Look:
+    """``freed`` are target paths that this application has freed already, whatever the index says of them."""
+
+    journal: Journal
+    origin: Catalog
+    target: Catalog
+    freed: Collection[str]
+    clock: Callable[[], float]
+
+    def objection(self, change: Change) -> Outcome | None:
+        """Why the Change must not be made; None if it may. Raises CatalogError where nobody can tell."""
+        if change.action is Action.CREATE_NAMESPACE:
+            return None
+        if change.action is Action.DROP_NAMESPACE:
+            return self._namespace(change)
+        return self._origin(change) or self._target(change)
+
+    def saved(self, change: Change) -> tuple[Mapping[str, Any] | None, Outcome | None]:
+        """What a recreation is about to replace, whole; and why it must not, where not all of it would come back."""
+        if change.action is not Action.RECREATE_TABLE:
+            return None, None
+        try:
+            native = self.target.native(parse_key(change.target_path))
+        except Unsupported as error:
+            return None, Outcome(change, State.SKIPPED, "not_restorable", error.message)
+        lost = self.target.lost_by_recreation(native)
+        return native, Outcome(change, State.SKIPPED, "not_restorable", lost) if lost else None
+
+    def _namespace(self, change: Change) -> Outcome | None:
+        path = parse_key(change.target_path)
+        try:
+            now = self.target.describe_namespace(path)
+        except NamespaceNotFound:
+            return None
+        known = change.namespace
+        same_object = known is None or None in (known.native_id, now.native_id) or known.native_id == now.native_id
+        if known is None or now.digest != change.precondition.get("target") or not same_object:
+            return self._moved(change, "the namespace has changed since the plan was made")
+        if self.target.list_namespaces(path) or self.target.list_tables(path):
+            return Outcome(change, State.SKIPPED, "not_empty", "something is in the namespace by now")
+        return None
+
+    def _origin(self, change: Change) -> Outcome | None:
+        if change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent":
+            seen = self.origin.observe(parse_key(change.origin_path))
+            if seen.absent:
+                return None
+            detail = seen.foreign or "a direct look found it"
+            return Outcome(change, State.SKIPPED, Reason.STILL_THERE, f"the origin is there: {detail}")
+        if change.precondition.get("origin") in (None, "any", self.journal.origin_digest(change.origin_path)):
+            return None
+        return self._moved(change, "the origin has changed since the plan was made")
+
+    def _target(self, change: Change) -> Outcome | None:
+        seen = self.target.observe(parse_key(change.target_path))
+        now = seen.record.digest if seen.record else "absent" if seen.absent else "foreign"
+        if now == change.precondition.get("target"):
+            return self._second_name(change)
+        if already_settled(change, seen):
+            return None
+        detail = "the target has changed since the plan was made"
+        return Outcome(change, State.SKIPPED, Reason.MOVED, detail, seen.record, self.clock())
+
+    def _second_name(self, change: Change) -> Outcome | None:
+        """The plan saw to it that a location gets one name; since then another mirror may have declared it, or a name not come free."""
+        canonical = change.after.canonical if change.after is not None else None
+        if canonical is None or not (change.action is Action.DECLARE_TABLE or change.moves_location):
+            return None
+        others = sorted(set(self.journal.names_at(canonical)) - set(self.freed) - {change.target_path})
+        if not others:
+            return None
+        detail = f"{others[0]} already points to {change.after and change.after.location}"
+        return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, detail)
+
+    @staticmethod
+    def _moved(change: Change, detail: str) -> Outcome:
+        return Outcome(change, State.SKIPPED, Reason.MOVED, detail)

@@ -1,0 +1,179 @@
+"""Anchors: places out of reach of whoever may write to the index, where the heads of the chain are published.
+
+``file:///path/anchors.jsonl`` (a line a head, appended and flushed to disk), ``s3://bucket/prefix`` (an object a head) and
+``https://...`` (a POST a head, which cannot be read again).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from federator.audit.heads import Head
+from federator.connector import ConfigError, StateError
+from federator.connector.options import resolve, secret
+
+if TYPE_CHECKING:
+    from federator.settings import AuditSettings
+
+_SECONDS = 10
+# What boto3 calls the options of [audit.storage].
+_S3 = {
+    "endpoint": "endpoint_url", "region": "region_name", "access_key_id": "aws_access_key_id",
+    "secret_access_key": "aws_secret_access_key", "session_token": "aws_session_token",
+}  # fmt: skip
+
+
+class AnchorUnavailable(StateError):
+    """A head could not be published, or the published ones could not be read."""
+
+
+class Anchor(Protocol):
+    """Where heads are published. Both methods raise AnchorUnavailable."""
+
+    def publish(self, head: Head) -> None:
+        """Publishes a head, durably when it returns; the same one twice is harmless."""
+        ...
+
+    def read(self) -> list[Head] | None:
+        """All published heads, of whatever chain: one place is one log's, and a log under another name is still that one.
+        None where the anchor cannot be read."""
+        ...
+
+
+def anchor(settings: AuditSettings, *, where: str) -> Anchor | None:
+    """The configured anchor. Raises ConfigError."""
+    if settings.anchor is None:
+        return None
+    parts = urlsplit(settings.anchor)
+    try:
+        if parts.scheme == "file":
+            return FileAnchor(Path(unquote(parts.path)))
+        if parts.scheme == "s3":
+            options = {str(key): secret(resolve(text, where=f"{where} storage")) for key, text in settings.storage.items()}
+            return ObjectAnchor(parts.netloc, parts.path.strip("/"), options)
+        token = secret(resolve(settings.token, where=f"{where} token")) if settings.token is not None else None
+    except ValueError as error:
+        raise ConfigError(f"{where}: not {error}") from None
+    return WebhookAnchor(settings.anchor, token)
+
+
+@dataclass(frozen=True)
+class FileAnchor:
+    """A file of JSON lines; best on a volume that this machine may only append to."""
+
+    path: Path
+
+    def publish(self, head: Head) -> None:
+        line = json.dumps(head.to_json(), sort_keys=True) + "\n"
+        try:
+            with self.path.open("ab") as file:
+                # A line that broke off, when the machine did, must not swallow this one.
+                file.write(line.encode() if file.tell() == 0 or self._ends_well() else b"\n" + line.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise AnchorUnavailable(f"the anchor {self.path} cannot be written: {error.strerror}") from None
+
+    def read(self) -> list[Head] | None:
+        try:
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise AnchorUnavailable(f"the anchor {self.path} cannot be read: {error.strerror}") from None
+        found = (_head(line) for line in lines)
+        return [head for head in found if head is not None]
+
+    def _ends_well(self) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+
+
+@dataclass(frozen=True)
+class WebhookAnchor:
+    """An HTTP service that keeps what it is sent: the head as JSON, with a bearer token where one is configured."""
+
+    url: str
+    token: str | None
+
+    def __repr__(self) -> str:
+        return f"WebhookAnchor({self.url!r})"
+
+    def publish(self, head: Head) -> None:
+        import requests
+
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
+        where = f"the anchor {urlsplit(self.url).hostname}"
+        try:
+            # A redirect would carry the token to where nobody configured it.
+            answer = requests.post(self.url, json=head.to_json(), headers=headers, timeout=_SECONDS, allow_redirects=False)
+        except requests.RequestException as error:
+            raise AnchorUnavailable(f"{where} does not answer: {type(error).__name__}") from None
+        if not 200 <= answer.status_code < 300:
+            raise AnchorUnavailable(f"{where} answered {answer.status_code}")
+
+    def read(self) -> list[Head] | None:
+        return None
+
+
+@dataclass(frozen=True)
+class ObjectAnchor:
+    """Objects ``prefix/chain/number-digest.json``; best in a bucket with object lock. The names alone prove the chain."""
+
+    bucket: str
+    prefix: str
+    options: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"ObjectAnchor({self.bucket!r}, {self.prefix!r})"
+
+    def publish(self, head: Head) -> None:
+        with self._client() as client:
+            key = f"{self._folder(head.chain)}{head.seq:020d}-{head.digest}.json"
+            client.put_object(Bucket=self.bucket, Key=key, Body=json.dumps(head.to_json(), sort_keys=True).encode())
+
+    def read(self) -> list[Head] | None:
+        prefix = f"{self.prefix}/" if self.prefix else ""
+        with self._client() as client:
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+            names = [item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])]
+        found = []
+        for name in names:
+            chain, _, file = name.partition("/")
+            number, _, digest = file.removesuffix(".json").partition("-")
+            if number.isdigit() and digest:
+                found.append(Head(chain, int(number), digest, 0.0))
+        return found
+
+    def _folder(self, chain: str) -> str:
+        return f"{self.prefix}/{chain}/" if self.prefix else f"{chain}/"
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        config = Config(connect_timeout=_SECONDS, read_timeout=_SECONDS, retries={"total_max_attempts": 3})
+        options: dict[str, Any] = {_S3[key]: value for key, value in self.options.items()}
+        try:
+            yield boto3.client("s3", config=config, **options)
+        except (BotoCoreError, ClientError) as error:
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
+            raise AnchorUnavailable(f"the anchor s3://{self.bucket} does not answer as it should: {code}") from None
+
+
+def _head(line: str) -> Head | None:
+    """The head of a line; None for one that broke off. What is missing for it is noticed by what the index knows to be published."""
+    try:
+        return Head.from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,211 @@
+"""Drift in the index: found over the current state of every source at the end of a run, and kept with when it was first and last seen.
+
+What is found is decided by pure functions (``agreement``); here are the queries that bring them what may differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby, islice
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    tuple_,
+    union_all,
+    update,
+)
+
+from federator.index import records
+from federator.index import tables as t
+from federator.index.agreement import pair_drift, schema_drift
+from federator.index.datasets import current, declared_at
+from federator.index.engine import Index
+from federator.index.leases import hold
+from federator.model import TableRecord, parse_key, path_key
+from federator.model.drift import Drift, DriftKind
+from federator.model.rows import table_record
+from federator.planning.mapping import relocated
+from federator.planning.rule import MirrorRule
+
+_CHUNK = 500
+_PATIENCE = 60.0
+
+r, x = t.record.c, t.drift.c
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDrift:
+    """A Drift as the index keeps it. Times are seconds since the epoch; ``resolved_at`` is when it was first found gone."""
+
+    kind: str
+    severity: str
+    source: str
+    subject: str
+    other: str
+    detail: str
+    first_seen: float
+    last_seen: float
+    resolved_at: float | None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.kind, self.subject, self.other)
+
+
+def refresh(index: Index, rules: Mapping[str, MirrorRule]) -> None:
+    """Finds every Drift of the current state, notes it as seen now, and what is found no more as resolved. Raises LeaseHeld."""
+    with hold(index, "drift", wait=_PATIENCE):
+        with index.read() as connection:
+            found = {drift.key: drift for drift in find(connection, rules)}
+        with index.write() as connection:
+            _note(connection, found, time.time())
+
+
+def find(connection: Connection, rules: Mapping[str, MirrorRule]) -> Iterator[Drift]:
+    """Every Drift of the current state."""
+    return chain(
+        _mirrors(connection, rules), _missing(connection), _schemas(connection), _duplicates(connection), _clashes(connection)
+    )
+
+
+def page(
+    index: Index,
+    *,
+    kind: str | None = None,
+    severity: str | None = None,
+    source: str | None = None,
+    resolved: bool = False,
+    after: tuple[str, str, str] | None = None,
+    limit: int = 200,
+) -> list[SeenDrift]:
+    """What has drifted, or what was ``resolved``, by kind, subject and other; ``after`` is the last one's key."""
+    conditions: list[ColumnElement[bool]] = [x.resolved_at.is_not(None) if resolved else x.resolved_at.is_(None)]
+    conditions += [column == value for column, value in ((x.kind, kind), (x.severity, severity), (x.source, source)) if value]
+    if after is not None:
+        conditions.append(tuple_(x.kind, x.subject, x.other) > tuple_(*map(literal, after)))
+    query = select(t.drift).where(*conditions).order_by(x.kind, x.subject, x.other).limit(limit)
+    with index.read() as connection:
+        return [SeenDrift(**row) for row in connection.execute(query).mappings()]
+
+
+def _note(connection: Connection, found: Mapping[tuple[str, str, str], Drift], now: float) -> None:
+    known = {(row.kind, row.subject, row.other): row.resolved_at for row in connection.execute(select(t.drift))}
+    fresh = [drift for key, drift in found.items() if key not in known]
+    for batch in _batches(fresh):
+        connection.execute(insert(t.drift), [{**_values(drift), "first_seen": now, "last_seen": now} for drift in batch])
+    same = (x.kind == bindparam("k")) & (x.subject == bindparam("s")) & (x.other == bindparam("o"))
+    seen = update(t.drift).where(same).values(last_seen=now, detail=bindparam("d"), resolved_at=None)
+    for back in (False, True):
+        # What comes back after it was resolved begins anew.
+        again = [
+            _key(key) | {"d": drift.detail} for key, drift in found.items() if key in known and (known[key] is not None) is back
+        ]
+        for batch in _batches(again):
+            connection.execute(seen.values(first_seen=now) if back else seen, batch)
+    gone = [_key(key) for key, resolved in known.items() if resolved is None and key not in found]
+    for batch in _batches(gone):
+        connection.execute(update(t.drift).where(same).values(resolved_at=now), batch)
+
+
+def _values(drift: Drift) -> dict[str, Any]:
+    return {
+        "kind": drift.kind.value, "subject": drift.subject, "other": drift.other, "severity": drift.severity.value,
+        "source": drift.source, "detail": drift.detail,
+    }  # fmt: skip
+
+
+def _key(key: tuple[str, str, str]) -> dict[str, str]:
+    return dict(zip(("k", "s", "o"), key, strict=True))
+
+
+def _mirrors(connection: Connection, rules: Mapping[str, MirrorRule]) -> Iterator[Drift]:
+    """What we put somewhere: whether both ends are still there, and still say the same. A removed mirror's entries are nobody's."""
+    e = t.ledger.c
+    query = select(t.ledger).where(e.is_table == 1, e.mirror.in_(list(rules))).order_by(e.origin_source, e.target_source)
+    rows = list(connection.execute(query).mappings())
+    for (origin, target), entries in groupby(rows, key=lambda row: (row["origin_source"], row["target_source"])):
+        for batch in _batches(entries):
+            origins = _tables(connection, origin, [row["origin_path"] for row in batch])
+            targets = _tables(connection, target, [row["target_path"] for row in batch])
+            for row in batch:
+                yield from _entry(row, rules[row["mirror"]], origins.get(row["origin_path"]), targets.get(row["target_path"]))
+
+
+def _entry(row: RowMapping, rule: MirrorRule, origin: TableRecord | None, target: TableRecord | None) -> Iterator[Drift]:
+    if origin is not None and target is not None:
+        yield from pair_drift(origin, target, relocated(rule, str(origin.location)))
+        return
+    gone = " and ".join(name for name, record in (("origin", origin), ("target", target)) if record is None)
+    at, of = _id(row["target_source"], row["target_path"]), _id(row["origin_source"], row["origin_path"])
+    yield Drift(DriftKind.DANGLING_MIRROR, row["target_source"], at, of, f"mirror {row['mirror']}: {gone} gone")
+
+
+def _missing(connection: Connection) -> Iterator[Drift]:
+    places = list(connection.execute(select(t.dataset.c.canonical).where(t.dataset.c.state == "missing")).scalars())
+    for place, rows in declared_at(connection, places).items():
+        for row in rows:
+            yield Drift(DriftKind.MISSING, row["source"], _id(row["source"], row["path"]), place, "nothing is at its location")
+
+
+def _schemas(connection: Connection) -> Iterator[Drift]:
+    d = t.dataset.c
+    columns = [r.source, r.path, r.canonical, r.schema.label("declared"), d.schema.label("stored")]
+    both = (d.canonical == r.canonical, d.state == "valid", r.schema.is_not(None))
+    for query in current(columns, *both):
+        for row in connection.execute(query.execution_options(yield_per=5000)).mappings():
+            subject = _id(row["source"], row["path"])
+            if drift := schema_drift(row["source"], subject, row["canonical"], row["declared"], row["stored"]):
+                yield drift
+
+
+def _duplicates(connection: Connection) -> Iterator[Drift]:
+    place = func.coalesce(t.alias.c.place, r.canonical).label("place")
+    queries = current([r.source, place], r.canonical.is_not(None))
+    at = union_all(
+        *(query.outerjoin_from(t.record, t.alias, t.alias.c.canonical == r.canonical) for query in queries)
+    ).subquery()
+    twice = select(at.c.source, at.c.place).group_by(at.c.source, at.c.place).having(func.count() > 1)
+    pairs = {(row.source, row.place) for row in connection.execute(twice)}
+    for where, rows in declared_at(connection, sorted({place for _, place in pairs})).items():
+        for source, same in groupby(rows, key=lambda row: row["source"]):
+            first, *others = (_id(source, row["path"]) for row in same)
+            for other in others:
+                yield Drift(DriftKind.DUPLICATE, source, other, first, f"both are at {where}")
+
+
+def _clashes(connection: Connection) -> Iterator[Drift]:
+    lower = func.unicode_lower if connection.dialect.name == "sqlite" else func.lower
+    names = union_all(*current([r.source, r.parent, r.path, lower(r.name).label("folded")])).subquery().c
+    groups = select(
+        names.source, func.min(names.path).label("one"), func.max(names.path).label("other"), func.count().label("n")
+    )
+    for row in connection.execute(groups.group_by(names.source, names.parent, names.folded).having(func.count() > 1)):
+        one, other = sorted((row.one, row.other))
+        told = f"{row.n} names that differ in case only: catalogs that fold case take them for one"
+        yield Drift(DriftKind.NAME_CLASH, row.source, _id(row.source, one), _id(row.source, other), told)
+
+
+def _tables(connection: Connection, source: str, paths: Sequence[str]) -> dict[str, TableRecord]:
+    query: Select[Any] = records.at_revision(source, records.published(connection, source), r.path.in_(paths), r.is_table == 1)
+    return {row["path"]: table_record(source, dict(row)) for row in connection.execute(query).mappings()}
+
+
+def _id(source: str, path: str) -> str:
+    return path_key((source, *parse_key(path)))
+
+
+def _batches(items: Iterable[Any]) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, _CHUNK)):
+        yield batch
