@@ -7,21 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from federator.connector.options import is_secret_key
-
-MASKED = "(masked)"
+from federator.connector.options import MASKED
 
 
 def moment(value: object) -> object:
     """Seconds since the epoch as a UTC time."""
     return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else value
-
-
-def masked(value: Any) -> Any:
-    """JSON data without the values whose names say that they are secrets."""
-    if isinstance(value, dict):
-        return {key: MASKED if is_secret_key(str(key)) and isinstance(v, str) else masked(v) for key, v in value.items()}
-    return [masked(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 Moment = Annotated[datetime, BeforeValidator(moment)]
@@ -125,6 +116,77 @@ class Table(Answer):
     also_declared: list[str]
     mirrored: list[Mirrored]
     freshness: Freshness
+
+
+class Declaration(Answer):
+    """One catalog's word on a place."""
+
+    id: str = Field(examples=["lake_hive$sales$orders"])
+    kind: str = Field(examples=["table"], description="table, managed_table or undescribed")
+    location: str = Field(examples=["s3a://lake/sales/orders.lance/"], description="as it is written there")
+
+
+class Disagreement(Answer):
+    """What declarations of one place say differently."""
+
+    field: str = Field(examples=["schema"], description="schema, doc or property:<key>")
+    sides: list[list[str]] = Field(description="the declarations, in groups that agree among themselves")
+
+
+class Verified(Answer):
+    """What opening a place found, from its newest manifest."""
+
+    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
+
+    message: str | None
+    version: int | None
+    rows: int | None
+    size: int | None = Field(description="bytes of the data files")
+    fragments: int | None
+    indices: int | None
+    format: str | None = Field(examples=["2.1"], description="the version of Lance's file format")
+    fingerprint: str | None = Field(description="a digest of the schema")
+    changed_at: Maybe = Field(description="when the newest version was written")
+    checked_at: Moment
+    checked_through: str
+    schema_: Any = Field(alias="schema", description="the Lance schema")
+
+
+class PlaceOfTables(Answer):
+    """A Dataset: what lies at one canonical location, however many catalogs declare it."""
+
+    location: str = Field(examples=["s3://lake/sales/orders.lance"])
+    state: str = Field(examples=["valid"], description="what opening it found; unverified: never opened")
+    declarations: list[Declaration]
+    disagreements: list[Disagreement]
+    duplicates: list[str] = Field(description="declarations that one source has under more than one name")
+    inside: list[str] = Field(description="declared places above this one, nearest first")
+    holds: list[str] = Field(description="declared places below this one, the first 100; of one place only")
+    verified: Verified | None
+
+
+class Datasets(Answer):
+    datasets: list[PlaceOfTables]
+    next: str | None
+
+
+class Drift(Answer):
+    """Where catalogs, or a catalog and its storage, say different things."""
+
+    kind: str = Field(examples=["location_differs"])
+    severity: str = Field(examples=["high"], description="high, medium or low")
+    source: str
+    subject: str = Field(examples=["aws$sales$orders"], description="the table that it is about")
+    other: str = Field(examples=["lake_hive$sales$orders"], description="the path or location that it differs from")
+    detail: str
+    first_seen: Moment
+    last_seen: Moment
+    resolved_at: Maybe
+
+
+class Drifts(Answer):
+    drift: list[Drift]
+    next: str | None
 
 
 class Source(Answer):
@@ -257,3 +319,73 @@ class Jobs(Answer):
 
 class Health(Answer):
     status: Literal["ok"] = "ok"
+
+
+class Evidence(Answer):
+    """The nearest listing that says whether an object exists."""
+
+    namespace: str = Field(examples=["sales"])
+    state: str = Field(examples=["complete"])
+    reason: str
+    proves: bool = Field(description="whether it says for certain that the object is there or not")
+    crawled_at: Maybe
+
+
+class Part(Answer):
+    """The object's part in one mirror."""
+
+    mirror: str = Field(examples=["hive-to-glue"])
+    role: Literal["origin", "target"]
+    other: str | None = Field(examples=["aws$sales$orders"], description="the object at the mirror's other end")
+    in_ledger: bool
+    next: str = Field(examples=["nothing: both ends are as the mirror wants them"])
+    reason: str | None = Field(examples=[None], description="the reason code, where the mirror leaves it as it is")
+    plan: str | None
+    plan_state: str | None
+    misses: int
+
+
+class Event(Answer):
+    """One thing that happened to the object: seen by a crawl, or written by a mirror."""
+
+    at: Moment
+    run_id: str
+    what: str = Field(examples=["declare_table aws$sales$orders: done"])
+    detail: str
+    mirror: str | None
+
+
+class Explanation(Answer):
+    """Why an object is here or not, and what would happen to it next."""
+
+    id: str = Field(examples=["aws$sales$orders"])
+    source: str
+    kind: str | None = Field(examples=["table"], description="null: nothing of that name is in the index")
+    summary: str = Field(examples=["aws has it since mirror hive-to-glue declared it from lake_hive$sales$orders"])
+    location: str | None
+    verified: str | None
+    evidence: Evidence
+    parts: list[Part]
+    history: list[Event]
+    freshness: Freshness
+
+
+class AuditEvent(Answer):
+    """One sealed line of the append-only record."""
+
+    seq: int = Field(examples=[812])
+    at: Moment
+    kind: str = Field(examples=["write"])
+    actor: str
+    run_id: str | None
+    subject: str = Field(examples=["aws$sales$orders"])
+    detail: dict[str, Any]
+    previous: str = Field(description="the digest of the event before")
+    digest: str = Field(description="SHA-256 over the number, the digest before and the event's text")
+
+
+class AuditEvents(Answer):
+    """A page of audit events, newest first."""
+
+    events: list[AuditEvent]
+    next: str | None = Field(description="the cursor of the next page; null: that was all")

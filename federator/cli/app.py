@@ -14,9 +14,14 @@ from federator.cli import (
     browse,
     check,
     database,
+    datasets,
     demo,
+    explaining,
     history,
     init,
+    instance,
+    jobs,
+    ledger,
     mirrors,
     pipeline,
     plans,
@@ -74,5 +79,9 @@ def root(
     ctx.obj = Chosen(config, output, quiet)
 
 
-for group in (init, check, pipeline, plans, mirrors, browse, history, audit, service, demo, database):
+_GROUPS = (
+    init, check, pipeline, plans, mirrors, ledger, browse, datasets, explaining, history, audit, instance, jobs, service, demo,
+    database,
+)  # fmt: skip
+for group in _GROUPS:
     group.register(app)

@@ -100,7 +100,7 @@ def _instance(settings: Settings) -> Check:
 
 def _index(cli: Cli) -> Check:
     from federator.cli.database import url_of
-    from federator.index import migrate
+    from federator.index import deployment, migrate
     from federator.index.engine import check_writable
 
     try:
@@ -112,6 +112,7 @@ def _index(cli: Cli) -> Check:
                 return Check("index", state, f"{where}: not there yet; {more}")
             migrate.check(index)
             check_writable(index)
+            deployment.check_original(index, cli.settings.instance)
             return Check("index", OK, f"{where}: migration {migrate.current(index)}, writable")
     except FederatorError as error:
         return Check("index", FAIL, error.message, error.hint)

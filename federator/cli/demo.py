@@ -10,6 +10,7 @@ import typer
 
 from federator.cli.browse import draw
 from federator.cli.context import Cli, command
+from federator.cli.explaining import show_explanation
 from federator.cli.planview import show_plan
 from federator.cli.progress import Progress
 from federator.connector.errors import ConfigError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from federator.index import Index
     from federator.planning.plan import Plan
     from federator.sync import Step
+    from federator.sync.explaining import Explanation
 
 
 class Terminal:
@@ -46,6 +48,9 @@ class Terminal:
     def plans(self, plans: Sequence[Plan]) -> None:
         for plan in plans:
             show_plan(self._cli, plan)
+
+    def explanation(self, found: Explanation) -> None:
+        show_explanation(self._cli, found)
 
 
 def demo(

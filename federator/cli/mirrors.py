@@ -92,7 +92,9 @@ def _entry(row: Any) -> dict[str, Any]:
 
 def _value(value: object) -> object:
     if isinstance(value, tuple):
-        return ", ".join(value) or "(nothing)"
+        return ", ".join(str(_value(item)) for item in value) or "(nothing)"
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_value(item)}" for key, item in value.items() if item) or "(nothing)"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "(as at the origin)" if value is None else value

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SOURCES = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", autocompletion=complete.sources, help="Default: every source.")]  # fmt: skip  # noqa: E501
 MIRRORS = Annotated[list[str] | None, typer.Argument(metavar="[MIRROR]...", autocompletion=complete.mirrors, help="Default: every mirror.")]  # fmt: skip  # noqa: E501
 ALL = Annotated[bool, typer.Option("--all", help="Show every change and refusal, however many.")]
+MAX_FAILURES = Annotated[int | None, typer.Option("--max-failures", min=1, metavar="N", help="Begin no more changes of a mirror once N have failed.")]  # fmt: skip  # noqa: E501
 YES = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -75,23 +76,26 @@ def apply(
     ] = None,
     yes: YES = False,
     everything: ALL = False,
+    max_failures: MAX_FAILURES = None,
 ) -> int:
     """Carry out plans: those of FILE, or new ones after asking."""
     if file is not None:
         with working(cli, spark=False) as federator:
+            federator.max_failures = max_failures
             planned = planfile.load(file, federator.index)
             result = federator.apply(planned)
         return done(cli, result)
     need_mirrors(cli.settings, None)
-    return plan_and_apply(cli, cli.settings, (), yes=yes, everything=everything)
+    return plan_and_apply(cli, cli.settings, (), yes=yes, everything=everything, max_failures=max_failures)
 
 
-def sync(cli: Cli, mirrors: MIRRORS = None) -> int:
+def sync(cli: Cli, mirrors: MIRRORS = None, max_failures: MAX_FAILURES = None) -> int:
     """Crawl, plan and apply, within what the guards allow."""
     need_sources(cli.settings)
     for name in mirrors or ():
         cli.settings.rule(name)
     with working(cli, spark=True) as federator:
+        federator.max_failures = max_failures
         result = federator.sync(mirrors or ())
     if not cli.json:
         results.show_sources(cli, result)
@@ -100,7 +104,9 @@ def sync(cli: Cli, mirrors: MIRRORS = None) -> int:
     return done(cli, result)
 
 
-def plan_and_apply(cli: Cli, settings: Settings, mirrors: tuple[str, ...], *, yes: bool, everything: bool) -> int:
+def plan_and_apply(
+    cli: Cli, settings: Settings, mirrors: tuple[str, ...], *, yes: bool, everything: bool, max_failures: int | None = None
+) -> int:
     """Plans, shows, asks and applies; machines say ``--yes``."""
     if not yes and not sys.stdin.isatty():
         raise ConfigError("this asks before it changes anything, and there is nobody to ask", hint="--yes answers")
@@ -118,6 +124,7 @@ def plan_and_apply(cli: Cli, settings: Settings, mirrors: tuple[str, ...], *, ye
         cli.note("nothing was changed")
         return OK
     with working(cli, spark=False, settings=settings) as federator:
+        federator.max_failures = max_failures
         result = federator.apply([(made, made.digest) for made in changing])
     return max(done(cli, result), results.exit_code(planned)) if result.state == "ok" else done(cli, result)
 

@@ -13,10 +13,11 @@ from federator.cli.context import Cli, command
 from federator.cli.output import Column, ago, at
 from federator.cli.pipeline import ALL
 from federator.cli.planview import short, show_plan
-from federator.connector.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from federator.sync.deciding import Decision
 
 DIGEST = Annotated[str, typer.Argument(metavar="DIGEST", help="The plan's digest, or its beginning.")]
 
@@ -76,36 +77,21 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
 
 def approve(cli: Cli, digest: DIGEST) -> None:
     """Let a held plan be applied, as long as nothing that it read has changed."""
-    row = _decide(cli, digest, "approved", ("held", "approved", "rejected"))
+    row = _decide(cli, digest, "approved")
     _told(cli, row, "approved", f"federator sync {row['mirror']} applies it")
 
 
 def reject(cli: Cli, digest: DIGEST) -> None:
     """Keep a plan from being applied."""
-    row = _decide(cli, digest, "rejected", ("held", "ready", "approved", "rejected"))
+    row = _decide(cli, digest, "rejected")
     _told(cli, row, "rejected", "the next plan that reads something else waits for a decision of its own")
 
 
-def _decide(cli: Cli, digest: str, state: str, of: tuple[str, ...]) -> Mapping[Any, Any]:
-    from federator import audit
-    from federator.index import audit_log, plans
+def _decide(cli: Cli, digest: str, decision: Decision) -> Mapping[Any, Any]:
+    from federator.sync.deciding import decide
 
-    actor = getpass.getuser()
     with cli.index() as index:
-        with index.write() as connection:
-            row = plans.get(connection, digest)
-            if row["state"] not in of:
-                raise StateError(
-                    f"the plan {short(row['digest'])} is {row['state']} and cannot be {state}",
-                    hint="federator plans list --held lists those that wait",
-                )
-            plans.decide(connection, row["digest"], state, actor)
-            detail = {"plan": row["digest"], "was": row["state"]}
-            audit_log.append(
-                connection, f"plan_{state}", actor=actor, run_id=row["run_id"], subject=row["mirror"], detail=detail
-            )
-        audit.seal(index)
-    return row
+        return decide(index, digest, decision, actor=getpass.getuser())
 
 
 def _told(cli: Cli, row: Mapping[Any, Any], state: str, hint: str) -> None:

@@ -19,11 +19,13 @@ SYMBOLS = {
     "create_namespace": ("+", "namespace"),
     "declare_table": ("+", "declare"),
     "update_table": ("~", "update"),
+    "recreate_table": ("!", "recreate"),
     "adopt": ("=", "adopt"),
     "deregister_table": ("-", "deregister"),
     "drop_namespace": ("-", "drop namespace"),
 }
-_COLORS = {"+": "green", "~": "yellow", "=": "cyan", "-": "red"}
+_RENAME = (">", "rename")
+_COLORS = {"+": "green", "~": "yellow", "=": "cyan", "-": "red", "!": "bold red", ">": "yellow"}
 # Lines per action and per reason before the rest is only counted; --all shows everything.
 CHANGES, REFUSALS = 200, 20
 _SHORT = 12
@@ -37,8 +39,8 @@ def short(digest: str) -> str:
 def show_plan(cli: Cli, plan: Plan, *, everything: bool = False, state: str | None = None) -> None:
     """Prints one plan. ``state`` is what became of it, where it was made before."""
     out = cli.out
-    counts = Counter(change.action.value for change in plan.changes)
-    told = ", ".join(f"{SYMBOLS[action][0]} {number:,} {SYMBOLS[action][1]}" for action, number in counts.items())
+    counts = Counter(map(_kind, _lines(plan)))
+    told = ", ".join(f"{symbol} {number:,} {word}" for (symbol, word), number in counts.items())
     refused = f"; {counted(len(plan.refusals), 'refusal')}" if plan.refusals else ""
     out.line(f"mirror {plan.mirror}: {told or 'no changes'}{refused}", style="bold")
     if plan.changes or plan.held:
@@ -53,19 +55,37 @@ def show_plan(cli: Cli, plan: Plan, *, everything: bool = False, state: str | No
 
 
 def _show_changes(cli: Cli, plan: Plan, *, everything: bool) -> None:
-    seen: Counter[str] = Counter()
-    for change in plan.changes:
-        seen[change.action.value] += 1
-        if everything or seen[change.action.value] <= CHANGES:
-            _show_change(cli, change)
+    seen: Counter[tuple[str, str]] = Counter()
+    old = {change.pair: change for change in plan.changes if change.pair is not None and change.after is None}
+    for change in _lines(plan):
+        kind = _kind(change)
+        seen[kind] += 1
+        if everything or seen[kind] <= CHANGES:
+            _show_change(cli, change, old.get(change.pair or "") if change.after is not None else None)
     more = sum(number - CHANGES for number in seen.values() if number > CHANGES)
     if more and not everything:
         cli.out.line(f"  and {more:,} more; --all shows them")
+    if any(change.action.value == "recreate_table" for change in plan.changes):
+        cli.out.line(
+            "  recreate: the object is dropped and declared anew; its grants and its history in the catalog may go", style="red"
+        )
 
 
-def _show_change(cli: Cli, change: Change) -> None:
-    symbol, word = SYMBOLS[change.action.value]
+def _lines(plan: Plan) -> list[Change]:
+    """The changes as people count them: the two halves of a rename are one."""
+    new = {change.pair for change in plan.changes if change.after is not None}
+    return [change for change in plan.changes if change.pair is None or change.after is not None or change.pair not in new]
+
+
+def _kind(change: Change) -> tuple[str, str]:
+    return _RENAME if change.pair is not None and change.after is not None else SYMBOLS[change.action.value]
+
+
+def _show_change(cli: Cli, change: Change, old: Change | None) -> None:
+    symbol, word = _kind(change)
     path = f"{change.target_source}${change.target_path}"
+    if old is not None:
+        path = f"{change.target_source}${old.target_path} → {path}"
     place = f"  {change.after.location}" if change.before is None and change.after is not None and change.after.location else ""
     cli.out.line(f"  {symbol} {word:<10}  {path}{place}  ({change.reason})", style=_COLORS[symbol])
     if change.before is not None and change.after is not None:

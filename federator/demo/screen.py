@@ -8,6 +8,7 @@ from typing import Protocol
 from federator.index import Index
 from federator.planning.plan import Plan
 from federator.sync import Step
+from federator.sync.explaining import Explanation
 
 
 class Screen(Protocol):
@@ -30,3 +31,6 @@ class Screen(Protocol):
 
     def plans(self, plans: Sequence[Plan]) -> None:
         """Plans with their refusals."""
+
+    def explanation(self, found: Explanation) -> None:
+        """Why an object is where it is."""

@@ -6,17 +6,21 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path as FilePath
 
 from federator.connector import StateError
 from federator.demo.screen import Screen
 from federator.demo.world import World, build, stop_servers
 from federator.index import tree
+from federator.model import Path
 from federator.planning.reasons import Reason
 from federator.registry import open_catalog
 from federator.sync import Federator, Result
+from federator.sync.deciding import decide
+from federator.sync.explaining import explain
 
 _GONE = ("sales", "returns")
+_GONE_AT_ONCE = ("legacy", "archive")
 
 
 @dataclass
@@ -34,6 +38,7 @@ class Story:
         self._mirror()
         self._settled()
         self._drop()
+        self._held()
 
     def _crawl(self) -> None:
         self.screen.chapter("crawl: every catalog into one index, on Spark")
@@ -98,6 +103,29 @@ class Story:
         data = self.world.directory / "lake" / "sales" / "returns.lance"
         self.expect(data.is_dir(), "its data is still there: mirroring never touches data")
 
+    def _held(self) -> None:
+        self.screen.chapter("two more go at once, and a guard asks a person")
+        with open_catalog(self.world.settings.source("lake_hive").spec) as hive:
+            for name in _GONE_AT_ONCE:
+                hive.deregister_table(hive.describe_table(("sales", name)))
+        self._sync()
+        time.sleep(2.1)
+        held = [plan for plan in self._sync().plans if plan.mirror == "hive-to-glue"]
+        self.screen.plans(held)
+        self.expect(bool(held[0].held) and self._at_target() >= set(_GONE_AT_ONCE), "held: nothing is deregistered in Glue")
+        decide(self.federator.index, held[0].digest, "approved", actor="demo")
+        self.screen.say(f"federator plans approve {held[0].digest[:12]}")
+        approved = self._sync()
+        self.expect(
+            approved.state == "ok" and not self._at_target() & set(_GONE_AT_ONCE),
+            "approved by a person: deregistered, data kept",
+        )
+        self.screen.chapter("explain: why a table is not there any more")
+        story = explain(self.world.settings, self.federator.index, ("aws", *self._path_at_target("legacy")))
+        self.screen.explanation(story)
+        told = [event.what for event in story.history if event.mirror]
+        self.expect(story.kind is None and told[-1:] == [f"deregister_table {story.id}: done"], "every write has its reason")
+
     def expect(self, ok: bool, text: str) -> None:
         self.screen.check(ok, text)
         if not ok:
@@ -110,12 +138,16 @@ class Story:
         with open_catalog(self.world.settings.source("aws").spec) as glue:
             return set(glue.list_tables(glue.canonical_path(("sales",))))
 
+    def _path_at_target(self, table: str) -> Path:
+        with open_catalog(self.world.settings.source("aws").spec) as glue:
+            return glue.canonical_path(("sales", table))
 
-def run(screen: Screen, *, once: bool, keep: Path | None) -> int:
+
+def run(screen: Screen, *, once: bool, keep: FilePath | None) -> int:
     """Tells the story; returns the exit code. Everything is temporary and stopped afterwards unless ``keep`` names a directory."""
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise StateError(f"{keep} is not empty", hint=f"federator demo --stop {keep}, and remove it; or name another directory")
-    directory = keep.absolute() if keep is not None else Path(tempfile.mkdtemp(prefix="federator-demo-"))
+    directory = keep.absolute() if keep is not None else FilePath(tempfile.mkdtemp(prefix="federator-demo-"))
     screen.chapter("start: Hive metastores, Glue, a directory; real Lance tables")
     began = time.monotonic()
     try:
@@ -132,12 +164,12 @@ def run(screen: Screen, *, once: bool, keep: Path | None) -> int:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def stop(directory: Path) -> list[str]:
+def stop(directory: FilePath) -> list[str]:
     """Ends the servers of a demo kept in a directory; returns their names."""
     return [server.name for server in stop_servers(directory.absolute())]
 
 
-def _end(story: Story, *, once: bool, keep: Path | None) -> int:
+def _end(story: Story, *, once: bool, keep: FilePath | None) -> int:
     screen = story.screen
     screen.chapter("the end")
     if story.failures:

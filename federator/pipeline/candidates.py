@@ -1,14 +1,14 @@
 """Plan candidates: every target path of a mirror that is not settled, decided inside Spark tasks.
 
 Origin tables, ledger entries and target tables are keyed by target path, brought together by one shuffle, and read as sorted
-streams: the rows of one path are one cell, and ``planning.decide`` says what to do about it. Only decisions leave the cluster.
+streams: the rows of one path are one cell, and ``planning.cells`` decides it. Only decisions leave the cluster.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
@@ -16,14 +16,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from federator.index.readers import TABLES, IndexReader
-from federator.model import TableRecord, parse_key, path_key
 from federator.model.rows import table_record
 from federator.pipeline.diff import SMALL, read_ranges, spark_parallelism
 from federator.pipeline.frames import local_frame
+from federator.planning.cells import Candidates, LedgerRow, Member, Members, decide_members, place
 from federator.planning.changes import Change, Decision, Refusal
-from federator.planning.decide import Cell, Knowledge, LedgerEntry, OriginState, decide, refuse_desired
-from federator.planning.mapping import Desired, MirrorContext, desire, selected, target_path
-from federator.planning.reasons import Reason
+from federator.planning.decide import Knowledge
+from federator.planning.mapping import MirrorContext
 
 _TABLES_DDL = ", ".join(f"`{name}` string" for name in TABLES)
 #: tag: d(esired), l(edger), t(arget), r(efused)
@@ -31,19 +30,11 @@ _CELL_DDL = "cell string, tag string, origin string, digest string, body string"
 _CELL = pa.schema([(name, pa.string()) for name in ("cell", "tag", "origin", "digest", "body")])
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The decisions of one mirror, and how many origin tables it selects, other mirrors' copies apart."""
-
-    decisions: list[Decision]
-    selected: int
-
-
 def candidates(
     spark: SparkSession, reader: IndexReader, context: MirrorContext, knowledge: Knowledge,
-    ledger: Sequence[Mapping[str, Any]], *, origin_revision: int, target_revision: int,
+    ledger: Sequence[LedgerRow], *, origin_revision: int, target_revision: int,
 ) -> Candidates:  # fmt: skip
-    """Decides every unsettled cell. ``ledger`` are the mirror's table entries (``index.ledger.with_origins``)."""
+    """Decides every unsettled cell. ``ledger`` are the mirror's table entries."""
     rule = context.rule
     parts = spark_parallelism(spark)
     spans = {name: reader.ranges(name, parts) for name in (rule.origin, rule.target)}
@@ -76,13 +67,12 @@ def _desire(context: MirrorContext) -> Any:
         for batch in batches:
             rows = []
             for row in batch.to_pylist():
-                if not selected(context.rule, parse_key(row["path"])):
+                placed = place(context, table_record(context.rule.origin, row))
+                if placed is None:
                     continue
-                desired = desire(context, table_record(context.rule.origin, row))
-                cell = path_key(target_path(context, desired.origin.path))
-                refusal = refuse_desired(context, desired)
+                cell, refusal = placed
                 if refusal is not None:
-                    rows.append((cell, "r", row["path"], "", json.dumps({**refusal.to_json(), "target_path": cell})))
+                    rows.append((cell, "r", row["path"], "", json.dumps(refusal.to_json())))
                 else:
                     rows.append((cell, "d", row["path"], row["digest"], json.dumps(row)))
             yield _batch(rows)
@@ -98,8 +88,8 @@ def _target() -> Any:
     return run
 
 
-def _ledger(spark: SparkSession, ledger: Sequence[Mapping[str, Any]]) -> DataFrame:
-    rows = [(row["target_path"], "l", row["origin_path"], "", json.dumps(dict(row))) for row in ledger]
+def _ledger(spark: SparkSession, ledger: Sequence[LedgerRow]) -> DataFrame:
+    rows = [(row.target_path, "l", row.origin_path, "", json.dumps(asdict(row))) for row in ledger]
     return local_frame(spark, _CELL.names, rows)
 
 
@@ -109,19 +99,11 @@ def _decide(context: MirrorContext, knowledge: Knowledge) -> Any:
         found: list[tuple[str, str]] = []
         count = 0
         for cell, group in groupby(rows, key=lambda row: row["cell"]):
-            members = list(group)
-            count += sum(row["tag"] == "d" or (row["tag"] == "r" and not _copy(row)) for row in members)
-            refused = [("refusal", row["body"]) for row in members if row["tag"] == "r"]
-            found += refused
-            # A refused origin still exists: what we once declared at its path stays, whatever becomes of unselected ones.
-            if any(row["tag"] == "d" for row in members) or not refused:
-                members = [row for row in members if row["tag"] != "r"]
-                if _settled(context, members):
-                    continue
-                decision = decide(context, _cell(context, cell, members), knowledge)
-                if decision is not None:
-                    kind = "change" if isinstance(decision, Change) else "refusal"
-                    found.append((kind, json.dumps(decision.to_json())))
+            members = _members(context, group)
+            count += members.selected
+            for decision in decide_members(context, knowledge, cell, members):
+                kind = "change" if isinstance(decision, Change) else "refusal"
+                found.append((kind, json.dumps(decision.to_json())))
         found.append(("selected", str(count)))
         kinds, bodies = zip(*found, strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(kinds, pa.string()), pa.array(bodies, pa.string())], names=["kind", "body"])
@@ -129,52 +111,23 @@ def _decide(context: MirrorContext, knowledge: Knowledge) -> Any:
     return run
 
 
-def _settled(context: MirrorContext, members: list[dict[str, str]]) -> bool:
-    """Whether nothing has changed since the ledger entry was written; and whether there is anything to decide at all."""
-    by_tag = {row["tag"]: row for row in members}
-    if set(by_tag) == {"t"}:
-        return True
-    if len(members) != 3 or set(by_tag) != {"d", "l", "t"}:
-        return False
-    entry = json.loads(by_tag["l"]["body"])
-    return bool(
-        entry["origin_path"] == by_tag["d"]["origin"]
-        and entry["origin_digest"] == by_tag["d"]["digest"]
-        and entry["target_digest"] == by_tag["t"]["digest"]
-        and entry["mapping_digest"] == context.rule.mapping_digest
-    )
+def _members(context: MirrorContext, rows: Iterable[Mapping[str, str]]) -> Members:
+    members = Members()
+    for row in rows:
+        match row["tag"]:
+            case "d":
+                members.wanted.append(_member(context.rule.origin, row["origin"], row))
+            case "t":
+                members.target = _member(context.rule.target, row["cell"], row)
+            case "l":
+                members.entries.append(LedgerRow(**json.loads(row["body"])))
+            case _:
+                members.refused.append(Refusal.from_json(json.loads(row["body"])))
+    return members
 
 
-def _cell(context: MirrorContext, key: str, members: list[dict[str, str]]) -> Cell:
-    wanted: list[Desired] = []
-    target: TableRecord | None = None
-    entries: list[LedgerEntry] = []
-    for row in members:
-        body = json.loads(row["body"])
-        if row["tag"] == "d":
-            wanted.append(desire(context, table_record(context.rule.origin, body)))
-        elif row["tag"] == "t":
-            target = table_record(context.rule.target, body)
-        else:
-            declared = json.loads(body["declared"] or "{}")
-            entries.append(LedgerEntry(body["origin_path"], body["op_id"], body["native_id"], declared, _origin(context, body)))
-    # An entry of the wanted origin comes first: an older one at the same path is only history.
-    origins = {desired.origin.key for desired in wanted}
-    entries.sort(key=lambda entry: (entry.origin_path not in origins, entry.origin_path))
-    return Cell(parse_key(key), wanted, target, entries[0] if entries else None)
-
-
-def _origin(context: MirrorContext, entry: Mapping[str, Any]) -> OriginState:
-    """Only an origin that the mirror still takes in under the entry's name can be missed: the others are not looked for."""
-    origin = parse_key(entry["origin_path"])
-    here = entry["origin_source"] == context.rule.origin and selected(context.rule, origin)
-    if not here or path_key(target_path(context, origin)) != entry["target_path"]:
-        return OriginState.UNSELECTED
-    return OriginState.SELECTED if entry["origin_there"] else OriginState.ABSENT
-
-
-def _copy(refused: Mapping[str, str]) -> bool:
-    return bool(json.loads(refused["body"])["reason"] == Reason.LOOP)
+def _member(source: str, key: str, row: Mapping[str, str]) -> Member:
+    return Member(key, row["digest"], lambda: table_record(source, json.loads(row["body"])))
 
 
 def _batch(rows: list[tuple[str, str, str, str, str]]) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from federator.connector import ConfigError, SourceSpec
 from federator.pipeline.columns import DDL
+from federator.pipeline.lean import hide_pandas_in_own_session
 from federator.pipeline.reading import Slot, read_slot, slots
 from federator.registry import connector
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_DEADLINE = 600.0
+
+# Spark's planners, whose main module is Spark's own, import this one first of ours.
+hide_pandas_in_own_session()
 
 
 class CatalogPartition(InputPartition):

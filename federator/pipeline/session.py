@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from federator.connector import ConfigError, StateError
+from federator.pipeline.archive import class_archive
 from federator.pipeline.java import find_java, spark_home_for
+from federator.pipeline.lean import OWN_SESSION, PRELOAD, without_pandas
 from federator.registry import connector
 from federator.settings import Settings
 
@@ -70,29 +72,53 @@ def _start(settings: Settings) -> SparkSession:
         return builder.remote(master).getOrCreate()
     # Workers must be this Python: another one would not have the connectors.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    conf = {**_CONF, "spark.driver.memory": settings.spark.memory}
     if master.startswith("local"):
-        java = find_java()
-        os.environ["JAVA_HOME"] = str(spark_home_for(java, settings.state_dir))
+        conf["spark.driver.extraJavaOptions"] += _prepare_java(settings)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for key, value in {**_CONF, "spark.driver.memory": settings.spark.memory, **settings.spark.conf}.items():
+    for key, value in {**conf, **settings.spark.conf}.items():
         builder = builder.config(key, value)
     settings.state_dir.mkdir(parents=True, exist_ok=True)
-    with _stderr_to(settings.state_dir / "spark.log"):
+    with _streams_to(settings.state_dir / "spark.log"), _inherited(settings), without_pandas():
         return builder.master(master).getOrCreate()
 
 
 @contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """The JVM inherits our stderr and greets there; it and its Python workers get a file instead."""
-    sys.stderr.flush()
-    ours = os.dup(2)
+def _inherited(settings: Settings) -> Iterator[None]:
+    """What the JVM's Python processes are told by its environment, and this process is not."""
+    told = {OWN_SESSION: "1", PRELOAD: ",".join(sorted({source.impl for source in settings.sources.values()}))}
+    os.environ.update(told)
     try:
-        with log.open("ab") as file:
-            os.dup2(file.fileno(), 2)
         yield
     finally:
-        os.dup2(ours, 2)
-        os.close(ours)
+        for name in told:
+            del os.environ[name]
+
+
+def _prepare_java(settings: Settings) -> str:
+    """Sets ``JAVA_HOME`` for Spark's launcher; returns further options of the JVM."""
+    java = find_java()
+    archive = class_archive(java) if settings.spark.class_archive else None
+    home = spark_home_for(java, settings.state_dir, archive)
+    os.environ["JAVA_HOME"] = str(home)
+    return f" {archive.options}" if archive else ""
+
+
+@contextmanager
+def _streams_to(log: Path) -> Iterator[None]:
+    """The JVM inherits our streams: it greets on stderr, and keeps a pipe on stdout open for as long as it lives. It gets a file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ours = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    try:
+        with log.open("ab") as file:
+            for descriptor in ours:
+                os.dup2(file.fileno(), descriptor)
+        yield
+    finally:
+        for descriptor, kept in ours.items():
+            os.dup2(kept, descriptor)
+            os.close(kept)
 
 
 _CONF = {

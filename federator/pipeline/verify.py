@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -23,14 +24,16 @@ _DDL = "canonical string, location string, answer string"
 
 
 def verify(
-    spark: SparkSession, spec: SourceSpec, locations: Sequence[Mapping[str, str]], *, timeout: float
+    spark: SparkSession, spec: SourceSpec, locations: Sequence[Mapping[str, str]], *, timeout: float, seconds: float
 ) -> Iterator[dict[str, Any]]:
     """Opens locations (``canonical``, ``location``) with the source's own ``storage.*``; yields rows of the table ``dataset``.
 
-    A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once.
+    A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once. After ``seconds`` no further one is
+    opened: the rest, the last of ``locations``, has no row.
     """
     if not locations:
         return
+    end = time.time() + seconds
     rows = [(row["canonical"], row["location"]) for row in locations]
     parts = max(1, min(len(rows), spark_cores()))
     frame = local_frame(spark, ("canonical", "location"), rows, parts=parts)
@@ -38,9 +41,12 @@ def verify(
     def open_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Opener(spec, timeout) as opener:
             for batch in batches:
-                answers = [json.dumps(opener.look(location)) for location in batch.column("location").to_pylist()]
+                wanted = batch.column("location").to_pylist()
+                looks = takewhile(lambda _: time.time() < end, wanted)
+                answers = [json.dumps(opener.look(location)) for location in looks]
+                opened = batch.slice(0, len(answers))
                 yield pa.RecordBatch.from_arrays(
-                    [batch.column("canonical"), batch.column("location"), pa.array(answers, pa.string())],
+                    [opened.column("canonical"), opened.column("location"), pa.array(answers, pa.string())],
                     names=["canonical", "location", "answer"],
                 )
 

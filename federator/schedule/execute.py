@@ -10,6 +10,7 @@ from federator import logs
 from federator.connector import FederatorError, StateError
 from federator.index import plans, requests, runs, schedules
 from federator.planning.plan import Plan
+from federator.schedule.jobs import after_crawl, argument
 from federator.schedule.progress import Progress
 from federator.schedule.warm import warm
 from federator.settings import Settings
@@ -46,6 +47,7 @@ class Runner:
             try:
                 result = self._run(request)
                 self._tell(result)
+                self._follow(result)
                 state = requests.CANCELLED if result.state == "interrupted" else requests.DONE
             except FederatorError as error:
                 self._failed(request, str(error))
@@ -79,7 +81,7 @@ class Runner:
             case "plan":
                 return do.plan(asked.get("mirrors") or [], **how)
             case "sync":
-                return do.sync(asked.get("mirrors") or [], **how)
+                return do.sync(asked.get("mirrors") or [], fresh=asked.get("fresh") or [], **how)
             case "apply":
                 return do.apply([self._plan(digest) for digest in asked.get("plans") or []], **how)
         raise StateError(f"a worker of this version cannot {request.kind!r}")
@@ -106,6 +108,19 @@ class Runner:
             handle = runs.start(self.index, request.kind, trigger="request", actor=request.actor)
             runs.finish(self.index, handle, "failed", summary={}, error=error)
             self._begun(handle)
+
+    def _follow(self, result: Result) -> None:
+        """Asks for the jobs that a crawl sets off: they take its word for the source, and do not read it again."""
+        if result.kind != "crawl":
+            return
+        read = [name for name, published in result.sources.items() if published.state != "failed"]
+        followers = [(name, job) for name in read for job in after_crawl(self._settings, name)]
+        with self.index.write() as connection:
+            states = schedules.read(connection)
+            for name, job in followers:
+                if not states.get(job.name, schedules.JobState()).paused:
+                    asked = {**argument(job.kind, job.subject), "fresh": [name]}
+                    requests.add_once(connection, job.kind, asked, actor="schedule")
 
     def _tell(self, result: Result) -> None:
         level = _log.info if result.state == "ok" else _log.warning if result.state in ("partial", "held") else _log.error

@@ -18,10 +18,8 @@ from federator.connector import ConfigError
 from federator.connector.options import resolve
 from federator.index import Index, open_index, requests, schedules
 from federator.schedule.triggers import interval, trigger
-from federator.settings import Settings, load
+from federator.settings import AFTER_CRAWL, Settings, load
 
-# A job whose time passed while no worker ran is made up for, once, if it is not older than this.
-_GRACE = 3600
 _log = logs.get(__name__)
 
 
@@ -43,6 +41,8 @@ def configured(settings: Settings) -> list[Job]:
     sources = [(f"[sources.{s.name}]", Job("crawl", s.name, s.schedule)) for s in settings.sources.values() if s.schedule]
     mirrors = [(f"[mirrors.{name}]", Job("sync", name, m.schedule)) for name, m in settings.mirrors.items() if m.schedule]
     for section, job in (*sources, *mirrors):
+        if job.schedule == AFTER_CRAWL:
+            continue
         try:
             trigger(job.schedule)
         except ValueError as error:
@@ -51,6 +51,12 @@ def configured(settings: Settings) -> list[Job]:
                 f"{where}: {job.schedule!r} is not allowed: {error}", hint='"*/15 * * * *" or "@every 15m"'
             ) from None
     return [job for _, job in (*sources, *mirrors)]
+
+
+def after_crawl(settings: Settings, source: str) -> list[Job]:
+    """The jobs that a crawl of a source sets off."""
+    rules = settings.rules
+    return [job for job in configured(settings) if job.schedule == AFTER_CRAWL and rules[job.subject].origin == source]
 
 
 def argument(kind: str, subject: str) -> dict[str, Any]:
@@ -80,7 +86,7 @@ def scheduler(settings: Settings, index: Index) -> Iterator[BackgroundScheduler]
     made = BackgroundScheduler(
         timezone=UTC,
         jobstores={"default": SQLAlchemyJobStore(engine=index.engine)},
-        job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": _GRACE},
+        job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": int(settings.schedule.misfire_grace) or 1},
     )
     made.add_listener(_loud, EVENT_JOB_ERROR | EVENT_JOB_MISSED)
     made.start(paused=True)
@@ -93,7 +99,7 @@ def scheduler(settings: Settings, index: Index) -> Iterator[BackgroundScheduler]
 
 
 def _reconcile(made: BackgroundScheduler, settings: Settings, index: Index) -> None:
-    wanted = {job.name: job for job in configured(settings)}
+    wanted = {job.name: job for job in configured(settings) if job.schedule != AFTER_CRAWL}
     with index.read() as connection:
         states = schedules.read(connection)
     known = {job.id: job for job in made.get_jobs()}
@@ -102,15 +108,18 @@ def _reconcile(made: BackgroundScheduler, settings: Settings, index: Index) -> N
     for name, job in wanted.items():
         state = states.get(name, schedules.JobState())
         args = (job.kind, job.subject, str(settings.path))
-        old = known.get(name)
-        if old is None or old.args != args or str(old.trigger) != str(trigger(job.schedule)) or old.next_run_time is None:
+        old, due = known.get(name), trigger(job.schedule, settings.schedule.jitter)
+        if old is None or old.args != args or _differ(old.trigger, due) or old.next_run_time is None:
             first = _first(job, state)
             options = {"next_run_time": first} if first else {}
-            made.add_job(
-                "federator.schedule:run_job", trigger(job.schedule), args, id=name, name=name, replace_existing=True, **options
-            )
+            made.add_job("federator.schedule:run_job", due, args, id=name, name=name, replace_existing=True, **options)
         if state.paused:
             made.pause_job(name)
+
+
+def _differ(one: Any, other: Any) -> bool:
+    # Two triggers print alike whatever their jitter.
+    return str(one) != str(other) or one.jitter != other.jitter
 
 
 def _first(job: Job, state: schedules.JobState) -> datetime | None:

@@ -25,20 +25,21 @@ def interval(schedule: str) -> float | None:
     return length
 
 
-def trigger(schedule: str) -> Any:
-    """The trigger of a schedule. Raises ValueError that says which part is wrong."""
+def trigger(schedule: str, jitter: float = 0.0) -> Any:
+    """The trigger of a schedule, each time up to ``jitter`` seconds late. Raises ValueError that says which part is wrong."""
+    late = int(jitter) or None
     length = interval(schedule)
     if length is not None:
-        return IntervalTrigger(seconds=int(length), timezone=UTC)
+        return IntervalTrigger(seconds=int(length), timezone=UTC, jitter=late)
     fields = schedule.split()
     if len(fields) != 5:
         raise ValueError("a cron line has five fields: minute hour day month weekday")
     minute, hour, day, month, weekday = fields
     same = {"minute": minute, "hour": hour, "month": month, "timezone": UTC}
     if day.startswith("*") or weekday.startswith("*"):
-        return CronTrigger(day=day, day_of_week=_weekdays(weekday), **same)
+        return CronTrigger(day=day, day_of_week=_weekdays(weekday), jitter=late, **same)
     # As cron has it: with both given, either is enough.
-    return OrTrigger([CronTrigger(day=day, **same), CronTrigger(day_of_week=_weekdays(weekday), **same)])
+    return OrTrigger([CronTrigger(day=day, **same), CronTrigger(day_of_week=_weekdays(weekday), **same)], late)
 
 
 def _weekdays(field: str) -> str:

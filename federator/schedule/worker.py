@@ -85,12 +85,13 @@ class Worker:
                 self._runner.interrupt()
 
     def _recover(self, lease: Lease) -> None:
-        """What a dead worker left running is not running."""
+        """What a dead worker left running is not running: its run has ended, and its request is taken up again, once."""
         with self._index.write() as connection:
             lease.check(connection)
             left = requests.running(connection)
             for request in left:
-                requests.set_state(connection, request.id, requests.FAILED)
+                if not requests.again(connection, request):
+                    requests.set_state(connection, request.id, requests.FAILED)
         for request in left:
             if request.run_id and runs.going(self._index, request.run_id):
                 handle = runs.RunHandle(request.run_id, request.kind, request.actor)
@@ -126,9 +127,10 @@ class Worker:
                 done = self._cancel(connection, request) if request.kind == "cancel" else self._pause(connection, request)
                 requests.set_state(connection, request.id, requests.DONE if done else requests.FAILED)
             if done and request.kind != "cancel":
-                # Outside the transaction: the job store writes on a connection of its own.
+                # Outside the transaction: the job store writes on a connection of its own, and has no jobs that follow a crawl.
                 job = jobs.get_job(str(request.argument["job"]))
-                job.pause() if request.kind == "pause" else job.resume()
+                if job is not None:
+                    job.pause() if request.kind == "pause" else job.resume()
 
     def _cancel(self, connection: Connection, request: requests.Request) -> bool:
         number, current = request.argument.get("request"), self._runner.request

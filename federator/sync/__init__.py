@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from federator import audit
+from federator.audit.configuration import note_configuration
 from federator.connector.options import resolve
-from federator.index import Index, migrate, open_index, plans, runs
+from federator.index import Index, deployment, drift, migrate, open_index, plans, runs
 from federator.planning.plan import Plan, check
 from federator.planning.rule import MirrorRule
 from federator.settings import Settings
 from federator.sync.applying import apply, resume
+from federator.sync.closing import finish, publish
 from federator.sync.crawling import crawl
 from federator.sync.mirroring import plan
+from federator.sync.rebuilding import rebuild
 from federator.sync.result import Interrupted, Result, Step
 from federator.sync.work import Work
 
@@ -31,7 +33,8 @@ __all__ = ["Federator", "Interrupted", "Result", "Step"]
 class Federator:
     """The service's core, over one configuration.
 
-    ``report`` receives each Step, ``started`` each run's id and kind; ``stop`` ends a run between two steps or two writes.
+    ``report`` receives each Step, ``started`` each run's id and kind; ``stop`` ends a run between two steps or two writes, and
+    ``max_failures`` a mirror's changes once so many have failed.
     """
 
     settings: Settings
@@ -39,6 +42,7 @@ class Federator:
     report: Callable[[Step], None] = lambda _: None
     stop: threading.Event = field(default_factory=threading.Event)
     started: Callable[[runs.RunHandle], None] = lambda _: None
+    max_failures: int | None = None
 
     @classmethod
     def open(cls, settings: Settings, report: Callable[[Step], None] = lambda _: None, *, create: bool = True) -> Federator:
@@ -81,14 +85,27 @@ class Federator:
             apply(work)
         return work.result
 
-    def sync(self, mirrors: Sequence[str] = (), *, trigger: str = "cli", actor: str | None = None) -> Result:
-        """Crawls, plans and applies: every source and mirror, or the named mirrors and their sources."""
+    def sync(
+        self, mirrors: Sequence[str] = (), *, fresh: Sequence[str] = (), trigger: str = "cli", actor: str | None = None
+    ) -> Result:
+        """Crawls, plans and applies: every source and mirror, or the named mirrors and their sources.
+
+        Sources that are ``fresh`` have just been crawled, and are not crawled again.
+        """
         rules = self._rules(mirrors)
         with self._run("sync", trigger, actor) as work:
             resume(work, rules)
-            crawl(work, _sources_of(rules) if mirrors else list(self.settings.sources))
+            wanted = _sources_of(rules) if mirrors else list(self.settings.sources)
+            crawl(work, [name for name in wanted if name not in fresh])
             plan(work, rules)
             apply(work)
+        return work.result
+
+    def rebuild(self, mirrors: Sequence[str] = (), *, enter: bool, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Finds what the ledgers of mirrors (default: all) lack of what their targets hold; with ``enter`` writes it into them."""
+        rules = self._rules(mirrors)
+        with self._run("rebuild", trigger, actor) as work:
+            rebuild(work, rules, enter=enter)
         return work.result
 
     def _rules(self, mirrors: Sequence[str]) -> list[MirrorRule]:
@@ -96,30 +113,35 @@ class Federator:
 
     @contextmanager
     def _run(self, kind: str, trigger: str, actor: str | None) -> Iterator[Work]:
-        run = runs.start(self.index, kind, trigger=trigger, actor=actor)
-        work = Work(self.settings, self.index, self.report, self.stop, run, Result(run.id, kind))
+        runs.finish_dead(self.index)
+        deployment.claim(self.index, self.settings.instance)
+        with runs.begun(self.index, kind, trigger=trigger, actor=actor) as run, self._recorded(run) as work:
+            yield work
+
+    @contextmanager
+    def _recorded(self, run: runs.RunHandle) -> Iterator[Work]:
+        work = Work(self.settings, self.index, self.report, self.stop, run, Result(run.id, run.kind), self.max_failures)
         self.started(run)
         try:
+            note_configuration(self.index, self.settings, run)
             yield work
+            with work.recording("drift"):
+                drift.refresh(self.index, self.settings.rules)
         except BaseException as error:
             if isinstance(error, Exception) and self.stop.is_set():
                 # Whatever it raised, it raised because it was stopped.
                 if not isinstance(error, Interrupted):
-                    work.result.errors[kind] = str(error)
-                self._finish(work)
+                    work.result.errors[run.kind] = str(error)
+                finish(work)
                 return
             state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             runs.finish(self.index, run, state, summary=work.result.summary(), error=str(error) or type(error).__name__)
+            publish(work)
             raise
         else:
-            self._finish(work)
+            finish(work)
         finally:
             shutil.rmtree(work.staging, ignore_errors=True)
-            audit.seal(self.index)
-
-    def _finish(self, work: Work) -> None:
-        work.result.settle(stopped=self.stop.is_set())
-        runs.finish(self.index, work.run, work.result.state, summary=work.result.summary())
 
 
 def _sources_of(rules: Sequence[MirrorRule]) -> list[str]:

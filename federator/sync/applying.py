@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from federator.apply import Executor, Outcome, State
-from federator.index import journal, plans
+from federator.apply import Connections, Executor, Outcome, State
+from federator.apply.index_journal import IndexJournal
+from federator.apply.outcome import RESTORED
+from federator.index import coverage, deployment, journal, leases, plans
 from federator.index.leases import Lease, hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import parse_key
 from federator.planning.changes import Action
-from federator.planning.plan import Plan
+from federator.planning.plan import Plan, still_proven
+from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
-from federator.registry import connector, open_catalog
+from federator.registry import capabilities, open_catalog
 from federator.sync.mirroring import decision
 from federator.sync.result import Step, counted, is_bad, tally
 from federator.sync.work import LEASE_PATIENCE, Work
+
+_OUTDATED = "what proved at the time of the plan that its origin is gone does not hold any more"
 
 
 def resume(work: Work, rules: Sequence[MirrorRule]) -> None:
@@ -65,11 +70,19 @@ def _apply(work: Work, made: Plan) -> list[Outcome]:
 
     with _executor(work, rule) as (executor, lease):
         left = _settle_left(work, rule, executor, lease)
-        outcomes = [*left, *executor.apply(made.digest, made.changes, report)]
+        with work.index.read() as connection:
+            proven, unproven = still_proven(rule, made.changes, coverage.absences(connection, rule.origin))
+        outdated = [Outcome(change, State.SKIPPED, Reason.NOT_COVERED, _OUTDATED) for change in unproven]
+        outcomes = [*left, *outdated, *executor.apply(made.digest, proven, report, any_time=_let_go_at_any_time(made))]
         _publish(work, lease, rule.target, outcomes)
     with work.index.write() as connection:
         plans.decide(connection, made.digest, "applied", work.run.actor)
     return outcomes
+
+
+def _let_go_at_any_time(made: Plan) -> bool:
+    """A plan that was held for its windows, and that a person approved all the same."""
+    return any(why.startswith(f"{Reason.OUTSIDE_WINDOW}:") for why in made.held)
 
 
 def _settle_left(work: Work, rule: MirrorRule, executor: Executor, lease: Lease) -> list[Outcome]:
@@ -82,21 +95,40 @@ def _settle_left(work: Work, rule: MirrorRule, executor: Executor, lease: Lease)
 @contextmanager
 def _executor(work: Work, rule: MirrorRule) -> Iterator[tuple[Executor, Lease]]:
     """What makes a mirror's changes, with its leases held; the lease is the target's."""
-    keeps = connector(work.settings.source(rule.target).impl).capabilities.keeps_properties
+    deployment.check_original(work.index, work.settings.instance)
+    target = work.settings.source(rule.target)
     with (
         hold(work.index, f"mirror:{rule.name}", wait=LEASE_PATIENCE) as mirror_lease,
         hold(work.index, f"source:{rule.target}", wait=LEASE_PATIENCE) as lease,
-        open_catalog(work.spec(rule.origin)) as origin,
-        open_catalog(work.spec(rule.target)) as target,
+        ExitStack() as opened,
     ):
-        yield Executor(work.index, work.run, rule, origin, target, (mirror_lease, lease), keeps, work.stop), lease
+        first, *more = (
+            Connections(
+                opened.enter_context(open_catalog(work.spec(rule.origin))), opened.enter_context(open_catalog(target.spec))
+            )
+            for _ in range(target.write_concurrency)
+        )
+        executor = Executor(
+            IndexJournal(work.index, work.run, rule, (mirror_lease, lease)),
+            rule,
+            first.origin,
+            first.target,
+            keeps_properties=capabilities(target.spec).keeps_properties,
+            stop=work.stop,
+            deadline=leases.CALL_DEADLINE,
+            more=more,
+            writes_per_second=target.writes_per_second,
+            max_failures=work.max_failures,
+        )
+        yield executor, lease
 
 
 def _publish(work: Work, lease: Lease, target: str, outcomes: Sequence[Outcome]) -> None:
     """What was seen of the target while writing becomes its next revision."""
-    done = [outcome for outcome in outcomes if outcome.state is State.DONE]
+    of_namespaces = (Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE)
     seen = [
-        Observed(parse_key(o.change.target_path), o.record, o.observed_at, o.change.action is not Action.CREATE_NAMESPACE)
-        for o in done
+        Observed(parse_key(o.change.target_path), o.record, o.observed_at, o.change.action not in of_namespaces)
+        for o in outcomes
+        if o.state is State.DONE or o.code == RESTORED
     ]
     publish_observed(work.index, lease, target, work.run.id, seen)

@@ -32,10 +32,13 @@ def crawl(work: Work, names: Sequence[str]) -> None:
                     work.result.sources[name] = future.result()
                 except DatabaseError as error:
                     work.result.errors[name] = f"the index did not take what {name} said: {_first_line(error)}"
+    with work.index.write() as connection:
+        datasets.follow(connection, work.settings.aliases)
     if work.settings.verify.enabled:
+        end = time.monotonic() + work.settings.verify.max_seconds
         for name in [name for name in names if name in work.result.sources]:
             with work.recording(f"verify {name}"):
-                _verify(work, name)
+                _verify(work, name, end - time.monotonic())
 
 
 def _crawl(work: Work, name: str) -> Published:
@@ -63,7 +66,7 @@ def _crawl(work: Work, name: str) -> Published:
     return published
 
 
-def _verify(work: Work, name: str) -> None:
+def _verify(work: Work, name: str, seconds: float) -> None:
     from federator.pipeline.session import engine_errors
     from federator.pipeline.verify import verify
 
@@ -73,10 +76,11 @@ def _verify(work: Work, name: str) -> None:
     if not due:
         return
     with work.step("verify", name) as done, engine_errors(f"verify {name}"):
-        rows = list(verify(work.spark(), work.spec(name), [dict(row) for row in due], timeout=limits.timeout))
+        rows = list(verify(work.spark(), work.spec(name), [dict(row) for row in due], timeout=limits.timeout, seconds=seconds))
         with work.index.write() as connection:
             datasets.save(connection, rows)
-        done("ok", tally([row["state"].replace("_", " ") for row in rows]))
+        left = f"; {len(due) - len(rows):,} left for the next run" if len(rows) < len(due) else ""
+        done("ok", tally([row["state"].replace("_", " ") for row in rows]) + left)
 
 
 def _told(published: Published) -> str:

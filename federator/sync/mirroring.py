@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from federator.connector import Catalog, CatalogError
-from federator.index import audit_log, coverage, datasets, journal, ledger, plans, records
-from federator.model import canonical_json, parse_key, path_key
-from federator.model.identifiers import parent
-from federator.planning.changes import Change, Refusal
+from federator.index import Connection, audit_log, coverage, datasets, journal, ledger, plans, records
+from federator.model import ancestors, canonical_json, parent, parse_key, path_key
+from federator.model.rows import namespace_record
+from federator.planning import planner
+from federator.planning.cells import Candidates, LedgerRow
+from federator.planning.changes import Change
 from federator.planning.decide import Knowledge
-from federator.planning.guards import GuardFacts, objections
+from federator.planning.guards import GuardFacts
 from federator.planning.mapping import MirrorContext
-from federator.planning.plan import Plan, ordered, refuse_missing_locations, refuse_second_names, with_namespaces
-from federator.planning.reasons import Reason
+from federator.planning.namespaces import MadeNamespace
+from federator.planning.plan import Plan
+from federator.planning.planner import Facts, Look
 from federator.planning.rule import MirrorRule
-from federator.registry import connector, open_catalog
+from federator.registry import capabilities, open_catalog
 from federator.sync.result import counted
 from federator.sync.work import Work
+
+# A rename of which only the first half was made is completed as it was meant for this long (seconds).
+_RENAMES_SINCE = 30 * 86_400.0
 
 
 def plan(work: Work, rules: Sequence[MirrorRule]) -> None:
@@ -46,11 +53,11 @@ def decision(work: Work, made: Plan) -> str:
 def _plan(work: Work, rule: MirrorRule) -> Plan:
     from federator.pipeline.candidates import candidates
 
-    context = _context(work, rule)
+    context = context_of(work, rule)
     with work.index.read() as connection:
         at = {name: records.published(connection, name) for name in (rule.origin, rule.target)}
         # What the mirror declared in another target, before it was pointed at this one, stays there and says nothing of this one.
-        entries = [e for e in ledger.with_origins(connection, rule.name) if e["target_source"] == rule.target]
+        entries = [LedgerRow.of(e) for e in ledger.with_origins(connection, rule.name) if e["target_source"] == rule.target]
         knowledge = Knowledge(
             origin=coverage.read(connection, rule.origin, at[rule.origin]),
             target=coverage.read(connection, rule.target, at[rule.target]),
@@ -60,89 +67,97 @@ def _plan(work: Work, rule: MirrorRule) -> Plan:
         work.spark(), work.reader(), context, knowledge, entries,
         origin_revision=at[rule.origin], target_revision=at[rule.target],
     )  # fmt: skip
-    changes, there = _look_again(work, rule, [d for d in found.decisions if isinstance(d, Change)])
-    changes, more = _reconsider(work, context, changes)
-    refusals = [*(d for d in found.decisions if isinstance(d, Refusal)), *there, *more]
-    made = Plan(
-        mirror=rule.name,
-        mirror_digest=rule.digest,
-        origin_revision=at[rule.origin],
-        target_revision=at[rule.target],
-        changes=ordered(changes),
-        refusals=tuple(sorted(refusals, key=lambda r: (r.target_path, r.origin_path, r.reason))),
-        held=tuple(objections(rule, changes, _facts(work, rule, entries, found.selected))),
-        selected=found.selected,
-    )
+    made = planner.plan(context, knowledge, found, _facts(work, context, entries, found, at))
     _save(work, made)
     return made
 
 
-def _look_again(work: Work, rule: MirrorRule, changes: list[Change]) -> tuple[list[Change], list[Refusal]]:
-    """A direct look at each origin that is to be gone: what stopped being a Lance table is missed by listings and still there.
-
-    Apply looks once more just before the call; this look keeps a plan from announcing what would be skipped on every run.
-    """
-    kept: list[Change] = []
-    refusals: list[Refusal] = []
-    if not any(change.precondition.get("origin") == "absent" for change in changes):
-        return changes, []
-    with open_catalog(work.spec(rule.origin)) as origin:
-        for change in changes:
-            objection = _still_there(origin, change) if change.precondition.get("origin") == "absent" else None
-            if objection is None:
-                kept.append(change)
-            else:
-                refusals.append(
-                    Refusal(objection[0], change.target_source, change.target_path, change.origin_path, objection[1])
-                )
-    return kept, refusals
-
-
-def _still_there(origin: Catalog, change: Change) -> tuple[Reason, str] | None:
-    try:
-        seen = origin.observe(parse_key(change.origin_path))
-    except CatalogError as error:
-        return Reason.NOT_COVERED, f"a direct look at the origin failed: {error.message}"
-    return None if seen.absent else (Reason.STILL_THERE, seen.foreign or "a direct look found it")
-
-
-def _reconsider(work: Work, context: MirrorContext, changes: list[Change]) -> tuple[list[Change], list[Refusal]]:
-    """What only the plan as a whole shows: second names, places that do not exist, namespaces that are missing."""
-    rule = context.rule
-    canonicals = sorted({c.after.canonical for c in changes if c.after is not None and c.after.canonical})
+def _facts(work: Work, context: MirrorContext, entries: Sequence[LedgerRow], found: Candidates, at: Mapping[str, int]) -> Facts:
+    """What the plan needs to know of its candidates: from the index, and by direct looks at origins that are to be gone."""
+    questions = planner.ask(context, found)
+    rule, now = context.rule, time.time()
     with work.index.read() as connection:
-        declared = records.paths_at(connection, rule.target, canonicals)
-        states = {key: str(row["state"]) for key, row in datasets.states(connection, canonicals).items()}
-        existing = records.namespaces(connection, rule.target)
-    leaving = {c.target_path for c in changes if c.after is None}
-    changes, seconds = refuse_second_names(changes, declared, leaving)
-    allowed = rule.declare_missing or not context.target.makes_location
-    changes, missing = refuse_missing_locations(changes, states, allowed=allowed)
-    changes, homeless = with_namespaces(context, changes, existing)
-    return changes, [*seconds, *missing, *homeless]
-
-
-def _facts(work: Work, rule: MirrorRule, entries: Sequence[Mapping[str, Any]], selected: int) -> GuardFacts:
-    with work.index.read() as connection:
-        deleted = journal.destructive_since(connection, rule.name, time.time() - rule.guard_window)
-    return GuardFacts(
-        live=len(entries),
-        live_by_namespace=_by_namespace(entry["target_path"] for entry in entries),
-        live_by_origin=_by_namespace(entry["origin_path"] for entry in entries),
-        deleted_in_window=len(deleted),
-        deleted_by_namespace=_by_namespace(deleted),
-        selected=selected,
-        origin_filters_listings=connector(work.settings.source(rule.origin).impl).capabilities.listing_filtered,
+        deleted = journal.destructive_since(connection, rule.name, now - rule.guard_window)
+        states = datasets.states(connection, questions.locations)
+        declared = records.paths_at(connection, rule.target, questions.locations)
+        namespaces = records.namespaces(connection, rule.target)
+        made = _made(connection, rule, entries)
+        obstructed = journal.obstructed(connection, rule.name)
+        halves = journal.unfinished_renames(connection, rule.name, now - _RENAMES_SINCE)
+    return Facts(
+        declared=declared,
+        states={key: str(row["state"]) for key, row in states.items()},
+        namespaces=namespaces,
+        made=made,
+        halves=[Change.from_json(json.loads(half)) for half in halves],
+        now=now,
+        looks=_looks(work, rule, questions.origins),
+        taken=_taken(work, rule.target, obstructed.intersection(questions.targets)),
+        guards=GuardFacts(
+            live=len(entries),
+            live_by_namespace=_by_namespace(entry.target_path for entry in entries),
+            there_by_origin=_by_namespace(entry.origin_path for entry in entries if entry.origin_there),
+            deleted_in_window=len(deleted),
+            deleted_by_namespace=_by_namespace(deleted),
+            selected=found.selected,
+            origin_filters_listings=capabilities(work.spec(rule.origin)).listing_filtered,
+        ),
+        origin_revision=at[rule.origin],
+        target_revision=at[rule.target],
     )
 
 
-def _context(work: Work, rule: MirrorRule) -> MirrorContext:
-    origin, target = (connector(work.settings.source(name).impl).capabilities for name in (rule.origin, rule.target))
+def _made(connection: Connection, rule: MirrorRule, entries: Sequence[LedgerRow]) -> list[MadeNamespace]:
+    """The namespaces that the mirror made at its target and has nothing in any more: only they can be empty."""
+    above = {path_key(namespace) for entry in entries for namespace in ancestors(parse_key(entry.target_path))}
+    found = []
+    for entry in ledger.of_mirror(connection, rule.name):
+        key = entry["target_path"]
+        if entry["is_table"] or entry["target_source"] != rule.target or key in above:
+            continue
+        row = records.get(connection, rule.target, parse_key(key), is_table=False)
+        inside = records.children(connection, rule.target, parse_key(key), limit=1)
+        record = namespace_record(rule.target, dict(row)) if row is not None else None
+        found.append(MadeNamespace(key, entry["origin_path"], entry["native_id"], record, len(inside)))
+    return found
+
+
+def _looks(work: Work, rule: MirrorRule, origins: Sequence[str]) -> dict[str, Look]:
+    if not origins:
+        return {}
+    with open_catalog(work.spec(rule.origin)) as origin:
+        return {key: _look(origin, key) for key in origins}
+
+
+def _taken(work: Work, target: str, paths: Collection[str]) -> dict[str, str]:
+    """What is at these paths of the target and is no Lance table; a path that cannot be looked at is left to apply."""
+    found: dict[str, str] = {}
+    if paths:
+        with open_catalog(work.spec(target)) as catalog:
+            for key in sorted(paths):
+                with suppress(CatalogError):
+                    found[key] = catalog.observe(parse_key(key)).foreign or ""
+    return found
+
+
+def _look(origin: Catalog, key: str) -> Look:
+    try:
+        seen = origin.observe(parse_key(key))
+    except CatalogError as error:
+        return Look(error=error.message)
+    return Look() if seen.absent else Look(found=seen.foreign or "a direct look found it")
+
+
+def context_of(work: Work, rule: MirrorRule) -> MirrorContext:
+    """A mirror with what its catalogs can do. Asks the target how it spells a path."""
+    origin, target = (capabilities(work.spec(name)) for name in (rule.origin, rule.target))
     # A name that no catalog has: the target is asked where a path goes that leaves its home out.
     shortest = ("-",) * (target.min_depth + 1)
     with open_catalog(work.spec(rule.target)) as catalog:
         home = catalog.canonical_path(shortest)[: -len(shortest)]
-    return MirrorContext(rule, work.settings.instance.id or "", origin.levels, target, home)
+    mirrors = work.settings.mirrors.items()
+    rivals = {name: other.origin for name, other in mirrors if other.target == rule.target and name != rule.name}
+    return MirrorContext(rule, work.settings.instance.id or "", origin.levels, target, home, origin.nested, rivals)
 
 
 def _save(work: Work, made: Plan) -> None:

@@ -12,6 +12,7 @@ from federator.planning.plan import Plan
 
 if TYPE_CHECKING:
     from federator.pipeline.publish import Published
+    from federator.sync.rebuilding import Rebuilt
 
 
 class Interrupted(StateError):
@@ -40,6 +41,7 @@ class Result:
     errors: dict[str, str] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    rebuilt: list[Rebuilt] = field(default_factory=list)
     #: digests of held plans that a person has approved
     approved: set[str] = field(default_factory=set)
 
@@ -54,8 +56,9 @@ class Result:
 
     def settle(self, *, stopped: bool) -> None:
         """Names the state: interrupted, failed and partial before held, held before ok."""
-        incomplete = self.errors or any(p.state != "ok" for p in self.sources.values())
-        useless = not self.plans and all(p.state == "failed" for p in self.sources.values())
+        unknown = any(rebuilt.gaps for rebuilt in self.rebuilt)
+        incomplete = self.errors or unknown or any(p.state != "ok" for p in self.sources.values())
+        useless = not self.plans and not self.rebuilt and all(p.state == "failed" for p in self.sources.values())
         if stopped:
             self.state = "interrupted"
         elif any(map(is_bad, self.outcomes)) or (incomplete and useless):

@@ -26,7 +26,10 @@ LEASE_PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Work:
-    """The configuration, the index, the run's row and result; where progress goes and what ends the run early."""
+    """The configuration, the index, the run's row and result; where progress goes and what ends the run early.
+
+    After ``max_failures`` failed changes of a mirror no more of its changes are begun; None: any number.
+    """
 
     settings: Settings
     index: Index
@@ -34,6 +37,7 @@ class Work:
     stop: threading.Event
     run: RunHandle
     result: Result
+    max_failures: int | None = None
 
     @contextmanager
     def step(self, stage: str, subject: str) -> Iterator[Callable[[str, str], None]]:

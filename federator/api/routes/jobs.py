@@ -10,7 +10,7 @@ from federator.api import models as m
 from federator.api.context import ACTOR, IndexOf, SettingsOf
 from federator.api.problems import NotFound, documented
 from federator.index import Index, requests, schedules
-from federator.schedule.jobs import configured
+from federator.schedule.jobs import Job, argument, configured
 from federator.settings import Settings
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
@@ -54,9 +54,24 @@ def resume(index: IndexOf, settings: SettingsOf, name: Name) -> m.Requested:
     return _ask(index, settings, name, "resume")
 
 
+@router.post(
+    "/{name}/run", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404), summary="Run a job now"
+)
+def run(index: IndexOf, settings: SettingsOf, name: Name) -> m.Requested:
+    """Asks the worker to run the job at its next turn, also where it is paused. Its schedule stays."""
+    job = _job(settings, name)
+    with index.write() as connection:
+        return m.Requested.model_validate(requests.add(connection, job.kind, argument(job.kind, job.subject), actor=ACTOR))
+
+
+def _job(settings: Settings, name: str) -> Job:
+    jobs = {job.name: job for job in configured(settings)}
+    if name not in jobs:
+        raise NotFound(f"no job is called {name!r}", hint=f"jobs: {', '.join(jobs) or 'none is scheduled'}")
+    return jobs[name]
+
+
 def _ask(index: Index, settings: Settings, name: str, kind: str) -> m.Requested:
-    names = [job.name for job in configured(settings)]
-    if name not in names:
-        raise NotFound(f"no job is called {name!r}", hint=f"jobs: {', '.join(names) or 'none is scheduled'}")
+    _job(settings, name)
     with index.write() as connection:
         return m.Requested.model_validate(requests.add(connection, kind, {"job": name}, actor=ACTOR))

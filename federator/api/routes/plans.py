@@ -12,8 +12,9 @@ from federator.api.context import ACTOR, IndexOf
 from federator.api.paging import documented_304, tagged
 from federator.api.problems import documented
 from federator.api.routes.runs import plan_row
-from federator.connector import StateError
-from federator.index import Index, RowMapping, audit_log, plans
+from federator.connector.options import masked
+from federator.index import Index, RowMapping
+from federator.sync.deciding import Decision, decide
 
 router = APIRouter(prefix="/api/v1/plans", tags=["plans"])
 
@@ -31,27 +32,20 @@ def get_plan(request: Request, index: IndexOf, digest: Digest) -> Response:
 @router.post("/{digest}/approve", response_model=m.PlanView, responses=documented(400, 403, 404, 409), summary="Approve a plan")
 def approve(index: IndexOf, digest: Digest) -> m.PlanView:
     """Lets a held plan be applied, as long as what it read still holds."""
-    return _decide(index, digest, "approved")
+    return _decided(index, digest, "approved")
 
 
 @router.post("/{digest}/reject", response_model=m.PlanView, responses=documented(400, 403, 404, 409), summary="Reject a plan")
 def reject(index: IndexOf, digest: Digest) -> m.PlanView:
     """Keeps a plan from being applied."""
-    return _decide(index, digest, "rejected")
+    return _decided(index, digest, "rejected")
 
 
-def _decide(index: Index, digest: str, decision: str) -> m.PlanView:
-    with index.write() as connection:
-        row = plan_row(connection, digest)
-        if row["state"] not in ("held", "ready", "approved", "rejected"):
-            raise StateError(f"the plan is {row['state']}", hint="plan again")
-        plans.decide(connection, digest, decision, ACTOR)
-        detail = {"plan": digest, "before": row["state"]}
-        audit_log.append(
-            connection, f"plan_{decision}", actor=ACTOR, run_id=row["run_id"], subject=row["mirror"], detail=detail
-        )
-        return _view(plan_row(connection, digest))
+def _decided(index: Index, digest: str, decision: Decision) -> m.PlanView:
+    with index.read() as connection:
+        known = plan_row(connection, digest)
+    return _view(decide(index, known["digest"], decision, actor=ACTOR))
 
 
 def _view(row: RowMapping) -> m.PlanView:
-    return m.PlanView.model_validate({**row, "plan": m.masked(json.loads(row["body"]))})
+    return m.PlanView.model_validate({**row, "plan": masked(json.loads(row["body"]))})

@@ -10,6 +10,7 @@ from federator.api import models as m
 from federator.api.context import Cursor, IndexOf, Limit
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import documented
+from federator.connector.options import masked
 from federator.index import Index, tree
 from federator.index.freshness import Freshness, freshness, of_source
 from federator.model import parse_key, path_key
@@ -51,7 +52,7 @@ def get_table(
     node = parse_key(printable(id, "id"))
     source = of_source(index, node[0]) if node else None
     view = tree.table(index, node, revision=source.revision if source else None).to_json()
-    view |= {"properties": m.masked(view["properties"]), "freshness": m.Freshness.model_validate(source)}
+    view |= {"properties": masked(view["properties"]), "freshness": m.Freshness.model_validate(source)}
     return tagged(request, m.Table.model_validate(view), source.revision if source else None)
 
 

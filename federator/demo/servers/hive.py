@@ -1,166 +1,68 @@
-"""A real Hive metastore, 2.3 or 3.1.3, on loopback: ``python -m federator.demo.servers.hive RUN_DIR 2.3|3.1.3``.
+"""A real Hive metastore, 2.3, 3.1.3 or 4.0.1, on loopback: ``python -m federator.demo.servers.hive RUN_DIR VERSION [KEY=VALUE ...]``.
 
-Both versions are built in a JVM through py4j, so neither a compiler nor a Hive installation is needed, and any Java from 17 up
-serves. Hive 2.3 comes from PySpark's own jars; Hive 3.1.3 from Maven Central, once, into the user's cache directory, on top of
-PySpark's Hadoop client (Hive's own Hadoop does not run on Java 24 and later).
+All versions are built in a JVM through py4j, so neither a compiler nor a Hive installation is needed. Hive 2.3 comes from
+PySpark's own jars; the later ones from Maven Central, once, into the user's cache directory, on top of PySpark's Hadoop client
+(Hive's own Hadoop does not run on Java 24 and later). ``KEY=VALUE`` adds to the server's configuration, TLS and SASL included.
 
 Everything a server writes (database, warehouse, logs) is in RUN_DIR; a server started again on the same RUN_DIR has its tables.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import subprocess
+import socket
 import sys
-import tarfile
-import tempfile
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from federator.connector import StateError
-from federator.demo.servers import process
+from federator.demo.servers import hive_jars, process
 from federator.demo.servers.process import Server
 from federator.pipeline.java import find_java
 
 HIVE2 = "2.3"
 HIVE3 = "3.1.3"
+HIVE4 = "4.0.1"
 
-_FILES = Path(__file__).with_name("hive_files")
-_JVM_OPTIONS = ["-Xmx512m", "-XX:+UseSerialGC", "-Dderby.system.durability=test", "-Duser.timezone=UTC"]
-# What Hive 3.1.3 takes from PySpark: Hadoop, logging, py4j, and libraries that the distribution leaves to Hadoop.
-_FROM_SPARK = ("hadoop-client-", "py4j-", "slf4j-api-", "jcl-over-slf4j-", "log4j-", "commons-cli-", "commons-io-")
-_NOT_FROM_HIVE = ("log4j-",)
+_LOOPBACK = "127.0.0.1"
+
+
+def start(version: str, run_dir: Path, conf: Mapping[str, str] | None = None, env: dict[str, str] | None = None) -> Server:
+    """Starts one of the versions and waits until it listens; fetches its jars first if need be, which takes a minute at worst.
+
+    ``conf`` adds to its configuration, ``env`` to its environment. Raises StateError with the end of its log, or with Maven's if
+    the jars could not be fetched.
+    """
+    if version != HIVE2:
+        hive_jars.prepare(version)
+    extra = (f"{key}={value}" for key, value in (conf or {}).items())
+    return process.start(__name__, run_dir, version, *extra, env=env)
 
 
 def start_hive2(run_dir: Path) -> Server:
-    """Starts Hive 2.3 and waits until it listens. Raises StateError with the end of its log if it does not."""
-    return process.start(__name__, run_dir, HIVE2)
+    return start(HIVE2, run_dir)
 
 
 def start_hive3(run_dir: Path) -> Server:
-    """Starts Hive 3.1.3 and waits until it listens; fetches its jars first if need be, which takes a minute at worst.
+    return start(HIVE3, run_dir)
 
-    Raises StateError with the end of its log, or with Maven's if the jars could not be fetched.
-    """
-    prepare_hive3()
-    return process.start(__name__, run_dir, HIVE3)
+
+def start_hive4(run_dir: Path) -> Server:
+    return start(HIVE4, run_dir)
 
 
 def hive3_available() -> bool:
     """Whether Hive 3.1.3 can be started here: its jars are in the cache, or Maven can fetch them."""
-    return _cache_dir().is_dir() or shutil.which("mvn") is not None
+    return hive_jars.available(HIVE3)
 
 
-def prepare_hive3() -> Path:
-    """The directory with Hive 3.1.3's jars (``lib``) and an empty database (``metastore_db``), made on the first call.
-
-    Two processes may make it at once: each works in a directory of its own, and the first to finish wins.
-    """
-    ready = _cache_dir()
-    if ready.is_dir():
-        return ready
-    ready.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f"{ready.name}.", dir=ready.parent))
-    try:
-        _fetch(draft)
-        _create_template(draft)
-        draft.chmod(0o755)
-        draft.rename(ready)
-    except OSError:
-        if not ready.is_dir():
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return ready
-
-
-def _cache_dir() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "lance-federator" / f"hive-{HIVE3}"
-
-
-def _fetch(target: Path) -> None:
-    """Fills ``lib`` and ``scripts`` from Maven Central, 28 MB."""
-    lib, work = target / "lib", target / "work"
-    lib.mkdir()
-    work.mkdir()
-    shutil.copy(_FILES / "pom.xml", work)
-    # The plugin's version is pinned because an unpinned one is looked up anew, and differs between machines.
-    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-    command = ["mvn", "-q", "-B", plugin, f"-DoutputDirectory={lib}", "-DincludeScope=runtime"]
-    try:
-        done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=600, check=False)
-    except FileNotFoundError:
-        raise StateError("Hive 3.1.3 needs Maven once, to fetch its jars", hint="install mvn, or set HIVE3_URI") from None
-    if done.returncode:
-        raise StateError("Maven could not fetch Hive 3.1.3", hint=(done.stdout + done.stderr)[-2000:])
-    (archive,) = lib.glob("*.tar.gz")
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            _, _, inner = member.name.partition("/")
-            jar = inner.startswith("lib/") and not Path(inner).name.startswith(_NOT_FROM_HIVE)
-            if member.isfile() and (jar or inner.startswith("scripts/metastore/upgrade/derby/")):
-                member.name = inner
-                tar.extract(member, target, filter="data")
-    archive.unlink()
-    shutil.rmtree(work)
-
-
-def _create_template(target: Path) -> None:
-    """An empty metastore database, made by Hive's own schema tool.
-
-    DataNucleus could create the tables too, but then ``create_catalog`` answers OK and creates nothing.
-    """
-    with tempfile.TemporaryDirectory() as name:
-        scratch = Path(name)
-        conf = _write_conf(scratch, "metastore-site.xml", _hive3_conf(scratch, target / "metastore_db"))
-        classpath = os.pathsep.join([str(conf), *_hive3_classpath(target)])
-        tool = "org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool"
-        command = [
-            str(find_java().executable),
-            *_jvm_options(scratch),
-            "-cp",
-            classpath,
-            tool,
-            "-dbType",
-            "derby",
-            "-initSchema",
-        ]
-        environment = {**os.environ, "METASTORE_HOME": str(target)}
-        done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, timeout=300, check=False)
-        if done.returncode:
-            raise StateError("Hive's schema tool could not create the metastore's database", hint=done.stderr[-2000:])
-
-
-def _spark_jars() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise StateError("the Hive metastore runs on PySpark's jars", hint="pip install 'lance-federator[spark]'")
-    return Path(found.origin).with_name("jars")
-
-
-def _hive3_classpath(cache: Path) -> list[str]:
-    from_spark = sorted(jar for jar in _spark_jars().glob("*.jar") if jar.name.startswith(_FROM_SPARK))
-    return [f"{cache}/lib/*", *map(str, from_spark)]
-
-
-def _common_conf(run_dir: Path, database: Path) -> dict[str, str]:
+def _hive2_conf() -> dict[str, str]:
     return {
-        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={database};create=true",
-        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
-        "hive.metastore.warehouse.dir": str(run_dir / "warehouse"),
-        "metastore.warehouse.dir": str(run_dir / "warehouse"),
-        "hadoop.tmp.dir": str(run_dir / "tmp"),
-    }
-
-
-def _hive2_conf(run_dir: Path) -> dict[str, str]:
-    return _common_conf(run_dir, run_dir / "metastore_db") | {
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",
         # The default, BoneCP, is not among PySpark's jars; without it every drop ends the connection.
@@ -170,8 +72,8 @@ def _hive2_conf(run_dir: Path) -> dict[str, str]:
     }
 
 
-def _hive3_conf(run_dir: Path, database: Path) -> dict[str, str]:
-    return _common_conf(run_dir, database) | {
+def _hive3_conf() -> dict[str, str]:
+    return {
         "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
         "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
         "metastore.transactional.event.listeners": "org.apache.hive.hcatalog.listener.DbNotificationListener",
@@ -180,24 +82,14 @@ def _hive3_conf(run_dir: Path, database: Path) -> dict[str, str]:
     }
 
 
-def _write_conf(run_dir: Path, name: str, values: Mapping[str, str]) -> Path:
-    conf = run_dir / "conf"
-    conf.mkdir(parents=True, exist_ok=True)
-    entries = (f"<property><name>{key}</name><value>{escape(value)}</value></property>" for key, value in values.items())
-    text = '<?xml version="1.0"?>\n<configuration>\n{}\n</configuration>\n'.format("\n".join(entries))
-    (conf / name).write_text(text, encoding="utf-8")
-    shutil.copy(_FILES / "log4j2.properties", conf)
-    return conf
-
-
-def _jvm_options(run_dir: Path) -> list[str]:
-    (run_dir / "tmp").mkdir(exist_ok=True)
-    return [
-        *_JVM_OPTIONS,
-        f"-Dderby.system.home={run_dir}",
-        f"-Dderby.stream.error.file={run_dir / 'derby.log'}",
-        f"-Djava.io.tmpdir={run_dir / 'tmp'}",
-    ]
+def _hive4_conf() -> dict[str, str]:
+    # The distribution of 4.0.1 has no DbNotificationListener, and Maven Central none either.
+    without = ("metastore.transactional.event.listeners",)
+    return {key: value for key, value in _hive3_conf().items() if key not in without} | {
+        "metastore.thrift.bind.host": _LOOPBACK,
+        # What Derby refuses is tried ten times; 2 s between them is the default.
+        "metastore.hmshandler.retry.interval": "100ms",
+    }
 
 
 @contextmanager
@@ -205,20 +97,31 @@ def _jvm(classpath: Iterable[str], run_dir: Path) -> Iterator[Any]:
     """A JVM that py4j drives. It ends with the block, and, because its standard input closes, with this process."""
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-    (py4j_jar,) = _spark_jars().glob("py4j-*.jar")
+    (py4j_jar,) = hive_jars.spark_jars().glob("py4j-*.jar")
     with (run_dir / "java.log").open("w", encoding="utf-8") as log:
         port, token, child = launch_gateway(
-            classpath=os.pathsep.join(classpath), jarpath=str(py4j_jar), javaopts=_jvm_options(run_dir),
+            classpath=os.pathsep.join(classpath), jarpath=str(py4j_jar), javaopts=hive_jars.jvm_options(run_dir),
             java_path=str(find_java().executable), die_on_exit=True, enable_auth=True, return_proc=True,
             redirect_stdout=log, redirect_stderr=log, cwd=str(run_dir),
         )  # fmt: skip
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
         try:
-            yield gateway
+            yield gateway.jvm
         finally:
             gateway.shutdown()
             child.kill()
             child.wait()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Reads what went wrong in the JVM while it still runs. Raises StateError."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise StateError("the metastore did not start", hint=str(error)) from None
 
 
 def _hive2_handler(jvm: Any) -> Any:
@@ -235,42 +138,92 @@ def _hive3_handler(jvm: Any) -> Any:
     return metastore.RetryingHMSHandler.getProxy(conf, handler, False)
 
 
-def _serve(run_dir: Path, version: str) -> None:
-    """Builds the metastore's handler and serves it until the process ends.
+def _serve_handler(jvm: Any, handler: Any, conf: Mapping[str, str], ready: Any) -> None:
+    """Serves Hive 2 or 3 as their own main class does, but on loopback: that of 3.1.3 always binds the wildcard address."""
+    thrift, metastore = jvm.org.apache.thrift, jvm.org.apache.hadoop.hive.metastore
+    if conf.get("metastore.use.SSL") == "true":
+        keystore, password = conf["metastore.keystore.path"], conf["metastore.keystore.password"]
+        listener = metastore.utils.SecurityUtils.getServerSSLSocket(_LOOPBACK, 0, keystore, password, jvm.java.util.ArrayList())
+    else:
+        loopback = jvm.java.net.InetAddress.getByName(_LOOPBACK)
+        listener = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(loopback, 0))
+    options = getattr(thrift.server, "TThreadPoolServer$Args")(listener)
+    if conf.get("metastore.sasl.enabled") == "true":
+        principal = conf["metastore.kerberos.principal"]
+        bridge = metastore.security.HadoopThriftAuthBridge.getBridge()
+        sasl = bridge.createServer(conf["metastore.kerberos.keytab.file"], principal, principal)
+        hadoop = metastore.conf.MetastoreConf.newMetastoreConf()
+        properties = metastore.utils.MetaStoreUtils.getMetaStoreSaslProperties(hadoop, False)
+        plain = getattr(metastore.api, "ThriftHiveMetastore$Processor")(handler)
+        options = options.processor(sasl.wrapProcessor(plain)).transportFactory(sasl.createTransportFactory(properties))
+    else:
+        options = options.processor(metastore.TSetIpAddressProcessor(handler))
+    server = thrift.server.TThreadPoolServer(options.minWorkerThreads(4).maxWorkerThreads(128))
+    ready(listener.getServerSocket().getLocalPort())
+    server.serve()
 
-    Not by Hive's own main class: that of 3.1.3 always binds the wildcard address.
-    """
-    if version == HIVE3:
-        cache = prepare_hive3()
-        classpath = _hive3_classpath(cache)
-        database = run_dir / "metastore_db"
+
+def _serve_hive4(jvm: Any, ready: Any) -> None:
+    """Serves Hive 4 by its own entry, which honours a bind address, TLS and SASL, but takes no port 0."""
+    metastore = jvm.org.apache.hadoop.hive.metastore
+    conf = metastore.conf.MetastoreConf.newMetastoreConf()
+    with socket.create_server((_LOOPBACK, 0)) as free:
+        port = free.getsockname()[1]
+    threading.Thread(target=_announce_when_open, args=(port, ready), daemon=True).start()
+    metastore.HiveMetaStore.startMetaStore(port, metastore.security.HadoopThriftAuthBridge.getBridge(), conf)
+
+
+def _announce_when_open(port: int, ready: Any) -> None:
+    while not _is_open(port):
+        time.sleep(0.05)
+    ready(port)
+
+
+def _is_open(port: int) -> bool:
+    try:
+        with socket.create_connection((_LOOPBACK, port), timeout=1) as probe:
+            # A port that nobody listens on may be given to the probe itself, which is then connected to itself.
+            return bool(probe.getsockname() != probe.getpeername())
+    except OSError:
+        return False
+
+
+def _serve(run_dir: Path, version: str, extra: dict[str, str]) -> None:
+    """Builds the metastore and serves it until the process ends."""
+
+    def ready(port: int) -> None:
+        process.announce(f"hive {version}", f"thrift://{_LOOPBACK}:{port}", run_dir)
+
+    database = run_dir / "metastore_db"
+    if version == HIVE2:
+        jars, file, own = [f"{hive_jars.spark_jars()}/*"], "hive-site.xml", _hive2_conf()
+    else:
+        cache = hive_jars.prepare(version)
+        jars, file, own = hive_jars.classpath(cache), "metastore-site.xml", _hive3_conf() if version == HIVE3 else _hive4_conf()
         if not database.exists():
             shutil.copytree(cache / "metastore_db", database)
-        conf = _write_conf(run_dir, "metastore-site.xml", _hive3_conf(run_dir, database))
-    else:
-        classpath = [f"{_spark_jars()}/*"]
-        conf = _write_conf(run_dir, "hive-site.xml", _hive2_conf(run_dir))
-    with _jvm([str(conf), *classpath], run_dir) as gateway:
-        jvm = gateway.jvm
-        handler = _hive3_handler(jvm) if version == HIVE3 else _hive2_handler(jvm)
-        thrift = jvm.org.apache.thrift
-        loopback = jvm.java.net.InetAddress.getByName("127.0.0.1")
-        socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(loopback, 0))
-        processor = jvm.org.apache.hadoop.hive.metastore.TSetIpAddressProcessor(handler)
-        options = getattr(thrift.server, "TThreadPoolServer$Args")(socket).processor(processor)
-        server = thrift.server.TThreadPoolServer(options.minWorkerThreads(4).maxWorkerThreads(128))
-        process.announce(f"hive {version}", f"thrift://127.0.0.1:{socket.getServerSocket().getLocalPort()}", run_dir)
-        server.serve()
+    conf = hive_jars.write_conf(run_dir, file, hive_jars.common_conf(run_dir, database) | own | extra)
+    core = {key: value for key, value in extra.items() if key.startswith(("hadoop.", "fs."))}
+    hive_jars.write_conf(run_dir, "core-site.xml", core)
+    # Hive's own name for a directory with more jars: drivers of storage, above all.
+    more = [f"{path}/*" for path in [os.environ.get("HIVE_AUX_JARS_PATH")] if path]
+    with _jvm([str(conf), *jars, *more], run_dir) as jvm, _told():
+        if version == HIVE4:
+            _serve_hive4(jvm, ready)
+        else:
+            _serve_handler(jvm, _hive2_handler(jvm) if version == HIVE2 else _hive3_handler(jvm), extra, ready)
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 2 or arguments[1] not in (HIVE2, HIVE3):
-        sys.stderr.write(f"usage: python -m {__spec__.name} RUN_DIR {HIVE2}|{HIVE3}\n")
+    versions = (HIVE2, HIVE3, HIVE4)
+    if len(arguments) < 2 or arguments[1] not in versions or not all("=" in extra for extra in arguments[2:]):
+        sys.stderr.write(f"usage: python -m {__spec__.name} RUN_DIR {'|'.join(versions)} [KEY=VALUE ...]\n")
         return 64
     run_dir = Path(arguments[0]).resolve()
     run_dir.mkdir(parents=True, exist_ok=True)
+    extra = {key: value for key, _, value in (argument.partition("=") for argument in arguments[2:])}
     try:
-        _serve(run_dir, arguments[1])
+        _serve(run_dir, arguments[1], extra)
     except StateError as error:
         sys.stderr.write(f"{error}\n")
         return 1

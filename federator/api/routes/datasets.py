@@ -1,0 +1,80 @@
+"""Datasets and drift: what lies at each storage location, who declares it, and what disagrees."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from federator.api import models as m
+from federator.api.context import Cursor, IndexOf, Limit, SettingsOf
+from federator.api.paging import decode, documented_304, encode, printable, tagged
+from federator.api.problems import documented
+from federator.connector import InvalidInput
+from federator.index import datasets, drift
+from federator.index.freshness import of_source
+from federator.model.drift import DriftKind, Severity
+
+router = APIRouter(prefix="/api/v1", tags=["datasets"])
+
+_ANSWERS = {**documented_304(), **documented(400, 404)}
+
+
+@router.get("/datasets", response_model=m.Datasets, responses=_ANSWERS, summary="The places where tables lie")
+def get_datasets(
+    request: Request,
+    index: IndexOf,
+    state: Annotated[str | None, Query(max_length=40, description="what opening it found; `unverified`: never opened")] = None,
+    declared_in: Annotated[str | None, Query(max_length=100, description="a source that declares it")] = None,
+    conflicts: Annotated[bool, Query(description="declared twice in a source, or catalogs disagree on it")] = False,
+    limit: Limit = 200,
+    cursor: Cursor = None,
+) -> Response:
+    """A page of Datasets, in order of their canonical locations, each with all its declarations."""
+    if state is not None and state not in datasets.STATES:
+        raise InvalidInput(f"{state!r} is no state of a dataset", hint=f"states: {', '.join(datasets.STATES)}")
+    if declared_in is not None:
+        of_source(index, printable(declared_in, "declared_in"))
+    scope = f"datasets {state} {declared_in} {conflicts}"
+    after, _ = decode(cursor, scope)
+    page = datasets.page(index, datasets.Wanted(state, declared_in, conflicts), after=after, limit=limit)
+    found = [m.PlaceOfTables.model_validate(view) for view in page.datasets]
+    end = encode(scope, page.next) if page.next is not None else None
+    return tagged(request, m.Datasets(datasets=found, next=end))
+
+
+@router.get("/datasets/{location:path}", response_model=m.PlaceOfTables, responses=_ANSWERS, summary="One place")
+def get_dataset(
+    request: Request,
+    index: IndexOf,
+    settings: SettingsOf,
+    location: Annotated[str, Path(max_length=4000, examples=["s3://lake/sales/orders.lance"])],
+) -> Response:
+    """Which catalogs declare a location, under which names, and whether they agree. The location may be in any of its spellings; in the
+    URL, percent-encode it as a whole."""
+    view = datasets.get(index, printable(location, "location"), settings.aliases)
+    return tagged(request, m.PlaceOfTables.model_validate(view))
+
+
+@router.get("/drift", response_model=m.Drifts, responses=_ANSWERS, summary="What catalogs disagree on")
+def get_drift(
+    request: Request,
+    index: IndexOf,
+    kind: Annotated[DriftKind | None, Query()] = None,
+    severity: Annotated[Severity | None, Query()] = None,
+    source: Annotated[str | None, Query(max_length=100, description="the source of the table that it is about")] = None,
+    resolved: Annotated[bool, Query(description="what was found once and is no more")] = False,
+    limit: Limit = 200,
+    cursor: Cursor = None,
+) -> Response:
+    """A page of differences between catalogs, or a catalog and its storage, as the end of the last run found them."""
+    if source is not None:
+        of_source(index, printable(source, "source"))
+    scope = f"drift {kind} {severity} {source} {resolved}"
+    after, _ = decode(cursor, scope)
+    last = tuple(json.loads(after)) if after else None
+    found = drift.page(index, kind=kind, severity=severity, source=source, resolved=resolved, after=last, limit=limit + 1)
+    shown = found[:limit]
+    end = encode(scope, json.dumps(shown[-1].key)) if len(found) > limit else None
+    return tagged(request, m.Drifts(drift=[m.Drift.model_validate(seen) for seen in shown], next=end))

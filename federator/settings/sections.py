@@ -1,0 +1,268 @@
+"""The sections of the configuration file, each a typed model; ``Settings`` is the whole file."""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from federator.connector import ConfigError, SourceSpec
+from federator.connector.options import is_secret_key, resolve, secret_keys
+from federator.model import Aliases, digest_of
+from federator.planning.rule import (
+    Approval,
+    Delete,
+    MirrorRule,
+    OnConflict,
+    OnDrift,
+    OnMissing,
+    Relocate,
+    Replace,
+    Where,
+    WindowScope,
+)
+from federator.registry import connector
+from federator.settings.values import (
+    AnchorOption,
+    AnchorUrl,
+    Duration,
+    MirrorSchedule,
+    Name,
+    Pattern,
+    Place,
+    Regex,
+    Schedule,
+    SomeDuration,
+    TimeZone,
+    Window,
+)
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class InstanceSettings(_Section):
+    """Who we are in the marks that we leave in catalogs. ``fingerprint`` names the deployment that the index belongs to, where the
+    place of its database does not tell: any text that no other deployment has."""
+
+    id: Name | None = None
+    fingerprint: str | None = None
+
+
+class IndexSettings(_Section):
+    """Where the index lives: ``sqlite:///file`` or ``postgresql+psycopg://...``; secrets as references."""
+
+    url: str = "sqlite:///federator.db"
+
+
+class SparkSettings(_Section):
+    """How Spark is reached. ``conf`` is passed on as it is; ``class_archive`` lets the JVM keep its classes for the next start."""
+
+    master: str = "local[*]"
+    memory: str = "1g"
+    class_archive: bool = True
+    conf: dict[str, str] = Field(default_factory=dict)
+
+
+class VerifySettings(_Section):
+    """Opening tables with pylance: what is new, changed, unreachable or was opened ``max_age`` ago is due. A run opens up to
+    ``max_tables`` of a source and begins no further one after ``max_seconds``; one table may take ``timeout``."""
+
+    enabled: bool = True
+    max_age: Duration = 86_400.0
+    timeout: SomeDuration = 30.0
+    max_tables: int = Field(default=100_000, ge=0)
+    max_seconds: SomeDuration = 3600.0
+
+
+class LocationsSettings(_Section):
+    """Beginnings of locations that stand for others: a bucket seen through an access point, a mount, a nameservice."""
+
+    aliases: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("aliases")
+    @classmethod
+    def _ended(cls, aliases: dict[str, str]) -> dict[str, str]:
+        Aliases.of(aliases)
+        return aliases
+
+
+class ScheduleSettings(_Section):
+    """All scheduled jobs: each begins up to ``jitter`` late, so that many do not begin at once; one that was missed, while no worker
+    ran, is made up for, once, if that is not longer ago than ``misfire_grace``."""
+
+    jitter: Duration = 0.0
+    misfire_grace: SomeDuration = 3600.0
+
+
+class ServeSettings(_Section):
+    """The service. Without ``token`` it listens on loopback only."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8042, ge=0, le=65535)
+    token: str | None = None
+
+
+class AuditSettings(_Section):
+    """Proof of the audit record: the Ed25519 ``key`` that signs the heads of its chain, and the ``anchor`` they are published to:
+    ``file:///path/anchors.jsonl``, ``s3://bucket/prefix`` with its ``storage`` options, or ``https://...`` with its ``token``."""
+
+    key: str | None = None
+    anchor: AnchorUrl | None = None
+    token: str | None = None
+    storage: dict[AnchorOption, str] = Field(default_factory=dict)
+
+
+class SourceSettings(_Section):
+    """A configured catalog connection. ``deadline`` bounds the reading of one shard; mirrors make ``write_concurrency`` changes there
+    at once, and ``writes_per_second`` together."""
+
+    name: Name
+    impl: str
+    schedule: Schedule | None = None
+    deadline: SomeDuration = 600.0
+    write_concurrency: int = Field(default=4, ge=1, le=64)
+    writes_per_second: float | None = Field(default=None, gt=0)
+    properties: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def spec(self) -> SourceSpec:
+        return SourceSpec(self.name, self.impl, self.properties)
+
+    @property
+    def digest(self) -> str:
+        """Changes with everything that could change what a listing returns, the environment's part in it too; a change resets proven
+        misses. Secrets count as the references that they are: a new password is no other principal."""
+        hidden = secret_keys(connector(self.impl).settings_type)
+        properties = {
+            key: text
+            if (bare := key.removeprefix(f"{self.impl}.")) in hidden or is_secret_key(bare)
+            else resolve(text, where=key)
+            for key, text in self.properties.items()
+        }
+        return digest_of([self.impl, properties])
+
+
+class WhereSettings(_Section):
+    """Filters on what a table says of itself: patterns of owners, of locations, and of properties by key."""
+
+    owner: tuple[Pattern, ...] = ()
+    location: tuple[Pattern, ...] = ()
+    properties: dict[str, Pattern] = Field(default_factory=dict)
+
+
+class ReplaceSettings(_Section):
+    """A regular expression and its replacement, in a level's names or the table's."""
+
+    pattern: Regex = Field(alias="from")
+    text: str = Field(alias="to")
+    level: str = Field(default="table", alias="in")
+
+
+class RelocateSettings(_Section):
+    """A location's beginning at the origin and at the target."""
+
+    origin: Place = Field(alias="from")
+    target: Place = Field(alias="to")
+
+
+class MirrorSettings(_Section):
+    """A mirror as it is written; docs/mirroring.md explains the keys."""
+
+    origin: str = Field(alias="from")
+    target: str = Field(alias="to")
+    include: tuple[Pattern, ...] = ("*",)
+    exclude: tuple[Pattern, ...] = ()
+    where: WhereSettings = WhereSettings()
+    only_valid: bool = False
+    namespace: str | None = None
+    table: str = "{table}"
+    prefix: str = ""
+    suffix: str = ""
+    replace: tuple[ReplaceSettings, ...] = ()
+    location: tuple[RelocateSettings, ...] = ()
+    allow_properties: tuple[Pattern, ...] = ("*",)
+    deny_properties: tuple[Pattern, ...] = ()
+    doc: bool = True
+    delete: Delete = "owned"
+    on_conflict: OnConflict = "report"
+    source_priority: tuple[str, ...] = ()
+    on_missing: OnMissing = "report"
+    on_drift: OnDrift = "fix"
+    update_by_recreate: bool = False
+    misses_before_delete: int = Field(default=2, ge=1, le=16)
+    min_miss_interval: Duration = 600.0
+    max_delete_percent: float = Field(default=20.0, ge=0, le=100)
+    max_changes: int = Field(default=10_000, ge=0)
+    guard_window: Duration = 86_400.0
+    approval: Approval = "guarded"
+    windows: tuple[Window, ...] = ()
+    window_scope: WindowScope = "destructive"
+    timezone: TimeZone = "UTC"
+    transitive: bool = False
+    declare_missing: bool = False
+    prune_unselected: bool = False
+    schedule: MirrorSchedule | None = None
+
+    def rule(self, name: str) -> MirrorRule:
+        plain = {key: getattr(self, key) for key in type(self).model_fields if key not in ("schedule", *NESTED)}
+        where = Where(
+            owner=self.where.owner, location=self.where.location, properties=tuple(sorted(self.where.properties.items()))
+        )
+        replace = tuple(Replace(change.pattern, change.text, change.level) for change in self.replace)
+        location = tuple(Relocate(move.origin, move.target) for move in self.location)
+        return MirrorRule(name=name, where=where, replace=replace, location=location, **plain)
+
+
+NESTED: dict[str, type[BaseModel]] = {"where": WhereSettings, "replace": ReplaceSettings, "location": RelocateSettings}
+
+
+class Settings(_Section):
+    """The whole file. ``path`` is where it was read from."""
+
+    path: FilePath
+    instance: InstanceSettings = InstanceSettings()
+    index: IndexSettings = IndexSettings()
+    spark: SparkSettings = SparkSettings()
+    verify: VerifySettings = VerifySettings()
+    locations: LocationsSettings = LocationsSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    serve: ServeSettings = ServeSettings()
+    audit: AuditSettings = AuditSettings()
+    sources: dict[Name, SourceSettings] = Field(default_factory=dict)
+    mirrors: dict[Name, MirrorSettings] = Field(default_factory=dict)
+
+    @property
+    def base(self) -> FilePath:
+        return self.path.parent
+
+    @property
+    def state_dir(self) -> FilePath:
+        """Staging, locks and the Java wrapper; beside the configuration file."""
+        return self.base / ".federator"
+
+    @property
+    def aliases(self) -> Aliases:
+        """What ``canonical_location`` takes to know one place under several names."""
+        return Aliases.of(self.locations.aliases)
+
+    @property
+    def rules(self) -> dict[str, MirrorRule]:
+        return {name: mirror.rule(name) for name, mirror in self.mirrors.items()}
+
+    def source(self, name: str) -> SourceSettings:
+        """Raises ConfigError that lists the configured ones."""
+        try:
+            return self.sources[name]
+        except KeyError:
+            known = ", ".join(self.sources) or "none is configured"
+            raise ConfigError(f"no source is called {name!r}", hint=f"sources: {known}") from None
+
+    def rule(self, name: str) -> MirrorRule:
+        """Raises ConfigError that lists the configured ones."""
+        if name not in self.mirrors:
+            raise ConfigError(
+                f"no mirror is called {name!r}", hint=f"mirrors: {', '.join(self.mirrors) or 'none is configured'}"
+            )
+        return self.mirrors[name].rule(name)
