@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV := 0.13.8
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check test bench demo lock servers clean
+.PHONY: help setup check test bench prove demo lock servers clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: servers check ## everything: checks, then the whole suite against real ser
 
 bench: servers ## speed, as ratios measured in one run
 	$(BIN)/python -m tests.bench
+
+prove: setup ## mirroring, by random stories and an oracle that knows the truth: make prove N=1000000
+	$(BIN)/python -m tests.prove --runs $(or $(N),10000) $(PROVE_ARGS)
 
 demo: setup ## the whole way on real servers, in a temporary folder
 	$(BIN)/federator demo $(DEMO_ARGS)

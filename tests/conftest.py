@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.fixtures.hive", "tests.fixtures.glue", "tests.fixtures.postgres", "tests.fixtures.spark"]
+pytest_plugins = [
+    "tests.fixtures.hive", "tests.fixtures.glue", "tests.fixtures.postgres", "tests.fixtures.spark", "tests.fixtures.unity",
+    "tests.fixtures.polaris", "tests.fixtures.rest",
+]  # fmt: skip

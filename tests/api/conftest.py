@@ -110,7 +110,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert found is not None
         checked = {
             "canonical": found["canonical"], "location": found["location"], "state": "valid", "message": None, "version": 3, "rows": 10,
-            "fragments": 1, "schema": '{"fields":[]}', "checked_at": 1.5, "checked_through": "lake",
+            "fragments": 1, "schema": '[{"name": "id", "type": "int64"}]', "checked_at": 1.5, "checked_through": "lake",
         }  # fmt: skip
         datasets.save(connection, [checked])
     # What is copied is the one file: closing moves what stands in the write-ahead log into it.

@@ -137,6 +137,10 @@ def test_jobs_are_shown_paused_and_resumed(api: Api, index: Index) -> None:
     assert api.post("/api/v1/jobs/sync:m/resume").json()["kind"] == "resume"
     assert api.post("/api/v1/jobs/crawl:lake/pause").status_code == 202
     assert api.post("/api/v1/jobs/nope/pause").status_code == 404
+    asked = api.post("/api/v1/jobs/crawl:lake/run").json()
+    with index.read() as connection:
+        assert requests.get(connection, asked["id"]).argument == {"sources": ["lake"], "job": "crawl:lake"}
+    assert api.post("/api/v1/jobs/nope/run").status_code == 404
 
 
 def test_probes(api: Api, settings_of: Callable[..., Settings], tmp_path: Path) -> None:

@@ -197,3 +197,15 @@ def test_large_answers_are_compressed_for_those_who_take_it(api: Api) -> None:
     url = "/api/v1/tree?path=lake$sales&limit=1000"
     assert api.get(url, headers={"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
     assert "content-encoding" not in api.get(url, headers={"Accept-Encoding": "identity"}).headers
+
+
+def test_explain_tells_the_story_of_what_is_there_and_of_what_is_not(api: Api) -> None:
+    found = api.json("/api/v1/explain/lake%24sales%24orders")
+    assert found["summary"] == "lake has it, and no mirror of ours put it there"
+    assert (found["kind"], found["evidence"]["proves"], found["freshness"]["source"]) == ("table", True, "lake")
+    assert found["history"][0]["what"] == "appeared"
+    assert found["parts"][0]["next"] == "no plan of this mirror was made yet: federator plan m"
+    unknown = api.json("/api/v1/explain/lake%24hr%24x")
+    assert unknown["summary"] == "it is not known whether lake has it: the listing of hr is failed (denied)"
+    assert api.get("/api/v1/explain/nowhere%24x").status_code == 404
+    assert api.get("/api/v1/explain/lake").status_code == 400

@@ -136,6 +136,17 @@ def test_a_missing_root_is_unavailable_and_proves_nothing(tmp_path: Path) -> Non
     assert not (tmp_path / "unmounted").exists()
 
 
+def test_a_directory_without_a_manifest_has_no_namespaces_inside(tmp_path: Path) -> None:
+    for properties in ({}, {"manifest_enabled": "false"}):
+        face = ln.connect("federator_connectors.dir.DirNamespace", {"root": str(tmp_path), **properties})
+        with pytest.raises((ln.UnsupportedOperationError, ln.InvalidInputError)):
+            face.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
+    assert list(tmp_path.iterdir()) == []
+    face = ln.connect("federator_connectors.dir.DirNamespace", {"root": str(tmp_path), "manifest_enabled": "true"})
+    face.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
+    assert ln.connect("dir", {"root": str(tmp_path)}).list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces == ["ns"]
+
+
 def test_a_directory_points_nowhere_else(tmp_path: Path) -> None:
     opened = catalog(tmp_path)
     with pytest.raises(Unsupported, match="elsewhere"):

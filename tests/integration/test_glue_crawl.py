@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from botocore.exceptions import ClientError
@@ -88,6 +92,82 @@ def test_a_whole_account(catalog: GlueCatalog, glue_account: GlueAccount) -> Non
     for path in (("fed", "one", "db", "t"), (me, "db000", "t100"), (me, "db001", "upper"), (me, "db001", "bare")):
         assert catalog.describe_table(path) == seen.tables[path]
         assert catalog.canonical_path(path) == path
+
+
+@pytest.fixture
+def counted(glue_url: str) -> Iterator[tuple[str, Counter[str]]]:
+    """A server in front of Glue that hands every request on and counts it by operation."""
+    calls: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            with lock:
+                calls[self.headers.get("X-Amz-Target", "STS").rpartition(".")[2]] += 1
+            with urllib.request.urlopen(urllib.request.Request(glue_url, body, dict(self.headers), method="POST")) as answer:
+                content = answer.read()
+                self.send_response(answer.status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", calls
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_crawl_asks_hardly_more_than_the_least(glue_account: GlueAccount, counted: tuple[str, Counter[str]]) -> None:
+    me, client = glue_account.account_id, glue_account.client()
+    for name in ("one", "two"):
+        client.create_catalog(Name=name, CatalogInput={})
+        client.create_database(CatalogId=f"{me}:{name}", DatabaseInput={"Name": "db"})
+    for number in range(110):
+        client.create_database(DatabaseInput={"Name": f"db{number:03}"})
+    for number in range(201):
+        client.create_table(DatabaseName="db000", TableInput={"Name": f"t{number:03}", **LANCE})
+    url, calls = counted
+    with CONNECTOR.open("aws", CONNECTOR.configure({**glue_account.properties, "endpoint": url})) as catalog:
+        assert len(Crawled(catalog).tables) == 201
+    # No call of Glue answers with databases of several catalogs, tables of several databases, or more than 100 of them.
+    least = Counter({
+        "GetCatalogs": 1 + 3,  # the account, by IncludeRoot; then what is in the root and in each of its two catalogs
+        "GetDatabases": 2 + 1 + 1,  # pages: 110 databases in the root, one in each catalog
+        "GetTables": 3 + 109 + 2,  # pages: 201 tables in one database, none in the others
+    })  # fmt: skip
+    assert calls.total() <= 1.05 * least.total(), f"asked {dict(calls)}, the least is {dict(least)}"
+    assert calls - least == Counter({"GetCatalog": 1})
+
+
+def test_what_moves_to_the_next_page_is_named_once(
+    catalog: GlueCatalog, glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table made between two pages pushes the last one of the first page onto the second."""
+    me, client = glue_account.account_id, glue_account.client()
+    client.create_database(DatabaseInput={"Name": "db"})
+    for number in range(101):
+        client.create_table(DatabaseName="db", TableInput={"Name": f"t{number:03}", **LANCE})
+    reads = catalog._clients.reads
+    send = reads.get_tables
+
+    def meddled(**request: object) -> object:
+        if "NextToken" in request:
+            client.create_table(DatabaseName="db", TableInput={"Name": "a_new_one", **LANCE})
+        return send(**request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reads, "get_tables", meddled)
+    wanted = [f"t{number:03}" for number in range(101)]
+    assert catalog.list_tables((me, "db")) == wanted
+    client.delete_table(DatabaseName="db", Name="a_new_one")
+    seen = Crawled(catalog)
+    assert sorted(path[-1] for path in seen.tables) == wanted
+    assert (seen.coverage[me, "db"].complete, seen.coverage[me, "db"].records) == (True, 101)
 
 
 def test_a_database_that_is_dropped_meanwhile(catalog: GlueCatalog, glue_account: GlueAccount) -> None:

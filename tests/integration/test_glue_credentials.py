@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.stub import Stubber
+from botocore.awsrequest import AWSResponse
+from urllib3 import HTTPResponse
 
-from federator.connector import CatalogError, ConfigError, InvalidInput, Unauthenticated
-from federator.model import ROOT, TableRecord
+from federator.connector import CatalogError, ConfigError, InvalidInput, ServiceUnavailable, Unauthenticated
+from federator.demo.servers.process import Server
+from federator.model import ROOT, NamespaceRecord, TableRecord
 from federator_connectors._glue import client as client_module
 from federator_connectors._glue.catalog import GlueCatalog
 from federator_connectors._glue.client import Clients
 from federator_connectors.glue import CONNECTOR
-from tests.fixtures.glue import REGION, STATIC, GlueAccount
+from tests.fixtures.glue import REGION, STATIC, GlueAccount, principals
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -55,6 +59,62 @@ def test_the_default_chain(glue_account: GlueAccount, monkeypatch: pytest.Monkey
         monkeypatch.setenv(name.upper(), value)
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     assert accounts({"endpoint": glue_account.url}) == [glue_account.account_id]
+
+
+def test_a_profile_of_the_shared_files(glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    keys = "\n".join(f"{name} = {value}" for name, value in glue_account.credentials.items())
+    (tmp_path / "credentials").write_text(f"[lake]\n{keys}\n")
+    (tmp_path / "config").write_text(f"[profile lake]\nregion = {REGION}\n")
+    monkeypatch.setenv("AWS_PROFILE", "lake")
+    assert accounts({"endpoint": glue_account.url}) == [glue_account.account_id]
+    monkeypatch.setenv("AWS_PROFILE", "missing")
+    with pytest.raises(InvalidInput, match="missing"):
+        accounts({"endpoint": glue_account.url})
+
+
+def test_the_settings_win_over_the_environment(glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ACCESS_KEY_ID", "AKIAOTHER"), ("SECRET_ACCESS_KEY", "other"), ("SESSION_TOKEN", "other")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert accounts(glue_account.properties) == [glue_account.account_id]
+
+
+def test_nothing_makes_a_write_be_sent_twice(
+    glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "7")
+    monkeypatch.setenv("AWS_RETRY_MODE", "legacy")
+    (tmp_path / "config").write_text("[default]\nmax_attempts = 9\nretry_mode = adaptive\n")
+    settings = CONNECTOR.configure(glue_account.properties)
+    with GlueCatalog("aws", settings) as catalog:
+        reads, writes = (client.meta.config.retries for client in (catalog._clients.reads, catalog._clients.writes))
+        assert (writes["total_max_attempts"], writes["mode"]) == (1, "standard")
+        assert (reads["total_max_attempts"], reads["mode"]) == (4, "adaptive")
+        sent: list[str] = []
+
+        def unavailable(request: Any, **_: Any) -> Any:
+            sent.append(request.headers["X-Amz-Target"].decode().rpartition(".")[2])
+            return AWSResponse(request.url, 503, {}, HTTPResponse(io.BytesIO(), preload_content=False))
+
+        catalog._clients.writes.meta.events.register("before-send.glue", unavailable)
+        glue_account.client().create_database(DatabaseInput={"Name": "db"})
+        table = TableRecord("aws", (glue_account.account_id, "db", "t"), "s3://l/t")
+        with pytest.raises(ServiceUnavailable):
+            catalog.declare_table(table)
+        lance = {"TableType": "EXTERNAL_TABLE", "Parameters": {"table_type": "lance"}}
+        glue_account.client().create_table(DatabaseName="db", TableInput={"Name": "t", **lance})
+        made = catalog.describe_table(table.path)
+        attempts = [
+            lambda: catalog.update_table(made, replace(made, doc="d")),
+            lambda: catalog.deregister_table(made),
+            lambda: catalog.create_namespace(NamespaceRecord("aws", (glue_account.account_id, "new"))),
+            lambda: catalog.create_namespace(NamespaceRecord("aws", ("lake",))),
+        ]
+        for write in attempts:
+            with pytest.raises(ServiceUnavailable):
+                write()
+        assert sent == ["CreateTable", "UpdateTable", "DeleteTable", "CreateDatabase", "CreateCatalog"]
 
 
 def test_an_assumed_role_is_renewed_before_it_expires(glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +162,27 @@ def test_a_role_that_cannot_be_assumed(glue_account: GlueAccount) -> None:
     assert caught.value.code == 17
 
 
+def test_a_role_whose_renewal_fails_is_an_error_and_not_an_empty_catalog(glue_account: GlueAccount) -> None:
+    clock = [datetime.now(UTC)]
+    settings = CONNECTOR.configure({
+        **glue_account.properties, "assume_role_arn": f"arn:aws:iam::{glue_account.account_id}:role/reader",
+    })  # fmt: skip
+    with GlueCatalog("aws", settings, Clients("aws", settings, now=lambda: clock[0])) as catalog:
+        assert catalog.list_namespaces(ROOT) == [glue_account.account_id]
+        object.__setattr__(settings, "sts_endpoint", "http://127.0.0.1:9")
+        clock[0] += timedelta(seconds=3500)
+        with pytest.raises(ServiceUnavailable):
+            catalog.list_namespaces(ROOT)
+
+
+def test_a_role_that_is_denied(glue_throwaway: Server) -> None:
+    url = glue_throwaway.uri
+    (limited,) = principals(url, "glue:*")
+    role = {**limited, "assume_role_arn": "arn:aws:iam::123456789012:role/reader"}
+    with pytest.raises(Unauthenticated, match=r"access denied .*sts:AssumeRole"):
+        accounts(role)
+
+
 def test_nothing_to_authenticate_with(glue_account: GlueAccount) -> None:
     with pytest.raises(Unauthenticated, match="no usable AWS credentials"):
         accounts({"endpoint": glue_account.url, "region": REGION})
@@ -137,55 +218,3 @@ def test_secrets_are_references_and_never_shown(tmp_path: Path) -> None:
     assert settings.assume_role_timeout_sec == 3600
     assert "hidden" not in repr(settings)
     assert pickle.loads(pickle.dumps(settings)) == settings
-
-
-def test_requests_fit_the_service_model() -> None:
-    """botocore's Stubber checks requests and answers against the published model of Glue."""
-    settings = CONNECTOR.configure({"region": REGION, **STATIC_PROPERTIES})
-    catalog = GlueCatalog("aws", settings)
-    account, path = "111122223333", ("111122223333", "db", "t")
-    native = {
-        "Name": "t",
-        "DatabaseName": "db",
-        "TableType": "EXTERNAL_TABLE",
-        "Parameters": {"table_type": "lance"},
-        "StorageDescriptor": {"Location": "s3://l/t"},
-        "CreateTime": datetime(2026, 1, 1, tzinfo=UTC),
-        "VersionId": "7",
-        # What GetTable answers and UpdateTable refuses.
-        "UpdateTime": datetime(2026, 1, 2, tzinfo=UTC),
-        "CatalogId": account,
-        "CreatedBy": "arn:x",
-        "IsRegisteredWithLakeFormation": True,
-        "IsMaterializedView": False,
-    }
-    wanted = {
-        "Name": "t",
-        "TableType": "EXTERNAL_TABLE",
-        "Parameters": {"table_type": "lance", "k": "v"},
-        "StorageDescriptor": {"Location": "s3://l/t2"},
-        "Description": "d",
-    }
-    with Stubber(catalog._clients.reads) as reads, Stubber(catalog._clients.writes) as writes:
-        root = {"CatalogId": account, "Name": "root"}
-        child = {"CatalogId": f"{account}:fed", "Name": "fed"}
-        reads.add_response("get_catalogs", {"CatalogList": [child], "NextToken": "n"}, {"IncludeRoot": True})
-        reads.add_response("get_catalogs", {"CatalogList": [root]}, {"IncludeRoot": True, "NextToken": "n"})
-        reads.add_response("get_catalogs", {"CatalogList": [child]}, {"ParentCatalogId": account, "Recursive": False})
-        assert catalog.list_namespaces(ROOT) == [account, "fed"]
-        got = {"DatabaseName": "db", "Name": "t"}
-        reads.add_response("get_table", {"Table": native}, got)
-        reads.add_response("get_table", {"Table": native}, got)
-        writes.add_response(
-            "update_table", {}, {"DatabaseName": "db", "TableInput": wanted, "VersionId": "7", "SkipArchive": True}
-        )
-        reads.add_response("get_table", {"Table": {**native, "VersionId": "8"}}, got)
-        before = catalog.describe_table(path)
-        assert (before.native_id, before.version) == ("2026-01-01T00:00:00+00:00", "7")
-        after = TableRecord("aws", path, "s3://l/t2", {"k": "v"}, doc="d")
-        assert catalog.update_table(before, after).version == "8"
-        reads.add_response("get_table", {"Table": native}, got)
-        writes.add_response("delete_table", {}, got)
-        catalog.deregister_table(before)
-        reads.assert_no_pending_responses()
-        writes.assert_no_pending_responses()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 import threading
-import urllib.request
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import boto3
 import pytest
 
 from federator.connector import (
@@ -27,7 +27,7 @@ from federator.demo.servers.process import Server
 from federator.model import ROOT, Coverage, NamespaceRecord
 from federator_connectors._glue.catalog import GlueCatalog
 from federator_connectors.glue import CONNECTOR
-from tests.fixtures.glue import REGION, STATIC
+from tests.fixtures.glue import REGION, STATIC, GlueAccount, client_of, principals
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -40,13 +40,25 @@ class Script:
     def __init__(self) -> None:
         self.answer: Answer = (200, "{}")
         self.calls: list[str] = []
+        self.at_once = self.most_at_once = 0
+        self.takes = 0.0
+        self.lock = threading.Lock()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         script = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 script.calls.append(self.headers.get("X-Amz-Target", "").rpartition(".")[2])
+                with script.lock:
+                    script.at_once += 1
+                    script.most_at_once = max(script.most_at_once, script.at_once)
+                script.may_answer.wait(30)
+                time.sleep(script.takes)
                 status, body = script.answer
+                with script.lock:
+                    script.at_once -= 1
                 self.send_response(status)
                 self.send_header("Content-Type", "application/x-amz-json-1.1")
                 self.send_header("Content-Length", str(len(body)))
@@ -181,27 +193,60 @@ def test_a_dead_endpoint_is_unavailable() -> None:
         catalog.create_namespace(wanted)
 
 
+def test_a_source_that_hangs_holds_no_other(script: Script, glue_account: GlueAccount) -> None:
+    script.may_answer.clear()
+    script.says(503)
+    with opened(script.url, sts_endpoint=script.url) as hanging, ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(hanging.list_namespaces, ROOT)
+        while not script.calls:
+            time.sleep(0.01)
+        with CONNECTOR.open("alive", CONNECTOR.configure(glue_account.properties)) as alive:
+            assert alive.list_namespaces(ROOT) == [glue_account.account_id]
+        assert not waiting.done()
+        script.may_answer.set()
+        with pytest.raises(ServiceUnavailable):
+            waiting.result()
+
+
+@pytest.mark.parametrize(
+    ("limit", "takes", "least", "most"), [("requests-per-second=10", 0.0, 11 / 10, 8), ("concurrent-requests=2", 0.1, 0.6, 2)]
+)
+def test_limits_hold_over_every_catalog_of_a_source(script: Script, limit: str, takes: float, least: float, most: int) -> None:
+    key, value = limit.split("=")
+    script.takes = takes
+    script.answer = (200, json.dumps({"DatabaseList": []}))
+
+    def ping(_: int) -> None:
+        with opened(script.url, catalog_id="hive", **{f"limit.{key}": value}) as catalog:
+            catalog.ping()
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(ping, range(12)))
+    assert len(script.calls) == 12
+    assert time.monotonic() - started >= least
+    assert script.most_at_once <= most
+
+
+def test_a_call_that_fails_gives_its_turn_back(script: Script) -> None:
+    with opened(script.url, catalog_id="hive", **{"limit.concurrent-requests": "1"}) as catalog:
+        for answer in ((400, "InvalidInputException"), (500, ""), (403, "")):
+            script.says(*answer)
+            with pytest.raises(CatalogError):
+                catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
+        script.answer = (200, json.dumps({"DatabaseList": []}))
+        catalog.ping()
+    with opened("http://127.0.0.1:9", catalog_id="hive", **{"limit.concurrent-requests": "1"}) as catalog:
+        for _ in range(2):
+            with pytest.raises(ServiceUnavailable):
+                catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
+
+
 @pytest.fixture
 def limited(glue_throwaway: Server) -> dict[str, str]:
     """Properties of a principal who may read databases and nothing else, on a server that enforces it."""
-    url = glue_throwaway.uri
-    static = {"region_name": REGION, "endpoint_url": url, **STATIC}
-    glue, iam = boto3.client("glue", **static), boto3.client("iam", **static)  # type: ignore[call-overload]
-    glue.create_database(DatabaseInput={"Name": "db"})
-    iam.create_user(UserName="u")
-    allowed = {"Effect": "Allow", "Action": ["glue:GetDatabase*"], "Resource": "*"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
-    iam.put_user_policy(UserName="u", PolicyName="p", PolicyDocument=policy)
-    key = iam.create_access_key(UserName="u")["AccessKey"]
-    enforce = urllib.request.Request(f"{url}/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}, method="POST")
-    urllib.request.urlopen(enforce).close()
-    return {
-        "endpoint": url,
-        "sts_endpoint": url,
-        "region": REGION,
-        "access_key_id": key["AccessKeyId"],
-        "secret_access_key": key["SecretAccessKey"],
-    }
+    client_of(glue_throwaway.uri).create_database(DatabaseInput={"Name": "db"})
+    return principals(glue_throwaway.uri, "glue:GetDatabase*")[0]
 
 
 def test_denied_is_16_and_not_absent(limited: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Glue as Lance's own clients use it: ``GlueNamespace`` through the official interface, and a table written and read by pylance."""
+"""Glue through the official interface, as ``lance_namespace.connect`` opens it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from lance_namespace import errors
 
 from federator.demo.servers.glue import PARENT_PARAMETER
-from tests.fixtures.glue import GlueAccount
+from federator.demo.servers.process import Server
+from tests.fixtures.glue import GlueAccount, client_of, principals
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -102,10 +103,36 @@ def test_every_request_is_one_that_the_service_takes(face: Any, glue_account: Gl
         client.get_catalogs(IncludeRoot=True, ParentCatalogId=me)
 
 
-def test_pylance_writes_and_reads_through_it(face: Any, glue_account: GlueAccount) -> None:
-    lance = pytest.importorskip("lance")
-    pa = pytest.importorskip("pyarrow")
-    glue_account.client().create_database(DatabaseInput={"Name": "sales"})
-    path = ["sales", f"t{glue_account.account_id}"]
-    lance.write_dataset(pa.table({"id": [1, 2, 3]}), namespace_client=face, table_id=path)
-    assert lance.dataset(namespace_client=face, table_id=path).count_rows() == 3
+def test_denied_access_is_16_in_every_operation(glue_throwaway: Server) -> None:
+    url = glue_throwaway.uri
+    client = client_of(url)
+    client.create_database(DatabaseInput={"Name": "db"})
+    lance = {"TableType": "EXTERNAL_TABLE", "Parameters": {"table_type": "lance"}}
+    client.create_table(DatabaseName="db", TableInput={"Name": "t", **lance, "StorageDescriptor": {"Location": "s3://l/t"}})
+    # One may see the catalogs and nothing in them, one everything and change nothing.
+    nobody, reader = principals(url, "glue:GetCatalog*", "glue:Get*")
+    database, table = ["123456789012", "db"], ["123456789012", "db", "t"]
+    reads: list[tuple[str, Any]] = [
+        ("list_namespaces", ln.ListNamespacesRequest(id=database[:1])),
+        ("describe_namespace", ln.DescribeNamespaceRequest(id=database)),
+        ("namespace_exists", ln.NamespaceExistsRequest(id=database)),
+        ("list_tables", ln.ListTablesRequest(id=database)),
+        ("list_all_tables", ln.ListTablesRequest()),
+        ("describe_table", ln.DescribeTableRequest(id=table)),
+        ("table_exists", ln.TableExistsRequest(id=table)),
+    ]
+    writes: list[tuple[str, Any]] = [
+        ("create_namespace", ln.CreateNamespaceRequest(id=["123456789012", "new"])),
+        ("create_namespace", ln.CreateNamespaceRequest(id=["lake"])),
+        ("declare_table", ln.DeclareTableRequest(id=[*database, "new"], location="s3://l/new")),
+        ("register_table", ln.RegisterTableRequest(id=table, location="s3://l/new", mode="Overwrite")),
+        ("deregister_table", ln.DeregisterTableRequest(id=table)),
+    ]
+    for properties, requests in ((nobody, reads + writes), (reader, writes)):
+        denied: Any = ln.connect("federator_connectors.glue.GlueNamespace", properties)
+        for operation, request in requests:
+            with pytest.raises(errors.UnauthenticatedError, match="access denied"):
+                getattr(denied, operation)(request)
+    readable: Any = ln.connect("federator_connectors.glue.GlueNamespace", reader)
+    for operation, request in reads:
+        getattr(readable, operation)(request)

@@ -12,6 +12,7 @@ from federator.connector import CatalogError, Internal, NamespaceNotFound, Permi
 from federator.model import COMPLETE, ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, fold_digest
 from federator_connectors._hive import crawl as crawling
 from federator_connectors._hive.catalog import HiveCatalog
+from federator_connectors._hive.client import Connection
 from tests.fixtures.hive import Metastore
 
 pytestmark = pytest.mark.timeout(120)
@@ -53,7 +54,7 @@ def _fails(error: CatalogError, *, when: Callable[..., bool] = lambda *_: True, 
 def test_every_kind_of_table(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
     catalog.declare_table(TableRecord("lake", (*database, "ours"), metastore.location("ours"), {"a": "1"}, "docs", "bob"))
     metastore.table((*database, "loud"), {"EXTERNAL": "TRUE", "table_type": "LANCE"})
-    metastore.table((*database, "managed"), {"table_type": "lance"}, "MANAGED_TABLE")
+    metastore.managed_table((*database, "managed"))
     metastore.table((*database, "view"), {"table_type": "lance"}, "VIRTUAL_VIEW")
     metastore.table((*database, "parquet"), {"EXTERNAL": "TRUE"})
     metastore.table((*database, "bare"), None)
@@ -76,16 +77,46 @@ def test_namespaces_above_the_tables(catalog: HiveCatalog, metastore: Metastore,
         assert {path[-1] for path in records if path[:-1] == namespace} == set(catalog.list_namespaces(namespace))
 
 
-def test_shards_cover_every_namespace_once_and_balance(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
-    for number in range(40):
-        metastore.table((*database, f"t{number}"), LANCE)
-    shards = catalog.shards()
-    namespaces = [namespace for shard in shards for namespace in shard.namespaces]
+def test_shards_cover_every_namespace_once(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
+    namespaces = [namespace for shard in catalog.shards() for namespace in shard.namespaces]
     assert len(namespaces) == len(set(namespaces))
     assert {ROOT, database, metastore.above} <= set(namespaces)
-    # The heaviest namespace leads its reader's shards.
-    first = next(number for number, shard in enumerate(shards) if database in shard.namespaces)
-    assert first < 4 * len(shards) / 16
+
+
+def test_a_crawl_asks_for_little_more_than_it_must(
+    catalog: HiveCatalog, metastore: Metastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The least possible, since no call describes two namespaces, lists two databases, or proves that one exists and lists it:
+
+    to cut shards, one listing of the root and one of each catalog; to read, these listings again, one description of each
+    namespace, a look at each catalog and database before and after its listing (empty proves nothing), the names of each
+    database's marked tables, and one request for every ``BATCH`` of whole tables.
+    """
+    sizes = (0, 1, 4, 7)
+    for size in sizes:
+        filled = metastore.database()
+        for number in range(size):
+            metastore.table((*filled, f"t{number}"), LANCE)
+        metastore.table((*filled, "parquet"), {"EXTERNAL": "TRUE"})
+    monkeypatch.setattr(crawling, "BATCH", 3)
+    asked: list[str] = []
+    honest = Connection.call
+
+    def counted(self: Connection, method: Any, arguments: Sequence[Any]) -> Any:
+        asked.append(method.name)
+        return honest(self, method, arguments)
+
+    monkeypatch.setattr(Connection, "call", counted)
+    rows = [row for shard in catalog.shards() for row in catalog.read(shard)]
+    coverage = [row for row in rows if isinstance(row, Coverage)]
+    catalogs = [row for row in coverage if metastore.levels == 2 and len(row.namespace) == 1]
+    databases = [row for row in coverage if len(row.namespace) == metastore.levels]
+    assert len(databases) >= len(sizes)
+    listings = 1 + len(catalogs)
+    looks = 3 * (len(catalogs) + len(databases))
+    whole = sum(-(-row.records // 3) for row in databases)
+    least = 2 * listings + looks + len(databases) + whole
+    assert least <= len(asked) <= 1.05 * least + 2, "two connections, each proven by one call"
 
 
 def test_many_batches(catalog: HiveCatalog, metastore: Metastore, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

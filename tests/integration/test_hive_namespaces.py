@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -90,7 +91,9 @@ def test_names_that_hive_refuses_are_refused_early(catalog: HiveCatalog, metasto
 def test_the_longest_name_and_values_are_taken(catalog: HiveCatalog, metastore: Metastore) -> None:
     path = (*metastore.above, secrets.token_hex(64))
     wanted = NamespaceRecord("lake", path, {"k" * 180: "v" * 4000}, metastore.location("long"), "d" * 4000)
-    assert catalog.create_namespace(wanted).digest == wanted.digest
+    made = catalog.create_namespace(wanted)
+    # Hive 4 gives a database without an owner to whoever makes it.
+    assert replace(made, owner=None).digest == wanted.digest
     for properties in ({"k" * 181: ""}, {"k": "v" * 4001}, {"": "v"}):
         with pytest.raises(InvalidInput):
             catalog.create_namespace(NamespaceRecord("lake", (*metastore.above, _fresh("bad")), properties))

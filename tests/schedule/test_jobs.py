@@ -11,7 +11,7 @@ import pytest
 from federator.connector import ConfigError
 from federator.index import Index, requests, schedules
 from federator.schedule import Job, configured, run_job
-from federator.schedule.jobs import scheduler
+from federator.schedule.jobs import after_crawl, scheduler
 from federator.settings import Settings
 
 
@@ -85,6 +85,29 @@ def test_a_paused_job_stays_paused_over_a_restart(configure: Callable[..., Setti
         schedules.pause(connection, "crawl:lake", False)
     with scheduler(settings, index):
         assert eventually(lambda: len(waiting(index)) == 1)
+
+
+def test_jitter_and_grace_are_the_configurations(configure: Callable[..., Settings], index: Index) -> None:
+    settings = configure('schedule = "0 6 * * *"')
+    late = settings.model_copy(
+        update={"schedule": settings.schedule.model_copy(update={"jitter": 90.0, "misfire_grace": 60.0})}
+    )
+    with scheduler(settings, index) as jobs:
+        assert jobs.get_job("crawl:lake").trigger.jitter is None
+    with scheduler(late, index) as jobs:
+        job = jobs.get_job("crawl:lake")
+        assert (job.trigger.jitter, job.misfire_grace_time, job.coalesce, job.max_instances) == (90, 60, True, 1)
+
+
+def test_a_mirror_may_follow_the_crawls_of_its_origin(configure: Callable[..., Settings], index: Index) -> None:
+    settings = configure('schedule = "@every 1h"', 'schedule = "@after crawl"')
+    assert configured(settings)[1] == Job("sync", "m", "@after crawl")
+    assert after_crawl(settings, "lake") == [Job("sync", "m", "@after crawl")]
+    assert after_crawl(settings, "copy") == []
+    with scheduler(settings, index) as jobs:
+        assert [job.id for job in jobs.get_jobs()] == ["crawl:lake"]
+    with pytest.raises(ConfigError, match="schedule"):
+        configure('schedule = "@after crawl"')
 
 
 def test_a_job_that_breaks_does_not_end_the_scheduler(configure: Callable[..., Settings], index: Index) -> None:

@@ -17,6 +17,7 @@ from federator.connector.options import resolve
 from federator.index import Index, migrate, open_index, requests, runs, schedules
 from federator.index import tables as t
 from federator.index.leases import LeaseHeld, hold
+from federator.pipeline.publish import Published
 from federator.schedule import Worker, execute
 from federator.schedule import worker as worker_module
 from federator.settings import Settings, load
@@ -204,6 +205,25 @@ def test_jobs_are_paused_and_resumed_on_request(configure: Callable[..., Setting
         assert (state(index, resume), state(index, unknown)) == ("done", "failed")
 
 
+def test_a_crawl_sets_off_the_mirrors_that_follow_it(
+    configure: Callable[..., Settings], index: Index, crawl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def crawling(work: Work, name: str) -> None:
+        asked.append([work.run.kind, name])
+        work.result.sources[name] = Published(1, "ok")
+
+    crawl(crawling)
+    monkeypatch.setattr(sync, "plan", lambda *_: None)
+    number = ask(index, "crawl", {"sources": ["lake"]})
+    with working(configure(mirror='schedule = "@after crawl"')):
+        assert eventually(lambda: state(index, number) == "done")
+        assert eventually(lambda: len(asked) == 2)
+    # The origin has just been read: only the target is read for the plan.
+    assert asked == [["crawl", "lake"], ["sync", "copy"]]
+
+
 def test_a_standby_takes_over(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
     seen: list[str] = []
     crawl(lambda federator, name: seen.append(threading.current_thread().name))
@@ -220,15 +240,20 @@ def test_a_standby_takes_over(configure: Callable[..., Settings], index: Index, 
     assert not held(index)
 
 
-def test_what_a_dead_worker_left_running_is_ended(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
+def test_what_a_dead_worker_left_running_is_taken_up_again_once(
+    configure: Callable[..., Settings], index: Index, crawl: Any
+) -> None:
+    crawl(lambda federator, name: None)
     run = runs.start(index, "crawl", trigger="request", actor="ann")
-    left, ended = ask(index, "crawl", {}), ask(index, "crawl", {})
+    left, twice = ask(index, "crawl", {"sources": ["lake"]}), ask(index, "crawl", {"again": True})
     with index.write() as connection:
         requests.set_state(connection, left, requests.RUNNING, run_id=run.id)
-        requests.set_state(connection, ended, requests.RUNNING)
+        requests.set_state(connection, twice, requests.RUNNING)
     with working(configure()):
-        assert eventually(lambda: state(index, left) == state(index, ended) == "failed")
-        assert eventually(lambda: run_of(index, left)["state"] == "interrupted")
+        assert eventually(lambda: state(index, twice) == "failed")
+        assert eventually(lambda: state(index, left) == "done")
+        assert run_of(index, left)["id"] != run.id
+        assert runs.get(index, run.id)[0]["state"] == "interrupted"
 
 
 def test_a_lost_lease_ends_the_lead_and_its_run(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from federator.testing import contract
+from federator.testing.contract.base import Contract
+
 HEAD = """
+import time
 from dataclasses import replace
 import pytest
-from federator.connector import NamespaceNotFound
-from federator.model import Coverage, Kind, TableRecord
-from federator.testing import MemoryCatalog as Base, MemoryConnector, memory_store
-from federator.testing.contract import ConnectorContract, fresh
+from federator.connector import CatalogError, InvalidInput, NamespaceNotFound, Observation, PermissionDenied, Shard
+from federator.model import Coverage, Kind, TableRecord, path_key
+from federator.testing import ConnectorContract, MemoryCatalog as Base, MemoryConnector, memory_store
+from federator.testing.contract import fresh
 
 
 class Suite(ConnectorContract):
-    unreachable = {"faults": "fail:*"}
+    unreachable = {"faults": "fail:*; undescribed:*; refuse:*=17"}
+    native_page = 3
 
     @pytest.fixture
     def properties(self):
@@ -38,6 +45,9 @@ class Suite(ConnectorContract):
 
     def make_foreign(self, namespace, name):
         memory_store(self.name).add_foreign((*namespace, name))
+
+    def deny(self, namespace):
+        return {"faults": f"deny:{path_key(namespace)}"}
 """
 CASE = """
 
@@ -110,6 +120,167 @@ WRONG = {
         self._store.remove(path)""",
         "test_what_is_not_empty_is_neither_dropped_nor_overwritten",
     ),
+    "the token of the next page is dropped": (
+        """class Catalog(Base):
+    def list_tables(self, namespace):
+        return super().list_tables(namespace)[:3]""",
+        "test_more_tables_than_a_native_page_are_listed_and_crawled",
+    ),
+    "a page of the crawl is read twice": (
+        """class Catalog(Base):
+    def _read(self, namespace):
+        for item in super()._read(namespace):
+            yield item
+            if isinstance(item, TableRecord):
+                yield item""",
+        "test_the_crawl_says_what_a_direct_look_says",
+    ),
+    "a listing error is swallowed": (
+        """class Catalog(Base):
+    def list_tables(self, namespace):
+        try:
+            return super().list_tables(namespace)
+        except NamespaceNotFound:
+            raise
+        except CatalogError:
+            return []""",
+        "test_an_unreachable_catalog_is_unavailable_whatever_is_asked",
+    ),
+    "a table that cannot be reached is absent": (
+        """class Catalog(Base):
+    def describe_table(self, path):
+        try:
+            return super().describe_table(path)
+        except CatalogError as error:
+            raise (error if error.code != 17 else NamespaceNotFound("no answer"))""",
+        "test_an_unreachable_catalog_is_unavailable_whatever_is_asked",
+    ),
+    "a denied namespace is empty": (
+        """class Catalog(Base):
+    def _read(self, namespace):
+        try:
+            self._faults_of({"faults": ""}).reading(namespace)
+        except PermissionDenied:
+            yield Coverage(self.source, namespace)
+            return
+        yield from super()._read(namespace)""",
+        "test_what_is_denied_is_neither_empty_nor_gone",
+    ),
+    "a denied namespace is gone": (
+        """class Catalog(Base):
+    def _read(self, namespace):
+        for item in super()._read(namespace):
+            yield replace(item, found=False) if isinstance(item, Coverage) and not item.complete else item""",
+        "test_what_is_denied_is_neither_empty_nor_gone",
+    ),
+    "a namespace that does not answer is gone": (
+        """class Catalog(Base):
+    def _read(self, namespace):
+        for item in super()._read(namespace):
+            yield replace(item, found=False) if isinstance(item, Coverage) and item.presence.code == 17 else item""",
+        "test_a_shard_that_cannot_be_read_is_covered_as_failed",
+    ),
+    "a namespace that is gone is empty": (
+        """class Catalog(Base):
+    def _read(self, namespace):
+        for item in super()._read(namespace):
+            gone = isinstance(item, Coverage) and not item.found
+            yield Coverage(self.source, namespace) if gone else item""",
+        "test_a_namespace_that_went_away_is_not_empty_but_gone",
+    ),
+    "shards are read only where they were cut": (
+        """class Catalog(Base):
+    def shards(self):
+        self.cut = list(super().shards())
+        return [Shard(each.namespaces, number) for number, each in enumerate(self.cut)]
+
+    def read(self, shard):
+        yield from super().read(self.cut[shard.payload])""",
+        "test_the_crawl_says_what_a_direct_look_says",
+    ),
+    "shards do not travel": (
+        """class Catalog(Base):
+    def shards(self):
+        return [replace(each, payload=lambda: None) for each in super().shards()]""",
+        "test_the_root_and_every_namespace_are_covered",
+    ),
+    "the digest holds what is volatile": (
+        """class Catalog(Base):
+    def _read(self, namespace):
+        for item in super()._read(namespace):
+            if isinstance(item, TableRecord):
+                item = replace(item, properties={"seen": str(time.time_ns())})
+            yield item""",
+        "test_a_second_crawl_has_the_same_digests",
+    ),
+    "an error is not of the tree": (
+        """class Catalog(Base):
+    def describe_table(self, path):
+        with self._store.state() as state:
+            state["tables"][path_key(path)]
+        return super().describe_table(path)""",
+        "test_a_missing_table_is_not_found",
+    ),
+    "a name becomes another": (
+        """class Catalog(Base):
+    def declare_table(self, record):
+        return super().declare_table(replace(record, path=(*record.path[:-1], record.path[-1].strip())))""",
+        "test_every_name_is_kept_or_refused",
+    ),
+    "a name that the rules allow is refused": (
+        """class Catalog(Base):
+    def create_namespace(self, record):
+        if " " in record.path[-1]:
+            raise InvalidInput("no spaces")
+        return super().create_namespace(record)""",
+        "test_every_namespace_name_is_kept_or_refused",
+    ),
+    "threads share what is one's own": (
+        """class Catalog(Base):
+    def declare_table(self, record):
+        Catalog.wanted = record
+        time.sleep(0.02)
+        return super().declare_table(Catalog.wanted)""",
+        "test_eight_threads_use_one_namespace_and_do_not_mix",
+    ),
+    "a second declaration replaces the first": (
+        """class Catalog(Base):
+    def declare_table(self, record):
+        with self._store.state(write=True) as state:
+            state["tables"].pop(path_key(record.path), None)
+        return super().declare_table(record)""",
+        "test_of_eight_that_declare_one_name_one_wins",
+    ),
+    "properties of a namespace stay when it is replaced": (
+        """class Catalog(Base):
+    kept = {}
+
+    def create_namespace(self, record):
+        self.kept.setdefault(record.path, {}).update(record.properties)
+        return super().create_namespace(replace(record, properties=self.kept[record.path]))""",
+        "test_exist_ok_keeps_what_is_there_and_overwrite_replaces_it",
+    ),
+    "a location is changed": (
+        """class Catalog(Base):
+    def declare_table(self, record):
+        return super().declare_table(replace(record, location=record.location.replace("t_", "T_")))""",
+        "test_a_table_is_registered_and_registered_anew",
+    ),
+    "a rename moves the location": (
+        """class Catalog(Base):
+    def rename_table(self, before, new_path):
+        made = super().rename_table(before, new_path)
+        return self.update_table(made, replace(made, location=self.default_location(new_path)))""",
+        "test_a_rename_keeps_the_declaration_or_is_unsupported",
+    ),
+    "a rename replaces what has the name": (
+        """class Catalog(Base):
+    def rename_table(self, before, new_path):
+        with self._store.state(write=True) as state:
+            state["tables"].pop(path_key(new_path), None)
+        return super().rename_table(before, new_path)""",
+        "test_a_rename_keeps_the_declaration_or_is_unsupported",
+    ),
     "recreated on update": (
         """class Catalog(Base):
     def update_table(self, before, after):
@@ -161,3 +332,32 @@ def test_what_does_not_apply_is_not_collected(tmp_path: Path) -> None:
         "test_a_namespace_needs",
     ):
         assert absent not in listed
+
+
+def test_the_example_of_the_docstring_passes(tmp_path: Path) -> None:
+    text = str(contract.__doc__).split("such as this one::")[1].split("\nThe three fixtures")[0]
+    (tmp_path / "test_example.py").write_text(textwrap.dedent(text))
+    told = run(tmp_path)
+    assert " passed" in told
+    assert "failed" not in told
+    assert "error" not in told
+
+
+def test_failures_show_what_was_compared(tmp_path: Path) -> None:
+    sabotage, catching = WRONG["the token of the next page is dropped"]
+    (tmp_path / "test_wrong.py").write_text(HEAD + CASE.format(sabotage=sabotage, number=0))
+    (tmp_path / "conftest.py").write_text("import pytest\npytest.register_assert_rewrite('federator.testing.contract')\n")
+    told = run(tmp_path, "-k", catching)
+    assert "AssertionError: a page of the listing was lost or repeated" in told
+    assert "Right contains 4 more items" in told
+
+
+def test_every_attribute_is_explained() -> None:
+    """What a third party may set is what the docstring's table lists."""
+    hooks = {name for name, value in vars(Contract).items() if not name.startswith(("_", "test")) and not _is_fixture(value)}
+    explained = set(re.findall(r"^``(\w+)``  ", str(contract.__doc__), re.MULTILINE))
+    assert explained == hooks - {"declared"}
+
+
+def _is_fixture(value: object) -> bool:
+    return "fixture" in type(value).__name__.lower()

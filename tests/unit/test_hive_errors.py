@@ -14,7 +14,10 @@ from federator.connector import (
     NamespaceNotEmpty,
     NamespaceNotFound,
     PermissionDenied,
+    ServiceUnavailable,
+    TableAlreadyExists,
     TableNotFound,
+    Unauthenticated,
     Unsupported,
 )
 from federator_connectors._hive import errors, structs
@@ -56,3 +59,28 @@ def test_each_answer_has_its_code(about: errors.Subject, error: Exception, expec
 def test_stack_traces_of_the_server_stay_there() -> None:
     text = "java.lang.NullPointerException: x\n\tat org.apache.hadoop.hive.Foo(Foo.java:1)\n" * 50
     assert "Foo.java" not in str(errors.answered("lake", TABLE, structs.MetaException(text)))
+
+
+DUPLICATE = """JDODataStoreException: Insert of object "MTable@1" using statement "INSERT INTO TBLS (DB_ID) VALUES (?)" failed :
+Root cause: ERROR 23505: The statement was aborted because it would have caused a duplicate key value in a unique constraint"""
+INCOMPARABLE = """JDODataStoreException: Error executing SQL query "update "TABLE_PARAMS" set "PARAM_VALUE"=? where "PARAM_VALUE"=?".
+Root cause: ERROR 42818: Comparisons between 'CLOB (UCS_BASIC)' and 'CLOB (UCS_BASIC)' are not supported."""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (structs.MetaException(DUPLICATE), TableAlreadyExists),
+        (structs.MetaException(DUPLICATE.replace("INSERT INTO TBLS", "INSERT INTO SDS")), Internal),
+        (structs.MetaException(INCOMPARABLE), errors.Incomparable),
+        (structs.InvalidOperationException("new table sales.orders already exists"), TableAlreadyExists),
+    ],
+)
+def test_what_hive_4_says_in_other_words(error: Exception, expected: type[CatalogError]) -> None:
+    assert type(errors.answered("lake", TABLE, error)) is expected
+
+
+def test_a_kdc_that_is_away_is_soft_and_a_refused_login_is_not() -> None:
+    away = errors.LoginFailed("Unspecified GSS failure: Cannot contact any KDC for realm 'EXAMPLE.COM'")
+    assert type(errors.not_logged_in("lake", "host:9083", away)) is ServiceUnavailable
+    assert type(errors.not_logged_in("lake", "host:9083", errors.LoginFailed("no ticket"))) is Unauthenticated

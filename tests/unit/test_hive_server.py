@@ -1,4 +1,4 @@
-"""The cache that Hive 3.1.3 is started from, without fetching anything."""
+"""The caches that Hive 3.1.3 and 4.0.1 are started from, without fetching anything."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ from pathlib import Path
 import pytest
 
 from federator.connector import StateError
-from federator.demo.servers import hive
+from federator.demo.servers import hive, hive_jars
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(hive, "_create_template", lambda target: (target / "metastore_db").mkdir())
+    monkeypatch.setattr(hive_jars, "create_template", lambda version, target: (target / "metastore_db").mkdir())
     return tmp_path / "lance-federator"
 
 
 def test_two_processes_may_make_the_cache_at_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both_fetch = threading.Barrier(2, timeout=10)
 
-    def fetch(target: Path) -> None:
+    def fetch(version: str, target: Path) -> None:
         both_fetch.wait()
         (target / "lib").mkdir()
 
-    monkeypatch.setattr(hive, "_fetch", fetch)
+    monkeypatch.setattr(hive_jars, "fetch", fetch)
     made: list[Path] = []
-    threads = [threading.Thread(target=lambda: made.append(hive.prepare_hive3())) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: made.append(hive_jars.prepare("4.0.1"))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == [cache / "hive-3.1.3"] * 2
-    assert [entry.name for entry in cache.iterdir()] == ["hive-3.1.3"]
+    assert made == [cache / "hive-4.0.1"] * 2
+    assert [entry.name for entry in cache.iterdir()] == ["hive-4.0.1"]
     assert sorted(entry.name for entry in made[0].iterdir()) == ["lib", "metastore_db"]
-    assert hive.prepare_hive3() == made[0]
+    assert hive_jars.prepare("4.0.1") == made[0]
 
 
 def test_a_cache_that_could_not_be_made_is_not_left_half_made(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert not hive.hive3_available()
-    with pytest.raises(StateError, match="HIVE3_URI"):
-        hive.prepare_hive3()
+    for version, variable in (("3.1.3", "HIVE3_URI"), ("4.0.1", "HIVE4_URI")):
+        with pytest.raises(StateError, match=variable):
+            hive_jars.prepare(version)
     assert list(cache.iterdir()) == []
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert hive.main(["somewhere", "4"]) == 64
-    assert "2.3|3.1.3" in capsys.readouterr().err
+    for wrong in (["somewhere"], ["somewhere", "4"], ["somewhere", "4.0.1", "no equals sign"]):
+        assert hive.main(wrong) == 64
+        assert "2.3|3.1.3|4.0.1" in capsys.readouterr().err

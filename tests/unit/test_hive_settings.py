@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path as Path_
 
 import pytest
 
-from federator.connector import ConfigError
+from federator.connector import ConfigError, InvalidInput
+from federator.connector.requests import Identifiers
 from federator.model import Path
-from federator_connectors._hive.crawl import _balanced
+from federator_connectors._hive.crawl import _dealt
 from federator_connectors._hive.settings import endpoints
 from federator_connectors.hive2 import CONNECTOR as HIVE2
 from federator_connectors.hive3 import CONNECTOR as HIVE3
@@ -34,6 +38,51 @@ def test_what_is_no_endpoint_is_refused(text: str) -> None:
         HIVE3.configure({"hive3.uri": text})
 
 
+def test_every_property_has_a_text_with_its_default() -> None:
+    options = {field.metadata["key"]: field for field in fields(HIVE3.settings_type) if "key" in field.metadata}
+    required = {key for key, field in options.items() if field.metadata.get("required")}
+    assert required == {"uri"}
+    silent = [
+        key
+        for key, field in options.items()
+        if key.startswith("client.") and field.default is not None and "Default: " not in field.metadata["doc"]
+    ]
+    assert not silent
+    assert {"client.pool-size", "root", "storage.*"} <= set(options), "the spec's own"
+
+
+@pytest.mark.parametrize(
+    ("properties", "complaint"),
+    [
+        ({"client.pool_size": "3"}, "unknown key"),
+        ({"client.pool-size": "many"}, "from 1 up"),
+        ({"client.auth": "ldap"}, "one of none, plain, kerberos"),
+        ({"client.auth": "plain", "client.user": "svc"}, r"client\.password: required"),
+        ({"client.auth": "kerberos"}, r"client\.kerberos\.principal: required"),
+        ({"client.user": "svc"}, r"client\.auth = plain"),
+        ({"client.kerberos.keytab": "k"}, r"client\.auth = kerberos"),
+        ({"client.tls.ca-file": "ca.pem"}, r"client\.tls\.enabled = true"),
+        ({"client.tls.check-hostname": "false"}, r"client\.tls\.enabled = true"),
+        ({"client.tls.enabled": "yes"}, "one of true, false"),
+    ],
+)
+def test_what_is_wrong_or_has_no_effect_is_refused(properties: dict[str, str], complaint: str) -> None:
+    for connector in (HIVE2, HIVE3):
+        with pytest.raises(ConfigError) as caught:
+            connector.configure({f"{connector.impl}.uri": "a", **{f"{connector.impl}.{k}": v for k, v in properties.items()}})
+        assert re.search(complaint, str(caught.value))
+
+
+def test_the_password_is_a_secret(tmp_path: Path_, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "password").write_text("s3cret\n")
+    login = {"uri": "a", "client.auth": "plain", "client.user": "svc", "client.password": f"file:{tmp_path}/password"}
+    settings = HIVE3.configure(login)
+    assert settings.password == "s3cret"
+    assert "s3cret" not in repr(settings)
+    with pytest.raises(ConfigError, match="must not stand in the file"):
+        HIVE3.settings_type.check_references("hive3", {"hive3.client.password": "s3cret"}, where="")
+
+
 def test_defaults_and_limits() -> None:
     settings = HIVE3.configure({"hive3.uri": "a", "storage.region": "us-west-2"})
     assert (settings.pool_size, settings.timeout, settings.storage) == (3, 60, {"region": "us-west-2"})
@@ -55,15 +104,16 @@ def test_concurrency_is_the_pool() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
-@pytest.mark.parametrize("sizes", [[], [5], [1000] * 20, [15_000, *[10] * 40], [0] * 2000])
-def test_readers_that_take_turns_get_equal_work(parts: int, sizes: list[int]) -> None:
-    weights: dict[Path, int] = {("hive", f"db{number}"): size for number, size in enumerate(sizes)}
-    shards = _balanced(weights, parts)
+@pytest.mark.parametrize("count", [1, 5, 40, 2000])
+def test_readers_that_take_turns_get_equal_work(parts: int, count: int) -> None:
+    namespaces: list[Path] = [("hive", f"db{number}") for number in range(count)]
+    shards = _dealt(namespaces, parts)
     dealt = [[path for shard in shards[number::parts] for path in shard.namespaces] for number in range(parts)]
-    assert sorted(path for hand in dealt for path in hand) == sorted(weights)
-    assert len(shards) <= 16 * parts
-    loads = [sum(weights[path] + 10 for path in hand) for hand in dealt]
-    assert max(loads) <= max(sum(loads) / parts, max(sizes, default=0)) + max(sizes, default=0) / 2 + 10
+    assert sorted(path for hand in dealt for path in hand) == sorted(namespaces)
+    assert 0 < len(shards) <= 16 * parts
+    assert all(shard.namespaces for shard in shards)
+    # Shards differ by one namespace at most, and a reader has up to 16 of them.
+    assert max(map(len, dealt)) - min(map(len, dealt)) <= 16
 
 
 def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
@@ -76,3 +126,14 @@ CONNECTOR.open("lake", CONNECTOR.configure({"uri": "a"}))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "ConfigError: the connector 'hive3' needs the module 'hmsclient" in done.stderr
     assert "lance-federator[hive]" in done.stderr
+
+
+def test_databases_have_shorter_names_than_tables() -> None:
+    for connector, above in ((HIVE2, []), (HIVE3, ["hive"])):
+        ids = Identifiers("lake", connector.capabilities)
+        assert ids.new_namespace([*above, "d" * 128])
+        assert ids.new_table([*above, "d", "t" * 256])
+        with pytest.raises(InvalidInput, match="at most 128"):
+            ids.new_namespace([*above, "d" * 129])
+        with pytest.raises(InvalidInput, match="at most 256"):
+            ids.new_table([*above, "d", "t" * 257])

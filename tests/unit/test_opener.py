@@ -19,7 +19,9 @@ from federator.connector import SourceSpec
 from federator.pipeline.opener import look
 from federator.pipeline.verify import Opener
 
-KEYS = {"state", "message", "version", "rows", "fragments", "schema"}
+KEYS = {
+    "state", "message", "version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,37 @@ def test_no_manifest_is_corrupt(table: Path) -> None:
     for manifest in (table / "_versions").iterdir():
         manifest.unlink()
     assert state(table) == "corrupt"
+
+
+def test_data_without_manifests_is_corrupt(table: Path) -> None:
+    shutil.rmtree(table / "_versions")
+    assert state(table) == "corrupt"
+    shutil.rmtree(table / "_transactions")
+    assert state(table) == "corrupt"
+
+
+@pytest.mark.parametrize("name", ["403.lance", "timeout not found.lance", "permission denied"])
+def test_a_tables_name_is_no_error_of_its_store(written: Path, tmp_path: Path, name: str) -> None:
+    table = Path(shutil.copytree(written, tmp_path / name))
+    for manifest in (table / "_versions").iterdir():
+        manifest.write_bytes(manifest.read_bytes()[:20])
+    assert state(table) == "corrupt"
+
+
+def test_the_newest_manifest_tells_everything(table: Path) -> None:
+    lance.dataset(str(table)).create_scalar_index("id", "BTREE")
+    lance.dataset(str(table)).delete("id = 1")
+    found = look(str(table), {})
+    assert (found["version"], found["rows"], found["fragments"], found["indices"]) == (4, 3, 2, 1)
+    assert found["size"] == sum(file.stat().st_size for file in (table / "data").iterdir())
+    assert abs(found["changed_at"] - time.time()) < 600
+    assert found["format"].startswith("2.")
+    before = found["fingerprint"]
+    lance.dataset(str(table)).add_columns({"twice": "id * 2"})
+    assert look(str(table), {})["fingerprint"] != before
+    for manifest in sorted((table / "_versions").iterdir())[1:]:
+        manifest.write_bytes(b"older ones are not read")
+    assert look(str(table), {})["version"] == 5
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

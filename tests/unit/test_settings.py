@@ -29,15 +29,22 @@ def error(text: str) -> ConfigError:
 
 MISTAKES = [
     # unknown keys, at each level
-    ("colour = 1", "colour: unknown key; allowed: instance, index, spark, verify, serve, sources, mirrors", ""),
+    ("colour = 1", "colour: unknown key; allowed: instance, index, spark, verify, locations, schedule, serve, audit, sources, mirrors", ""),  # noqa: E501
     ("[instance]\nname = 'x'", "[instance] name: unknown key; allowed: id", ""),
     ("[index]\nuri = 'x'", "[index] uri: unknown key; allowed: url", ""),
-    ("[spark]\nmasters = 'x'", "[spark] masters: unknown key; allowed: master, memory, conf", ""),
-    ("[verify]\nage = 1", "[verify] age: unknown key; allowed: enabled, max_age, timeout, max_tables", ""),
+    ("[spark]\nmasters = 'x'", "[spark] masters: unknown key; allowed: master, memory, class_archive, conf", ""),
+    ("[verify]\nage = 1", "[verify] age: unknown key; allowed: enabled, max_age, timeout, max_tables, max_seconds", ""),
+    ("[locations]\nalias = {}", "[locations] alias: unknown key; allowed: aliases", ""),
+    (
+        "[locations]\naliases = {'s3://a/' = 's3://b/', 's3://b/' = 's3://c/'}",
+        "[locations] aliases: {'s3://a/': 's3://b/', 's3://b/': 's3://c/'} is not allowed: s3://a leads to s3://b, and s3://b is an",
+        "",
+    ),
+    ("[locations]\naliases = {'lake' = 's3://b/'}", "[locations] aliases: {'lake': 's3://b/'} is not allowed: 'lake' is no", ""),
     ("[serve]\nhosts = 'x'", "[serve] hosts: unknown key; allowed: host, port, token", ""),
-    ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "allowed: path, root, storage.*"),
-    ("[sources.c]\nimpl = 'dir'\nglue.region = 'x'", "[sources.c] glue.region: unknown key", "allowed: path, root, storage.*"),
-    (MIRROR + "includ = ['x']", "[mirrors.m] includ: unknown key; allowed: from, to, include, exclude, namespace, table,", ""),
+    ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "allowed: limit.concurrent-requests, "),
+    ("[sources.c]\nimpl = 'dir'\nglue.region = 'x'", "[sources.c] glue.region: unknown key", "allowed: limit.concurrent-requests, "),
+    (MIRROR + "includ = ['x']", "[mirrors.m] includ: unknown key; allowed: from, to, include, exclude, where, only_valid, namespace, table,", ""),  # noqa: E501
     # values
     ("instance = 3", "instance: 3 is not allowed: a table of keys", ""),
     ("[instance]\nid = 'a b'", "[instance] id: 'a b' is not allowed: up to 64 letters, digits, - and _", ""),
@@ -63,7 +70,7 @@ MISTAKES = [
     (TWO + "[mirrors.'m$n']\nfrom = 'a'\nto = 'b'", "[mirrors.m$n]: a name is made of up to 64 letters, digits, - and _", ""),
     (MIRROR.replace("[instance]\nid", "[verify]\n#"), "[instance] id: required with any mirror", "it marks what is ours"),
     (MIRROR + "delete = 'all'", "[mirrors.m] delete: 'all' is not allowed: 'never' or 'owned'", ""),
-    (MIRROR + "on_conflict = 'win'", "[mirrors.m] on_conflict: 'win' is not allowed: 'report' or 'adopt_if_same_location'", ""),
+    (MIRROR + "on_conflict = 'win'", "[mirrors.m] on_conflict: 'win' is not allowed: 'report', 'adopt_if_same_location' or 'source_priority'", ""),  # noqa: E501
     (MIRROR + "on_missing = 'win'", "[mirrors.m] on_missing: 'win' is not allowed: 'recreate' or 'report'", ""),
     (MIRROR + "include = 'x'", "[mirrors.m] include: 'x' is not allowed: a list of texts, such as [\"a$*\"]", ""),
     (MIRROR + "misses_before_delete = 0", "[mirrors.m] misses_before_delete: 0 is not allowed: greater than or equal to 1", ""),
@@ -84,6 +91,25 @@ MISTAKES = [
     (f"[sources.c]\n{MEMORY}\nschedule = 'hourly'", "[sources.c] schedule: 'hourly' is not allowed: a cron line of five fields, or @every 15m", ""),  # noqa: E501
     (f"[sources.c]\n{MEMORY}\nschedule = '61 * * * *'", "[sources.c] schedule: '61 * * * *' is not allowed: '61' is no minute of a cron line", ""),  # noqa: E501
     (f"[sources.c]\n{MEMORY}\nschedule = '* * * * xx'", "[sources.c] schedule: '* * * * xx' is not allowed: 'xx' is no weekday", ""),
+    (MIRROR + "include = ['re:(']", "[mirrors.m.include] 0: 're:(' is not allowed: no regular expression: missing )", ""),
+    (MIRROR + "deny_properties = ['re:*']", "[mirrors.m.deny_properties] 0: 're:*' is not allowed: no regular expression", ""),
+    (MIRROR + "where.owners = ['x']", "[mirrors.m.where] owners: unknown key; allowed: owner, location, properties", ""),
+    (MIRROR + "where.owner = 'x'", "[mirrors.m.where] owner: 'x' is not allowed: a list of texts", ""),
+    (MIRROR + "where.properties.team = 're:['", "[mirrors.m.where.properties] team: 're:[' is not allowed: no regular expression", ""),
+    (MIRROR + "replace = [{from = 'a'}]", "[mirrors.m.replace.0] to: required, and not set", ""),
+    (MIRROR + "replace = [{from = 'a', to = 'b', where = 'c'}]", "[mirrors.m.replace.0] where: unknown key; allowed: from, to, in", ""),
+    (MIRROR + "replace = [{from = 'a', to = 'b', in = 'schema'}]", "[mirrors.m] replace: 'schema' is no level of 'a'", "allowed: table"),  # noqa: E501
+    (MIRROR + "replace = [{from = 'a', to = '\\1'}]", "[mirrors.m] replace: '\\\\1' does not fit 'a': invalid group reference", ""),
+    (MIRROR + "location = [{from = 'x', to = 's3://b'}]", "[mirrors.m.location.0] from: 'x' is not allowed: the beginning of locations", ""),  # noqa: E501
+    (MIRROR + "location = [{from = 's3a://', to = 's3://c'}]", "[mirrors.m] location: 's3a://' and 's3://c' must both end in / or neither", ""),  # noqa: E501
+    (MIRROR + "location = [{from = 's3://a', to = 's3://c'}, {from = 's3://b', to = 's3://c'}]", "[mirrors.m] location: two entries end at one place", ""),  # noqa: E501
+    (MIRROR + "windows = ['Mon-Fri']", "[mirrors.m.windows] 0: 'Mon-Fri' is not allowed: times of the week like Mon-Fri 20:00-06:00", ""),  # noqa: E501
+    (MIRROR + "timezone = 'Mars/Base'", "[mirrors.m] timezone: 'Mars/Base' is not allowed: a time zone like UTC", ""),
+    (MIRROR + "approval = 'yes'", "[mirrors.m] approval: 'yes' is not allowed: 'guarded' or 'required'", ""),
+    (MIRROR + "on_conflict = 'source_priority'", "[mirrors.m] source_priority: goes with on_conflict", "e.g."),
+    (MIRROR + "source_priority = ['a']", "[mirrors.m] source_priority: goes with on_conflict", "e.g."),
+    (MIRROR + "on_conflict = 'source_priority'\nsource_priority = ['z']", "[mirrors.m] source_priority: no source is called 'z'", ""),
+    (HIVE + "[mirrors.m]\nfrom = 'a'\nto = 'b'\nnamespace = '{database[x]}'", "[mirrors.m] namespace: {database[x]} is no level of 'a'", ""),  # noqa: E501
     (MIRROR + "schedule = '@every 0s'", "[mirrors.m] schedule: '@every 0s' is not allowed: @every takes a second or more", ""),
     (MIRROR + "schedule = '@every soon'", "[mirrors.m] schedule: '@every soon' is not allowed: a duration like", ""),
     # the environment

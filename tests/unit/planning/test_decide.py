@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,12 +16,12 @@ from federator.planning import decide as decide_module
 from federator.planning.changes import Action, Change, Decision, Refusal
 from federator.planning.decide import Cell, OriginState, decide, declaration, merge, refuse_desired
 from federator.planning.mapping import MirrorContext, desire
-from federator.planning.marks import Mark
+from federator.planning.marks import Mark, bound_mark, plain_doc, with_comment
 from federator.planning.reasons import Reason
 from tests.fixtures.planning import ANY, HERE, context, coverage, entry, knows, ours, table, wanted
 
 FIXED = replace(ANY, can_alter=False)
-MARKLESS = replace(ANY, keeps_properties=False)
+MARKLESS = replace(ANY, keeps_properties=False, keeps_comment=False)
 BROKEN = failed(17, "down")
 TWICE = (0.0, 600.0)
 PATH = ("s", "t")
@@ -47,12 +48,10 @@ def case(
     return pytest.param(Case(row, outcome, run), id=f"{' | '.join(row)} → {outcome.value if outcome else 'nothing'}")
 
 
-def refused(origin: TableRecord, reason: Reason, at: MirrorContext | None = None) -> Any:
+def refused(origin: TableRecord, reason: Reason, at: MirrorContext | None = None, row: str = "cannot be there") -> Any:
     where = at or context()
-    row = ("cannot be there", "any", "any")
-    return pytest.param(
-        Case(row, reason, lambda: refuse_desired(where, desire(where, origin))), id=f"cannot be there → {reason.value}"
-    )
+    made = Case((row, "any", "any"), reason, lambda: refuse_desired(where, desire(where, origin)))
+    return pytest.param(made, id=f"{row} → {reason.value}")
 
 
 DARK = knows(target=coverage("b", s=BROKEN))
@@ -60,6 +59,10 @@ SETTLED = ours(properties={"team": "x"})
 GONE = OriginState.ABSENT
 MOVED = table("a", "s$t", "s3://x/new.lance")
 OTHER = entry(origin_path="s$old")
+DECLARED = entry(declared=json.loads(declaration(ORIGIN)))
+RIVALS = ours(mark=Mark("me", "n", "c$s$t"))
+FIRST = replace(context(on_conflict="source_priority", source_priority=("a", "c")), rivals={"n": "c"})
+LAST = replace(context(on_conflict="source_priority", source_priority=("c", "a")), rivals={"n": "c"})
 
 CASES = [
     case(("wanted", "absent, proven", "-"), Action.DECLARE_TABLE, origins=(ORIGIN,)),
@@ -76,11 +79,25 @@ CASES = [
     case(("wanted", "ours by its mark", "-"), Reason.UNLEDGERED, origins=(ORIGIN,), target=ours()),
     case(("wanted", "somebody's mark", "-"), Reason.NOT_OURS, origins=(ORIGIN,), target=ours(mark=Mark("you", "m", "a$s$t"))),
     case(("wanted", "somebody's mark", "-"), Reason.NOT_OURS, origins=(ORIGIN,), target=ours(mark=Mark("me", "n", "a$s$t")), at=context(on_conflict="adopt_if_same_location")),  # noqa: E501
+    case(("wanted", "another mirror's", "any"), Action.ADOPT, origins=(ORIGIN,), target=RIVALS, at=FIRST),
+    case(("wanted", "another mirror's", "any"), Action.ADOPT, origins=(MOVED,), target=RIVALS, ledger=entry(), at=FIRST),
+    case(("wanted", "another mirror's", "any"), Reason.OUTRANKED, origins=(ORIGIN,), target=RIVALS, at=LAST),
+    case(("wanted", "another mirror's", "any"), Reason.OUTRANKED, origins=(ORIGIN,), target=RIVALS, ledger=entry(), at=LAST),
+    case(("wanted", "another mirror's", "any"), Reason.NOT_OURS, origins=(ORIGIN,), target=RIVALS, at=replace(FIRST, rivals={})),
+    case(("wanted", "another mirror's", "any"), Reason.NOT_OURS, origins=(ORIGIN,), target=RIVALS, at=replace(LAST, rivals={"n": "a"})),
+    case(("wanted", "another mirror's", "any"), Reason.NOT_OURS, origins=(ORIGIN,), target=RIVALS, at=replace(FIRST, target=FIXED)),
+    case(("wanted", "another mirror's", "any"), Reason.NOT_OURS, origins=(ORIGIN,), target=ours(mark=Mark("you", "n", "a$s$t")), at=FIRST),  # noqa: E501
     case(("wanted", "ours, as declared", "yes"), None, origins=(ORIGIN,), target=SETTLED, ledger=entry()),
     case(("wanted", "ours, as declared", "yes"), None, origins=(replace(ORIGIN, location="s3a://x/t.lance/"),), target=SETTLED, ledger=entry()),  # noqa: E501
     case(("wanted", "ours, different", "yes"), Action.UPDATE_TABLE, origins=(ORIGIN,), target=ours(), ledger=entry()),
     case(("wanted", "ours, different", "yes"), Action.UPDATE_TABLE, origins=(MOVED,), target=ours(), ledger=entry()),
     case(("wanted", "ours, different", "yes"), Reason.DRIFTED, origins=(ORIGIN,), target=ours(), ledger=entry(), at=context(FIXED)),
+    case(("wanted", "ours, different", "yes"), Action.RECREATE_TABLE, origins=(ORIGIN,), target=ours(), ledger=entry(), at=context(FIXED, update_by_recreate=True)),  # noqa: E501
+    case(("wanted", "ours, edited there", "yes"), Action.UPDATE_TABLE, origins=(ORIGIN,), target=ours(), ledger=DECLARED),
+    case(("wanted", "ours, edited there", "yes"), Reason.DRIFTED, origins=(ORIGIN,), target=ours(), ledger=DECLARED, at=context(on_drift="report")),  # noqa: E501
+    case(("wanted", "ours, different", "yes"), Action.UPDATE_TABLE, origins=(MOVED,), target=ours(), ledger=DECLARED, at=context(on_drift="report")),  # noqa: E501
+    case(("wanted", "not ours any more", "yes"), Reason.UNLEDGERED, origins=(ORIGIN,), target=ours(), ledger=entry(op_id="op0")),
+    case(("wanted", "not ours any more", "yes"), Reason.NEEDS_ADOPTION, origins=(ORIGIN,), target=ours(), ledger=entry(native_id=None), at=context(MARKLESS)),  # noqa: E501
     case(("wanted", "not ours any more", "yes"), Reason.NOT_OURS, origins=(ORIGIN,), target=table("b", "s$t", native_id="n1"), ledger=entry()),  # noqa: E501
     case(("wanted", "ours, for another", "yes"), Reason.NAME_CLASH, origins=(MOVED,), target=ours(), ledger=OTHER),
     case(("wanted", "ours, for another", "yes"), Reason.UNSELECTED, origins=(MOVED,), target=ours(), ledger=replace(OTHER, origin=OriginState.UNSELECTED)),  # noqa: E501
@@ -94,8 +111,10 @@ CASES = [
     refused(ORIGIN, Reason.NAME_NOT_ALLOWED, context(replace(ANY, names=NameRules(pattern="[0-9]+")))),
     refused(table("a", "s$t", None), Reason.NO_LOCATION),
     refused(table("a", "s$t", "relative/place"), Reason.NO_LOCATION),
-    refused(table("a", "s$t", kind=Kind.MANAGED_TABLE), Reason.MANAGED_TABLE),
-    refused(table("a", "s$t", None, kind=Kind.UNDESCRIBED, problem="timeout"), Reason.UNDESCRIBED),
+    refused(ORIGIN, Reason.PROPERTY_REFUSED, context(replace(ANY, property_key_length=3))),
+    refused(table("a", "s$t", properties={"p": "long"}), Reason.PROPERTY_REFUSED, context(replace(ANY, property_value_length=3))),
+    refused(table("a", "s$t", kind=Kind.MANAGED_TABLE), Reason.MANAGED_TABLE, row="cannot be read"),
+    refused(table("a", "s$t", None, kind=Kind.UNDESCRIBED, problem="timeout"), Reason.UNDESCRIBED, row="cannot be read"),
     case(("refused", "any", "yes"), None, target=ours(), ledger=entry(), at=context(prune_unselected=True), knowing=knows(s_t=TWICE)),
     case(("not selected", "any", "yes"), Reason.UNSELECTED, target=ours(), ledger=entry(OriginState.UNSELECTED), knowing=knows(s_t=TWICE)),  # noqa: E501
     case(("not selected", "any", "yes"), Action.DEREGISTER_TABLE, target=ours(), ledger=entry(OriginState.UNSELECTED), at=context(prune_unselected=True)),  # noqa: E501
@@ -105,6 +124,8 @@ CASES = [
     case(("gone, too few", "any", "yes"), Reason.MISSES, target=ours(), ledger=entry(GONE), knowing=knows(s_t=(0.0, 300.0, 599.9))),
     case(("gone, proven", "ours", "yes"), Action.DEREGISTER_TABLE, target=ours(), ledger=entry(GONE), knowing=knows(s_t=TWICE)),
     case(("gone, proven", "ours", "yes"), Reason.DELETE_NEVER, target=ours(), ledger=entry(GONE), knowing=knows(s_t=TWICE), at=context(delete="never")),  # noqa: E501
+    case(("gone, proven", "not ours any more", "yes"), Reason.UNLEDGERED, target=ours(), ledger=entry(GONE, op_id="op0"), knowing=knows(s_t=TWICE)),  # noqa: E501
+    case(("gone, proven", "not ours any more", "yes"), Reason.NEEDS_ADOPTION, target=ours(native_id=None), ledger=entry(GONE), at=context(MARKLESS), knowing=knows(s_t=TWICE)),  # noqa: E501
     case(("gone, proven", "not ours any more", "yes"), Reason.NOT_OURS, target=table("b", "s$t", native_id="n1"), ledger=entry(GONE), knowing=knows(s_t=TWICE)),  # noqa: E501
     case(("gone, proven", "absent, proven", "yes"), Action.DEREGISTER_TABLE, ledger=entry(GONE), knowing=knows(s_t=TWICE)),
     case(("gone, proven", "absent, proven", "yes"), Action.DEREGISTER_TABLE, ledger=entry(GONE), knowing=knows(s_t=TWICE), at=context(delete="never")),  # noqa: E501
@@ -174,7 +195,7 @@ class TestWhatIsOurs:
         for target, ledger in ((replace(bare, native_id=None), entry(GONE)), (bare, entry(GONE, native_id=None))):
             kept = self.gone(target, ledger, MARKLESS)
             assert isinstance(kept, Refusal)
-            assert kept.reason is Reason.NOT_OURS
+            assert kept.reason is Reason.NEEDS_ADOPTION
 
     def test_a_mark_is_enough_where_the_catalog_has_no_identities(self) -> None:
         assert isinstance(self.gone(ours(native_id=None), entry(GONE, native_id=None)), Change)
@@ -246,6 +267,71 @@ class TestWhatAChangeSays:
         merged = merge(table("b", "s$t", "s3a://x/t.lance/"), table("b", "s$t", "s3://x/t.lance"), {})
         assert merged.location == "s3a://x/t.lance/"
         assert merge(table("b", "s$t", "s3://y"), table("b", "s$t", "s3://x"), {}).location == "s3://x"
+
+
+class TestComments:
+    """Which comment a target has, and when that is a difference."""
+
+    @pytest.mark.parametrize(
+        ("wanted_doc", "there", "declared", "after"),
+        [
+            ("new", "old", {"doc": "old"}, "new"),
+            ("new", None, {}, "new"),
+            (None, "theirs", {}, "theirs"),
+            (None, "theirs", {"doc": None}, "theirs"),
+            (None, "old", {"doc": "old"}, None),
+            ("new", "edited", {"doc": "new"}, "new"),
+        ],
+    )
+    def test_it_follows_the_origins_and_leaves_the_targets_own(
+        self, wanted_doc: str | None, there: str | None, declared: dict[str, object], after: str | None
+    ) -> None:
+        target, wished = table("b", "s$t", doc=there), table("b", "s$t", doc=wanted_doc)
+        assert merge(target, wished, declared).doc == after
+        assert merge(target, wished, declared, doc=False).doc == there
+
+    def test_a_new_comment_alone_is_a_change_and_says_so(self) -> None:
+        where = context()
+        ledger = entry(declared={"properties": {}, "doc": "old"})
+        found = decide(where, Cell(PATH, wanted(where, table("a", "s$t", doc="new")), ours(doc="old"), ledger), knows())
+        assert isinstance(found, Change)
+        assert (found.action, found.reason) == (Action.UPDATE_TABLE, "the comment differs")
+        silent = context(doc=False)
+        assert (
+            decide(silent, Cell(PATH, wanted(silent, table("a", "s$t", doc="new")), ours(doc="old"), ledger), knows()) is None
+        )
+
+    def test_an_empty_comment_is_none(self) -> None:
+        where = context()
+        assert decide(where, Cell(PATH, wanted(where, table("a", "s$t")), ours(doc=""), entry()), knows()) is None
+
+    def test_the_operation_in_a_comment_is_no_difference(self) -> None:
+        where = context(replace(ANY, keeps_properties=False))
+        target = table("b", "s$t", doc=with_comment("orders", HERE, PATH), native_id="n1")
+        same = wanted(where, table("a", "s$t", doc="orders"))
+        assert decide(where, Cell(PATH, same, target, entry()), knows()) is None
+        other = decide(where, Cell(PATH, wanted(where, table("a", "s$t", doc="new")), target, entry()), knows())
+        assert isinstance(other, Change)
+        assert other.after is not None
+        assert (plain_doc(other.after.doc), bound_mark(other.after)) == ("new", HERE)
+
+
+def test_a_place_that_is_taken_over_does_not_keep_what_described_another_dataset() -> None:
+    moved, same = (
+        decide(
+            FIRST,
+            Cell(PATH, wanted(FIRST, table("a", "s$t", place)), replace(RIVALS, properties={**RIVALS.properties, "own": "1"})),
+            knows(),
+        )
+        for place in ("s3://x/other", "s3://x/t.lance")
+    )
+    for change, kept in ((moved, False), (same, True)):
+        assert isinstance(change, Change)
+        assert change.after is not None
+        assert ("own" in change.after.properties) is kept
+        mark = bound_mark(change.after)
+        assert mark is not None
+        assert (mark.mirror, mark.origin) == ("m", "a$s$t")
 
 
 def test_a_name_is_free_only_where_the_nearest_listing_is_complete() -> None:

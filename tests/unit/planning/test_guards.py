@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,12 +99,18 @@ class TestEmptySources:
     def test_a_namespace_that_empties_at_once_may_be_a_revoked_grant(self, tables: int) -> None:
         changes = [removal(number, f"n{number}") for number in range(tables)]
         known: dict[str, Any] = {"namespaces": {f"n{number}": 100 for number in range(tables)}, "filtered": True}
-        assert held(changes, facts(origins={"o": tables}, **known)) == {"emptied_namespace"}
-        assert not held(changes, facts(origins={"o": tables + 1}, **known))
-        assert not held(changes, facts(origins={"o": tables}, **{**known, "filtered": False}))
+        assert held(changes, facts(origins={"o": 0}, **known)) == {"emptied_namespace"}
+        assert not held(changes, facts(origins={"o": 1}, **known))
+        assert not held(changes, facts(origins={"o": 0}, **{**known, "filtered": False}))
+
+    @pytest.mark.parametrize(("new", "stops"), [("o", False), ("elsewhere", True)])
+    def test_a_rename_out_of_a_namespace_may_be_a_revoked_grant_too(self, new: str, stops: bool) -> None:
+        old = replace(removal(0), pair="s$t0 -> s$t1")
+        made = replace(declared(1), origin_path=f"{new}$t1", pair="s$t0 -> s$t1")
+        assert ("emptied_namespace" in held([old, made], facts(origins={"o": 0}, filtered=True))) is stops
 
     def test_pruning_empties_a_namespace_on_purpose(self) -> None:
-        assert not held([removal(0, proof="any")], facts(origins={"o": 1}, filtered=True))
+        assert not held([removal(0, proof="any")], facts(origins={"o": 0}, filtered=True))
 
 
 @pytest.mark.parametrize(("changes", "stops"), [(3, False), (4, True)])
@@ -113,7 +120,7 @@ def test_a_plan_of_too_many_changes_is_held(changes: int, stops: bool) -> None:
 
 def test_every_guard_names_itself_in_its_objection() -> None:
     said = objections(
-        rule(max_changes=0), [removal(n) for n in range(9)], facts(9, origins={"o": 9}, selected=0, filtered=True)
+        rule(max_changes=0), [removal(n) for n in range(9)], facts(9, origins={"o": 0}, selected=0, filtered=True)
     )
     assert [text.partition(": ")[0] for text in said] == list(GUARDS)
 

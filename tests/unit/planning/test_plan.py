@@ -12,7 +12,8 @@ import pytest
 from federator.connector import StateError
 from federator.model import Kind, path_key
 from federator.planning.changes import Action, Change, Refusal, record_from_json, record_json
-from federator.planning.plan import Plan, check, ordered, refuse_missing_locations, refuse_second_names, with_namespaces
+from federator.planning.namespaces import with_namespaces
+from federator.planning.plan import Plan, check, ordered, refuse_missing_locations, refuse_second_names
 from federator.planning.reasons import Reason
 from tests.fixtures.planning import ANY, context, ours, table
 

@@ -1,0 +1,174 @@
+"""Metrics: each says what the index says, and the dashboard and the alerts use none that is not there."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from federator import audit
+from federator.api.app import create_app
+from federator.audit.heads import record_head
+from federator.index import Index, audit_log, journal, plans, requests, runs
+from federator.index.leases import hold
+from federator.settings import Settings
+from tests.api.conftest import Api
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def metrics(api: Api) -> dict[str, float]:
+    """Every sample, by its name and its labels as Prometheus writes them."""
+    answer = api.get("/metrics")
+    assert answer.status_code == 200, answer.text
+    found = {}
+    for family in text_string_to_metric_families(answer.text):
+        assert family.documentation, family.name
+        for sample in family.samples:
+            labels = ",".join(f'{key}="{value}"' for key, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+@pytest.fixture
+def busy(index: Index) -> Index:
+    """A held plan with refusals, runs, outcomes and requests."""
+    run = runs.start(index, "sync", actor="ann")
+    runs.finish(index, run, "partial", summary={})
+    body = {
+        "changes": [{"action": "declare_table"}, {"action": "declare_table"}, {"action": "update_table"}],
+        "refusals": [{"reason": "conflict"}, {"reason": "conflict"}],
+    }
+    with index.write() as connection:
+        old = {"changes": [], "refusals": [{"reason": "old"}]}
+        plans.save(connection, digest="d1", mirror="m", run_id=run.id, state="ready", body=json.dumps(old))
+        time.sleep(0.002)
+        plans.save(connection, digest="d2", mirror="m", run_id=run.id, state="held", body=json.dumps(body))
+        for number, state in enumerate(("done", "done", "failed")):
+            row = {
+                "op_id": f"op{number}", "run_id": run.id, "plan": "d2", "mirror": "m", "seq": number, "action": "declare_table",
+                "target_source": "copy", "target_path": "x", "origin_path": "x", "change": "{}",
+            }  # fmt: skip
+            journal.intend(connection, row)
+            journal.settle(connection, f"op{number}", state)
+        requests.add(connection, "crawl", {}, actor="ann")
+        requests.add(connection, "sync", {}, actor="ann")
+    return index
+
+
+def test_sources(api: Api) -> None:
+    found = metrics(api)
+    assert found['federator_source_tables{source="lake"}'] == 40
+    assert found['federator_source_namespaces{coverage="failed",source="lake"}'] == 1
+    assert found['federator_source_namespaces{coverage="complete",source="lake"}'] == 1
+    assert found['federator_source_state{source="lake",state="partial"}'] == 1
+    assert found['federator_source_state{source="lake",state="ok"}'] == 0
+    assert 0 <= found['federator_source_freshness_seconds{source="lake"}'] < 3600
+    assert any(name.startswith("federator_build_info") for name in found)
+
+
+def test_mirrors_runs_and_requests(api: Api, busy: Index) -> None:
+    found = metrics(api)
+    assert found['federator_mirror_pending_changes{action="declare_table",mirror="m"}'] == 2
+    assert found['federator_mirror_pending_changes{action="update_table",mirror="m"}'] == 1
+    assert found['federator_mirror_refusals{mirror="m",reason="conflict"}'] == 2
+    assert 'federator_mirror_refusals{mirror="m",reason="old"}' not in found
+    assert found['federator_mirror_plan_held{mirror="m"}'] == 1
+    assert found['federator_mirror_recent_outcomes{mirror="m",state="done"}'] == 2
+    assert found['federator_mirror_recent_outcomes{mirror="m",state="failed"}'] == 1
+    assert found['federator_recent_runs{kind="sync",state="partial"}'] == 1
+    assert found["federator_requests_queued"] == 2
+    assert found["federator_requests_oldest_seconds"] >= 0
+
+
+def test_a_plan_that_was_applied_leaves_nothing_pending(api: Api, busy: Index) -> None:
+    with busy.write() as connection:
+        plans.decide(connection, "d2", "applied", "ann")
+    found = metrics(api)
+    assert not any(name.startswith("federator_mirror_pending_changes") for name in found)
+    assert found['federator_mirror_plan_held{mirror="m"}'] == 0
+
+
+def test_the_audit(api: Api, busy: Index) -> None:
+    waiting = metrics(api)
+    assert waiting["federator_audit_unsealed_events"] == 2
+    assert (waiting["federator_audit_events"], waiting["federator_audit_unanchored_events"]) == (0, 0)
+    audit.seal(busy)
+    sealed = metrics(api)
+    assert sealed["federator_audit_unsealed_events"] == 0
+    assert sealed["federator_audit_events"] == sealed["federator_audit_unanchored_events"] == 2
+    record_head(busy, None)
+    with busy.write() as connection:
+        audit_log.mark_anchored(connection, 2)
+    assert metrics(api)["federator_audit_unanchored_events"] == 0
+
+
+def test_the_worker(api: Api, index: Index) -> None:
+    assert metrics(api)["federator_worker_leading"] == 0
+    with hold(index, "scheduler"):
+        assert metrics(api)["federator_worker_leading"] == 1
+    assert metrics(api)["federator_worker_leading"] == 0
+
+
+def test_wants_the_token_like_every_route(
+    index: Index, settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "s3cret")
+    app = create_app(settings_of(serve={"token": "${TOKEN}"}))
+    assert Api(app).get("/metrics").status_code == 401
+    assert Api(app, {"Authorization": "Bearer s3cret"}).get("/metrics").status_code == 200
+
+
+def test_no_label_holds_a_secret_or_a_table(api: Api, busy: Index) -> None:
+    text = api.get("/metrics").text
+    for planted in ("hunter2", "t0ken", "orders"):
+        assert planted not in text
+
+
+def test_speaks_openmetrics_to_who_wants_it(api: Api) -> None:
+    answer = api.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+    assert api.get("/metrics").headers["content-type"].startswith("text/plain")
+
+
+def test_without_an_index_is_a_problem(api: Api, index: Index) -> None:
+    with index.write() as connection:
+        connection.exec_driver_sql("DROP TABLE source")
+    assert api.get("/metrics").status_code == 503
+
+
+# deploy/
+
+
+def names(text: str) -> set[str]:
+    return set(re.findall(r"\bfederator_[a-z_]+", text))
+
+
+def expressions(dashboard: Any) -> list[str]:
+    return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+
+
+def test_the_dashboard_and_the_alerts_use_metrics_that_are_there(api: Api, busy: Index) -> None:
+    there = {name.partition("{")[0] for name in metrics(api)}
+    dashboard = json.loads((DEPLOY / "grafana" / "federator.json").read_text())
+    alerts = (DEPLOY / "prometheus" / "alerts.yaml").read_text()
+    shown, watched = names("\n".join(expressions(dashboard))), names("\n".join(re.findall(r"expr: (.*)", alerts)))
+    assert shown - there == set()
+    assert watched - there == set()
+    # Nothing is counted that nobody looks at.
+    assert there - shown - watched == {"federator_build_info"}
+
+
+def test_the_dashboard_is_one(api: Api) -> None:
+    dashboard = json.loads((DEPLOY / "grafana" / "federator.json").read_text())
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(ids) == len(set(ids)) >= 8
+    assert all(panel["title"] and panel["gridPos"]["w"] for panel in dashboard["panels"])
+    assert all(expr.count("(") == expr.count(")") for expr in expressions(dashboard))

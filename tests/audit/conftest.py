@@ -1,0 +1,83 @@
+"""A sealed, signed and anchored log on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federator.audit import Proof, prove, seal
+from federator.audit.anchors import FileAnchor
+from federator.audit.heads import record_head
+from federator.audit.keys import Signer, generate, signer
+from federator.audit.publish import publish_head
+from federator.index import Index, audit_log, migrate, open_index
+
+
+@dataclass
+class Log:
+    """A log with its key and anchor."""
+
+    index: Index
+    signer: Signer
+    anchor: FileAnchor
+
+    def add(self, *subjects: str, **detail: Any) -> None:
+        """Seals events, signs and publishes their head."""
+        with self.index.write() as connection:
+            for subject in subjects:
+                audit_log.append(
+                    connection, "write", actor="ann", run_id="r", subject=subject, detail={"é": "😀", "n": 0.1, **detail}
+                )
+        seal(self.index)
+        self.publish()
+
+    def publish(self) -> None:
+        record_head(self.index, self.signer)
+        publish_head(self.index, self.anchor)
+
+    def prove(self, *, anchored: bool = True, signed: bool = True) -> Proof:
+        keys = {self.signer.id: self.signer.public} if signed else None
+        return prove(self.index, keys=keys, anchor=self.anchor if anchored else None)
+
+    def bad(self, **how: bool) -> int | None:
+        """The first bad event."""
+        finding = self.prove(**how).finding
+        return finding.seq if finding else None
+
+
+def open_sqlite(directory: Path) -> Index:
+    index = open_index("sqlite:///federator.db", base=directory)
+    migrate.upgrade(index)
+    return index
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+    if request.param == "postgresql":
+        yield request.getfixturevalue("postgres_index")()
+        return
+    opened = open_sqlite(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A private key; the public one is beside it."""
+    path = tmp_path_factory.mktemp("keys") / "audit.pem"
+    generate(path)
+    return path
+
+
+@pytest.fixture
+def make_log(key: Path, tmp_path: Path) -> Callable[[Index], Log]:
+    return lambda index: Log(index, signer(f"file:{key}", where="key"), FileAnchor(tmp_path / "anchors.jsonl"))
+
+
+@pytest.fixture
+def log(index: Index, make_log: Callable[[Index], Log]) -> Log:
+    return make_log(index)

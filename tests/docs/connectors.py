@@ -1,0 +1,162 @@
+"""Writes the reference of the connectors from their code and from the contract tests.
+
+``python -m tests.docs.connectors > docs/connectors.md``
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from typing import Any
+
+import tests.contract
+from federator.connector import Capabilities, Connector, Settings
+from federator.connector.namespace import CatalogNamespace
+from federator.registry import GROUP, connector, impls
+from federator.testing.contract import ConnectorContract
+
+_HEAD = """\
+# The connectors
+
+One section per connector: what it does where its catalog's spec is silent or differs, every property, what it can do, and on which
+servers the contract suite (`federator.testing.contract`) runs which operation of the official Lance interface.
+
+Properties are written bare or with the connector's name before them (`uri`, `hive3.uri`). A secret must be a reference:
+`${VARIABLE}` or `file:PATH`. Units stand in the description.
+
+This page is made from the code: `python -m tests.docs.connectors > docs/connectors.md`.
+"""
+_OPERATIONS_HEAD = """\
+## What was run
+
+`yes`: the suite runs the operation there, with its modes, paging and error codes. `refused`: the capabilities of that
+configuration rule it out, and it is Unsupported. `–`: the suite does not call it there. `rename_table` is `held`: it keeps the
+declaration, or is Unsupported. `drop_table` is refused everywhere, since it deletes data. Odd names, crawls and concurrent use run
+everywhere, an unreachable server and a denied namespace wherever a test can have them.
+"""
+#: what must hold for an operation to work at all
+_NEEDS = {
+    "create_namespace": lambda can: bool(can.creates_namespaces_at),
+    "drop_namespace": lambda can: bool(can.creates_namespaces_at),
+    "declare_table": lambda can: can.writes_tables,
+    "register_table": lambda can: can.writes_tables,
+    "deregister_table": lambda can: can.writes_tables,
+    "rename_table": lambda can: can.writes_tables,
+    "drop_table": lambda can: False,
+}
+
+
+def text() -> str:
+    """The whole page."""
+    names = impls()
+    aliases = {point.name: point.value for point in entry_points(group=GROUP)}
+    parts = [_HEAD, *(_section(name) for name in names if connector(name).impl == name)]
+    same = [f"`{name}` is `{connector(name).impl}`" for name in names if connector(name).impl != name and name in aliases]
+    parts += [f"Other names: {', '.join(same)}.\n"] if same else []
+    return "\n".join([*parts, _OPERATIONS_HEAD, _operations()])
+
+
+def _section(impl: str) -> str:
+    found = connector(impl)
+    extra = f"\nNeeds `pip install 'lance-federator[{found.extra}]'`.\n" if found.extra else ""
+    notes = inspect.cleandoc(importlib.import_module(type(found).__module__).__doc__ or "").replace("``", "`")
+    return f"## {impl}\n\n{notes}\n{extra}\n{_properties(found)}\n{_capabilities(found.capabilities)}"
+
+
+def properties(settings: type[Settings]) -> list[tuple[str, str, str]]:
+    """A connector's properties, its own first: name, default and what it says."""
+    everywhere = {field.name for field in dataclasses.fields(Settings)}
+    fields = sorted(dataclasses.fields(settings), key=lambda field: field.name in everywhere)
+    return [(field.metadata["key"], _default(field), _said(field)) for field in fields]
+
+
+def _properties(found: Connector[Any]) -> str:
+    rows = [f"| `{key}` | {default} | {said} |" for key, default, said in properties(found.settings_type)]
+    return "\n".join(["| property | default | meaning |", "| --- | --- | --- |", *rows, ""])
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.metadata.get("required"):
+        return "required"
+    if field.default is None or field.default is dataclasses.MISSING or field.default == "":
+        return ""
+    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+
+
+def _said(field: dataclasses.Field[Any]) -> str:
+    said = str(field.metadata["doc"]).replace("``", "`").replace("|", "\\|")
+    if not field.metadata["secret"]:
+        return said
+    return f"{said} **Secret**, where its name says so." if field.metadata["key"].endswith(".*") else f"{said} **Secret.**"
+
+
+def _capabilities(can: Capabilities) -> str:
+    rows = [f"| {field.name} | {_shown(getattr(can, field.name))} |" for field in dataclasses.fields(can)]
+    return "\n".join(["| capability | value |", "| --- | --- |", *rows, ""])
+
+
+def _shown(value: Any) -> str:
+    if dataclasses.is_dataclass(value):
+        return ", ".join(f"{f.name} {_shown(getattr(value, f.name))}" for f in dataclasses.fields(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, frozenset):
+        numbers = sorted(value)
+        return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 2 else ", ".join(map(str, numbers)) or "none"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    if value is None:
+        return ""
+    escaped = str(value).replace("|", "\\|")
+    return f"`{escaped}`" if isinstance(value, str) else escaped
+
+
+def contracts() -> Iterator[type[ConnectorContract]]:
+    """The classes that hold an installed connector to the suite."""
+    installed = {connector(impl).impl for impl in impls()}
+    for module in sorted(found.name for found in pkgutil.iter_modules(tests.contract.__path__)):
+        if module.startswith("test_"):
+            found = vars(importlib.import_module(f"tests.contract.{module}"))
+            for name, member in found.items():
+                if name.startswith("Test") and member.connector.impl in installed:
+                    yield member
+
+
+def _operations() -> str:
+    operations = [name for name, member in vars(CatalogNamespace).items() if inspect.isfunction(member) and _official(name)]
+    rows = []
+    for contract in contracts():
+        called = _called(contract)
+        cells = [_cell(contract.connector.capabilities, name, name in called) for name in operations]
+        rows.append(f"| {contract.connector.impl} | {contract.against} | {' | '.join(cells)} |")
+    return "\n".join([f"| connector | server | {' | '.join(operations)} |", "| --- " * (len(operations) + 2) + "|", *rows, ""])
+
+
+def _official(name: str) -> bool:
+    return any(noun in name for noun in ("_namespace", "_table", "namespace_", "table_")) and not name.startswith(
+        ("_", "namespace_id")
+    )
+
+
+def _cell(can: Capabilities, operation: str, called: bool) -> str:
+    if not called:
+        return "–"
+    if operation == "rename_table" and can.writes_tables:
+        return "held"
+    return "yes" if _NEEDS.get(operation, lambda _: True)(can) else "refused"
+
+
+def _called(contract: type[ConnectorContract]) -> set[str]:
+    """The operations of the official interface in the source of the tests that are collected for the class."""
+    tests_of_it = [getattr(contract, name) for name in dir(contract) if name.startswith("test")]
+    return {call for test in tests_of_it if test is not None for call in re.findall(r"face\.(\w+)\(", inspect.getsource(test))}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

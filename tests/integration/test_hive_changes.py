@@ -1,0 +1,210 @@
+"""The feed of changes of a real Hive 3.1.3 with its notification log; and servers that have none."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path as FilePath
+
+import pytest
+
+from federator.connector import Changes, Unsupported
+from federator.demo.servers import hive
+from federator.model import NamespaceRecord, Path, TableRecord
+from federator_connectors import hive2, hive3
+from federator_connectors._hive import changes as feed
+from federator_connectors._hive.catalog import HiveCatalog
+from tests.fixtures.hive import Metastore, started
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def catalog(hive3_uri: str, tmp_path: FilePath) -> Iterator[HiveCatalog]:
+    with Metastore(hive3_uri, 2, ("hive",), tmp_path).open(**{"client.pool-size": "4"}) as opened:
+        yield opened
+
+
+def _database(catalog: HiveCatalog, place: FilePath, above: str = "hive") -> Path:
+    path = (above, f"db_{secrets.token_hex(4)}")
+    catalog.create_namespace(NamespaceRecord("lake", path, location=f"file:{place}/{path[-1]}"))
+    return path
+
+
+def _table(catalog: HiveCatalog, path: Path, place: FilePath) -> TableRecord:
+    return catalog.declare_table(TableRecord("lake", path, f"file:{place}/{path[-1]}"))
+
+
+def test_every_kind_of_change_is_named(catalog: HiveCatalog, tmp_path: FilePath) -> None:
+    cursor = catalog.change_cursor()
+    assert catalog.changes_since(cursor) == Changes(cursor)
+    second = (f"cat_{secrets.token_hex(4)}",)
+    catalog.create_namespace(NamespaceRecord("lake", second))
+    one, other = _database(catalog, tmp_path), _database(catalog, tmp_path, second[0])
+    made = _table(catalog, (*one, "t"), tmp_path)
+    _table(catalog, (*other, "t"), tmp_path)
+    seen = catalog.changes_since(cursor)
+    assert seen.full_crawl is None
+    assert seen.namespaces == {second, (*second, "default"), one, other}
+    assert seen.tables == {(*one, "t"), (*other, "t")}
+    again = catalog.changes_since(seen.cursor)
+    assert (again.namespaces, again.tables) == (set(), set())
+    altered = catalog.update_table(made, replace(made, properties={"team": "ops"}))
+    assert catalog.changes_since(again.cursor).tables == {(*one, "t")}
+    renamed = catalog.rename_table(altered, (*one, "renamed"))
+    catalog.deregister_table(renamed)
+    catalog.drop_namespace(one)
+    last = catalog.changes_since(again.cursor)
+    assert last.tables == {(*one, "t"), (*one, "renamed")}
+    assert last.namespaces == {one}
+
+
+def test_a_rename_into_another_database_names_both_places(catalog: HiveCatalog, tmp_path: FilePath) -> None:
+    one, other = _database(catalog, tmp_path), _database(catalog, tmp_path)
+    made = _table(catalog, (*one, "t"), tmp_path)
+    cursor = catalog.change_cursor()
+    catalog.rename_table(made, (*other, "t"))
+    assert catalog.changes_since(cursor).tables == {(*one, "t"), (*other, "t")}
+
+
+def test_hive2_reads_the_default_catalog_alone(catalog: HiveCatalog, hive3_uri: str, tmp_path: FilePath) -> None:
+    with hive2.CONNECTOR.open("lake", hive2.CONNECTOR.configure({"uri": hive3_uri})) as two_levels:
+        cursor = two_levels.change_cursor()
+        catalog.create_namespace(NamespaceRecord("lake", (second := f"cat_{secrets.token_hex(4)}",)))
+        _table(catalog, (*_database(catalog, tmp_path, second), "hidden"), tmp_path)
+        shown = _database(catalog, tmp_path)
+        _table(catalog, (*shown, "t"), tmp_path)
+        changes = two_levels.changes_since(cursor)
+    assert (changes.namespaces, changes.tables) == ({shown[1:]}, {(*shown[1:], "t")})
+
+
+def test_nothing_is_lost_to_concurrent_writers(
+    catalog: HiveCatalog, hive3_uri: str, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Derby hands out ids twice and out of order; what a strict cursor would lose lies in the overlap."""
+    monkeypatch.setattr(feed, "_BATCH", 7)
+    database = _database(catalog, tmp_path)
+    cursor, found = catalog.change_cursor(), set()
+    wanted = {(*database, f"t{writer}_{number}") for writer in range(6) for number in range(25)}
+
+    def write(writer: int) -> None:
+        with Metastore(hive3_uri, 2, ("hive",), tmp_path).open() as opened:
+            for number in range(25):
+                _table(opened, (*database, f"t{writer}_{number}"), tmp_path)
+
+    writers = [threading.Thread(target=write, args=(writer,)) for writer in range(6)]
+    for writer in writers:
+        writer.start()
+    polls = 0
+    while any(writer.is_alive() for writer in writers):
+        changes = catalog.changes_since(cursor)
+        assert changes.full_crawl is None
+        cursor, found, polls = changes.cursor, found | changes.tables, polls + 1
+    last = catalog.changes_since(cursor)
+    assert found | last.tables == wanted
+    assert polls > 2
+    assert catalog.changes_since(last.cursor).tables == set()
+
+
+def _doctored(cursor: str, **values: object) -> str:
+    return json.dumps({**json.loads(cursor), **values})
+
+
+def test_a_log_that_does_not_continue_what_was_read_needs_a_full_crawl(catalog: HiveCatalog, tmp_path: FilePath) -> None:
+    database = _database(catalog, tmp_path)
+    cursor = catalog.change_cursor()
+    now = json.loads(cursor)["event"]
+    for broken, reason in (
+        (_doctored(cursor, event=now + 5), f"at event {now}, before the cursor's {now + 5}"),
+        (_doctored(cursor, seen=["0" * 16]), f"event {now} is not the one that was read"),
+        (_doctored(cursor, server="another"), "another metastore"),
+        (_doctored(cursor, event=now - feed.MOST_EVENTS - 1), "more than a full crawl costs"),
+        ("no cursor", "none of this connector's"),
+        ("{}", "none of this connector's"),
+    ):
+        changes = catalog.changes_since(broken)
+        assert reason in (changes.full_crawl or "")
+        assert (changes.namespaces, changes.tables) == (set(), set())
+        # Where to go on after that crawl.
+        _table(catalog, (*database, name := f"t_{secrets.token_hex(4)}"), tmp_path)
+        assert catalog.changes_since(changes.cursor).tables == {(*database, name)}
+
+
+def test_an_alteration_that_cannot_be_read_needs_a_full_crawl(
+    catalog: HiveCatalog, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been a rename from anywhere."""
+    made = _table(catalog, (*_database(catalog, tmp_path), "t"), tmp_path)
+    cursor = catalog.change_cursor()
+    catalog.update_table(made, replace(made, properties={"team": "ops"}))
+    honest = catalog._store.events
+
+    def garbled(after: int, most: int) -> list[object]:
+        events = honest(after, most)
+        for event in events:
+            event.message = "protobuf?" if event.eventType == "ALTER_TABLE" else event.message
+        return events
+
+    monkeypatch.setattr(catalog._store, "events", garbled)
+    assert "cannot be read" in (catalog.changes_since(cursor).full_crawl or "")
+
+
+def test_an_expired_log_and_a_fresh_server_need_a_full_crawl(
+    tmp_path: FilePath, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("expiring")
+    with _serving(tmp_path / "first") as uri, _opened(uri) as catalog:
+        database = _database(catalog, place)
+        _table(catalog, (*database, "before"), place)
+        cursor = catalog.change_cursor()
+        _table(catalog, (*database, "after"), place)
+        behind = catalog.change_cursor()
+    time.sleep(1.5)
+    # The same metastore, whose cleaner runs at its start.
+    brief = {"metastore.event.db.listener.timetolive": "1s"}
+    with _serving(tmp_path / "first", brief) as uri, _opened(uri) as catalog:
+        end = time.monotonic() + 20
+        while catalog._store.events(0, 10) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert catalog._store.current_event() == 3
+        expired = catalog.changes_since(cursor)
+        assert expired.full_crawl == "the log has expired: event 2 is gone"
+        assert catalog.changes_since(behind) == Changes(_doctored_seen(behind)), "nothing had happened since"
+        # The cursor of a log that is empty goes on without a gap.
+        _table(catalog, (*database, "last"), place)
+        assert catalog.changes_since(expired.cursor).tables == {(*database, "last")}
+    with _serving(tmp_path / "second") as uri, _opened(uri) as catalog:
+        assert catalog.changes_since(behind).full_crawl == "another metastore answers"
+
+
+@contextmanager
+def _serving(run_dir: FilePath, conf: dict[str, str] | None = None) -> Iterator[str]:
+    server = started(lambda place: hive.start(hive.HIVE3, place, conf), run_dir)
+    try:
+        yield server.uri
+    finally:
+        server.stop()
+
+
+def _doctored_seen(cursor: str) -> str:
+    return json.dumps({**json.loads(cursor), "seen": []}, separators=(",", ":"))
+
+
+def _opened(uri: str) -> HiveCatalog:
+    opened = hive3.CONNECTOR.open("lake", hive3.CONNECTOR.configure({"uri": uri}))
+    assert isinstance(opened, HiveCatalog)
+    return opened
+
+
+@pytest.mark.parametrize("metastore", ["hive2", "hive4"], indirect=True)
+def test_a_metastore_without_a_log_says_so(metastore: Metastore) -> None:
+    with metastore.open() as catalog:
+        for ask in (catalog.change_cursor, lambda: catalog.changes_since("{}")):
+            with pytest.raises(Unsupported, match="keeps no log") as caught:
+                ask()
+            assert "DbNotificationListener" in (caught.value.hint or "")

@@ -1,0 +1,93 @@
+"""Datasets on both databases: one answer, whatever their order of texts is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from federator.index import Index, datasets, migrate, open_index
+from federator.index import tables as t
+from federator.model import Aliases
+from tests.integration.index_support import fill, table
+
+ODD = ("A", "a", "B", "_", "-x", "a b", "é", "t", "t!", "t/deep", "t//x", "t0", "tz/deep")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+    if request.param == "sqlite":
+        index = open_index("sqlite:///federator.db", base=tmp_path)
+    else:
+        database: Callable[[], str] = request.getfixturevalue("postgres_database")
+        index = open_index(database())
+    migrate.upgrade(index)
+    yield index
+    index.close()
+
+
+def test_places_names_and_what_lies_inside(index: Index) -> None:
+    fill(index, "lake", *(table("lake", "s", str(number), location=f"s3://b/{key}") for number, key in enumerate(ODD)))
+    fill(index, "copy", table("copy", "s", "t", location="s3://ap/t/"), table("copy", "s", "u", location="s3://ap/u"))
+    with index.write() as connection:
+        datasets.follow(connection, aliases := Aliases.of({"s3://ap": "s3://b"}))
+    wanted = {f"s3://b/{key}" for key in (*ODD, "u")}
+    for limit in (1, 3, 100):
+        found: list[str] = []
+        after: str | None = ""
+        while after is not None:
+            page = datasets.page(index, after=after, limit=limit)
+            found += [view.location for view in page.datasets]
+            after = page.next
+        assert len(found) == len(set(found))
+        assert set(found) == wanted
+    view = datasets.get(index, "s3a://ap/t", aliases)
+    assert [declared.id for declared in view.declarations] == ["copy$s$t", "lake$s$7"]
+    assert sorted(view.holds) == ["s3://b/t//x", "s3://b/t/deep"]
+    assert datasets.get(index, "s3://b/t//x", aliases).inside == ["s3://b/t"]
+    only = datasets.page(index, datasets.Wanted(declared_in="copy"))
+    assert [view.location for view in only.datasets] == ["s3://b/t", "s3://b/u"]
+
+
+def test_a_draft_changes_nothing_before_it_is_published(index: Index) -> None:
+    from federator.index import revisions
+    from federator.index.leases import hold
+    from tests.integration.index_support import row
+
+    fill(index, "lake", table("lake", "s", "t", location="s3://b/old"))
+    with hold(index, "source:lake") as lease:
+        draft = revisions.begin(index, lease, "lake", "run-2", 1.0)
+        revisions.close_records(index, lease, draft, [(1, "s$t")])
+        revisions.add_records(index, lease, draft, [row(table("lake", "s", "t", location="s3://b/new"))])
+        assert [view.location for view in datasets.page(index).datasets] == ["s3://b/old"]
+        revisions.publish(index, lease, draft, added=0, changed=1, removed=0, values={})
+        assert [view.location for view in datasets.page(index).datasets] == ["s3://b/new"]
+
+
+def test_due_is_what_is_new_changed_unreachable_or_old_with_the_worst_first(index: Index) -> None:
+    names = ("new", "changed", "unreachable", "missing", "valid", "fresh")
+    fill(index, "lake", *(table("lake", "s", name, location=f"s3://b/{name}") for name in names))
+    now = time.time()
+    states = {"changed": ("valid", now - 5), "unreachable": ("unreachable", now + 5), "missing": ("missing", now - 900)}
+    states |= {"valid": ("valid", now - 1000), "fresh": ("valid", now + 5)}
+    nothing = dict.fromkeys(("message", "version", "rows", "fragments", "schema"))
+    with index.write() as connection:
+        # Published long ago, so that only what is published later counts as changed.
+        connection.execute(update(t.revision).values(published_at=now - 5000))
+        datasets.save(
+            connection,
+            [
+                {"canonical": f"s3://b/{name}", "location": f"s3://b/{name}", "state": state, "checked_at": at, **nothing}
+                | {"checked_through": "lake"}
+                for name, (state, at) in states.items()
+            ],
+        )
+    fill(index, "lake", table("lake", "s", "changed", location="s3a://b/changed", doc="anew"), run="run-2")
+    with index.read() as connection:
+        due = datasets.due(connection, "lake", checked_before=now - 600, limit=100)
+        assert [row["canonical"].rpartition("/")[2] for row in due] == ["new", "changed", "unreachable", "missing", "valid"]
+        assert due[1]["location"] == "s3a://b/changed"
+        assert len(datasets.due(connection, "lake", checked_before=now - 600, limit=2)) == 2

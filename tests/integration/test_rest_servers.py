@@ -1,0 +1,295 @@
+"""What the connector makes of real servers' answers: every code of pylance's reference server, requests counted, odd listings."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import lance_namespace as ln
+import pytest
+import requests
+
+from federator.connector import (
+    Catalog,
+    CatalogError,
+    Internal,
+    InvalidInput,
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    PermissionDenied,
+    ServiceUnavailable,
+    TableAlreadyExists,
+    TableNotFound,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
+)
+from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, TableRecord, canonical_location
+from federator_connectors.rest import CONNECTOR
+from tests.fixtures.rest import RestServer
+from tests.stubs.general_rest import GeneralRestStub
+
+
+def opened(**properties: str) -> Catalog:
+    return CONNECTOR.open("r", CONNECTOR.configure(properties))
+
+
+@pytest.fixture
+def catalog(own_rest_server: RestServer) -> Iterator[Catalog]:
+    with opened(**own_rest_server.properties) as found:
+        yield found
+
+
+@pytest.fixture
+def general(general_stub: GeneralRestStub) -> Iterator[Catalog]:
+    with opened(uri=general_stub.url, protocol="general", root="s3://lake", drop_keeps_data="true") as found:
+        yield found
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each kind of request was sent, by what follows the identifier in its path."""
+    sent: Counter[str] = Counter()
+    send = requests.Session.request
+
+    def counting(self: requests.Session, method: str, url: str, **keywords: Any) -> requests.Response:
+        sent["/".join(url.split("/")[3:4] if "/v1/" not in url else url.split("/")[4:5] + url.split("/")[6:])] += 1
+        return send(self, method, url, **keywords)
+
+    monkeypatch.setattr(requests.Session, "request", counting)
+    return sent
+
+
+def crawl(catalog: Catalog) -> tuple[dict[Path, Any], dict[Path, Coverage]]:
+    items = [item for shard in catalog.shards() for item in catalog.read(shard)]
+    records = {item.path: item for item in items if not isinstance(item, Coverage)}
+    return records, {item.namespace: item for item in items if isinstance(item, Coverage)}
+
+
+def test_every_code_that_the_reference_server_answers_with(catalog: Catalog, own_rest_server: RestServer) -> None:
+    catalog.create_namespace(NamespaceRecord("r", ("ns",)))
+    made = catalog.declare_table(TableRecord("r", ("ns", "t"), f"{own_rest_server.root}/x/t.lance"))
+    for error, attempt in (
+        (NamespaceNotFound, lambda: catalog.describe_namespace(("none",))),
+        (NamespaceNotFound, lambda: catalog.list_tables(("none",))),
+        (NamespaceNotFound, lambda: catalog.list_namespaces(("none",))),
+        (NamespaceNotFound, lambda: catalog.create_namespace(NamespaceRecord("r", ("none", "child")))),
+        (NamespaceNotFound, lambda: catalog.drop_namespace(("none",))),
+        (NamespaceAlreadyExists, lambda: catalog.create_namespace(NamespaceRecord("r", ("ns",)))),
+        (NamespaceNotEmpty, lambda: catalog.drop_namespace(("ns",))),
+        (TableNotFound, lambda: catalog.describe_table(("ns", "none"))),
+        (TableNotFound, lambda: catalog.deregister_table(TableRecord("r", ("ns", "none")))),
+        (TableAlreadyExists, lambda: catalog.declare_table(made)),
+        (InvalidInput, lambda: catalog.drop_namespace(ROOT)),
+        (InvalidInput, lambda: catalog.declare_table(TableRecord("r", ("ns", "u"), "s3://elsewhere/u.lance"))),
+        (Unsupported, lambda: catalog.rename_table(made, ("ns", "renamed"))),
+        (Unsupported, lambda: catalog.update_table(made, made)),
+        (InvalidInput, lambda: catalog.describe_table(("a$b", "t"))),
+    ):
+        with pytest.raises(error) as caught:
+            attempt()
+        assert type(caught.value) is error
+        assert own_rest_server.url not in caught.value.message
+    assert catalog.observe(("ns", "u")).absent, "a refused declaration left something behind"
+
+
+def test_a_crawl_asks_no_more_than_it_must(catalog: Catalog, own_rest_server: RestServer, asked: Counter[str]) -> None:
+    pylance = ln.connect("rest", {"uri": own_rest_server.url})
+    namespaces: list[list[str]] = [["upper"], *(["upper", f"ns{number}"] for number in range(3))]
+    for path in namespaces:
+        pylance.create_namespace(ln.CreateNamespaceRequest(id=path, properties={"team": path[-1]}))
+    for path in namespaces:
+        for number in range(10):
+            pylance.declare_table(ln.DeclareTableRequest(id=[*path, f"t{number}"]))
+    asked.clear()
+    records, coverage = crawl(catalog)
+    assert set(coverage) == {ROOT, *map(tuple, namespaces)}
+    assert all(covered.complete and covered.detail.complete for covered in coverage.values())
+    assert sum(record.kind is Kind.TABLE for record in records.values()) == 40
+    assert records[("upper", "ns1")].properties == {"team": "ns1"}
+    # Each namespace, the root too, is listed twice; each child namespace and each table is described.
+    least = {"namespace/list": 5, "namespace/table/list": 5, "namespace/describe": 4, "table/describe": 40}
+    assert dict(asked) == least
+
+
+def test_a_namespace_that_vanished_is_not_found_although_the_server_lists_it_as_empty(catalog: Catalog) -> None:
+    catalog.create_namespace(NamespaceRecord("r", ("ns",)))
+    (shard,) = catalog.shards()
+    catalog.drop_namespace(("ns",))
+    found = {item.namespace: item for item in catalog.read(shard) if isinstance(item, Coverage)}
+    assert found[ROOT].complete
+    assert found[ROOT].records == 0
+    assert (found[("ns",)].complete, found[("ns",)].found, found[("ns",)].presence.code) == (False, False, 1)
+
+
+def test_a_table_that_is_listed_and_cannot_be_described_is_present(catalog: Catalog, own_rest_server: RestServer) -> None:
+    from pathlib import Path as FilePath
+
+    # The reference server lists an empty directory and then says "not found".
+    FilePath(own_rest_server.root, "empty.lance").mkdir()
+    records, coverage = crawl(catalog)
+    assert records[("empty",)].kind is Kind.UNDESCRIBED
+    assert coverage[ROOT].complete
+    assert not coverage[ROOT].detail.complete
+
+
+def test_a_namespace_that_the_server_cannot_list_is_no_empty_one(catalog: Catalog) -> None:
+    # The reference server puts names into its queries as they are.
+    catalog.create_namespace(NamespaceRecord("r", ("quo'te",)))
+    catalog.create_namespace(NamespaceRecord("r", ("fine",)))
+    with pytest.raises(Internal, match="tokenizing"):
+        catalog.list_tables(("quo'te",))
+    _, coverage = crawl(catalog)
+    assert coverage[("fine",)].complete
+    assert (coverage[("quo'te",)].complete, coverage[("quo'te",)].found, coverage[("quo'te",)].presence.code) == (
+        False,
+        True,
+        18,
+    )
+
+
+@pytest.mark.parametrize("name", ["t.lance", "sp ace", "per%cent", "per%20cent", "ünï", "a+b", "a#b"])
+def test_a_place_below_the_root_is_kept_as_it_is_spelled(catalog: Catalog, own_rest_server: RestServer, name: str) -> None:
+    catalog.create_namespace(NamespaceRecord("r", ("ns",)))
+    location = f"{own_rest_server.root}/below/{name}"
+    made = catalog.declare_table(TableRecord("r", ("ns", "t"), location))
+    assert made.canonical == canonical_location(location)
+
+
+def test_an_error_hides_credentials_and_nothing_else(general_stub: GeneralRestStub) -> None:
+    properties = {"header.x-tenant": "a", "auth_token": "s3cret"}
+    general_stub.instead = lambda operation, asked: (403, {}, '{"title": "no", "detail": "the token s3cret of tenant a"}')
+    with opened(uri=general_stub.url, protocol="general", **properties) as catalog, pytest.raises(PermissionDenied) as caught:
+        catalog.list_tables(("a",))
+    assert caught.value.message == "r: listing the tables in a: the token *** of tenant a (HTTP 403)"
+
+
+def test_without_a_root_the_server_chooses_the_place(own_rest_server: RestServer) -> None:
+    with opened(uri=own_rest_server.url) as catalog:
+        assert catalog.default_location(("t",)) is None
+        assert catalog.declare_table(TableRecord("r", ("t",))).location == f"{own_rest_server.root}/t.lance"
+
+
+def test_an_address_that_is_no_such_server_is_said_and_nothing_is_absent(own_rest_server: RestServer) -> None:
+    with opened(uri=f"{own_rest_server.url}/elsewhere") as catalog:
+        for attempt in (lambda: catalog.list_namespaces(ROOT), lambda: catalog.observe(("t",))):
+            with pytest.raises(Unsupported, match="does not know this route"):
+                attempt()
+    with opened(uri=own_rest_server.url, protocol="general") as catalog, pytest.raises(Unsupported):
+        catalog.observe(("t",))
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "error"),
+    [
+        (401, {}, "", Unauthenticated),
+        (403, {}, '{"title": "Forbidden", "status": 403}', PermissionDenied),
+        (404, {}, "<html>nginx</html>", Unsupported),
+        (404, {}, '{"title": "Not Found", "status": 404, "detail": "gone"}', NamespaceNotFound),
+        (406, {}, '{"title": "Not Acceptable"}', Unsupported),
+        (429, {"Retry-After": "60"}, "", Throttled),
+        (500, {}, '{"title": "broken"}', Internal),
+        (503, {"Retry-After": "60"}, "", ServiceUnavailable),
+        (200, {}, "<html>a login page</html>", Internal),
+        (200, {}, "[]", Internal),
+        (200, {}, "{}", Internal),
+        (200, {}, '{"tables": null}', Internal),
+        (200, {}, '{"tables": [1]}', Internal),
+        (200, {}, '{"tables": [], "nextPageToken": 7}', Internal),
+        (302, {"Location": "http://127.0.0.1:9/"}, "", InvalidInput),
+    ],
+)
+def test_each_answer_of_a_general_server_has_its_code(
+    general: Catalog, general_stub: GeneralRestStub, status: int, headers: dict[str, str], body: str, error: type[CatalogError]
+) -> None:
+    general_stub.instead = lambda operation, asked: (status, headers, body)
+    with pytest.raises(error) as caught:
+        general.list_tables(("ns",))
+    assert type(caught.value) is error
+    assert "listing the tables in ns" in caught.value.message
+
+
+def test_a_listing_that_never_ends_is_an_error(general: Catalog, general_stub: GeneralRestStub) -> None:
+    general_stub.instead = lambda operation, asked: (200, {}, json.dumps({"tables": ["t"], "nextPageToken": "again"}))
+    with pytest.raises(Internal, match="repeats a page token"):
+        general.list_tables(ROOT)
+    assert len(general_stub.calls) == 2
+
+
+def test_an_empty_page_in_the_middle_ends_nothing(general: Catalog, general_stub: GeneralRestStub) -> None:
+    pages = {None: ([], "one"), "one": (["a"], "two"), "two": ([], "three"), "three": (["b"], "")}
+
+    def page(operation: str, asked: Any) -> tuple[int, dict[str, str], str]:
+        names, token = pages[asked.get("pageToken")]
+        return 200, {}, json.dumps({"tables": names, "nextPageToken": token})
+
+    general_stub.instead = page
+    assert general.list_tables(ROOT) == ["a", "b"]
+
+
+def test_one_denied_namespace_fails_alone(general_stub: GeneralRestStub) -> None:
+    world = general_stub.world
+    world.namespaces |= {("open",): {}, ("closed",): {}}
+    for name in ("open", "closed"):
+        world.tables[(name, "t")] = {"location": f"s3://lake/{name}", "properties": {}}
+    world.denied.add(("closed",))
+    with opened(uri=general_stub.url, protocol="general", auth_token="limited") as catalog:
+        records, coverage = crawl(catalog)
+    assert coverage[ROOT].complete
+    assert coverage[("open",)].complete
+    assert (coverage[("closed",)].complete, coverage[("closed",)].presence.code, coverage[("closed",)].found) == (
+        False,
+        15,
+        True,
+    )
+    assert set(records) == {("open",), ("closed",), ("open", "t")}
+
+
+def test_a_page_that_fails_makes_no_shorter_listing(general: Catalog, general_stub: GeneralRestStub) -> None:
+    general_stub.world.page_size = 2
+    for number in range(5):
+        general_stub.world.tables[(f"t{number}",)] = {"location": f"s3://lake/t{number}", "properties": {}}
+    broken = (500, {}, '{"title": "broken"}')
+    general_stub.instead = lambda operation, asked: broken if asked.get("pageToken") == "t1" else None
+    _, coverage = crawl(general)
+    assert not coverage[ROOT].complete
+    assert coverage[ROOT].presence.code == 18
+
+
+@pytest.mark.parametrize("taken", [400, 409])
+def test_a_name_that_is_taken_may_be_a_400(general: Catalog, general_stub: GeneralRestStub, taken: int) -> None:
+    from http import HTTPStatus
+
+    general_stub.world.taken = HTTPStatus(taken)
+    general.create_namespace(NamespaceRecord("r", ("ns",)))
+    with pytest.raises(NamespaceAlreadyExists):
+        general.create_namespace(NamespaceRecord("r", ("ns",)))
+    made = general.declare_table(TableRecord("r", ("ns", "t"), "s3://lake/t"))
+    with pytest.raises(TableAlreadyExists):
+        general.declare_table(made)
+
+
+def test_dropping_waits_for_the_word_that_data_stays(general_stub: GeneralRestStub) -> None:
+    general_stub.world.tables[("t",)] = {"location": "s3://lake/t", "properties": {}}
+    with opened(uri=general_stub.url, protocol="general") as catalog, pytest.raises(Unsupported, match="may delete data"):
+        catalog.deregister_table(catalog.describe_table(("t",)))
+    assert "DropTable" not in general_stub.calls
+    assert ("t",) in general_stub.world.tables
+
+
+def test_a_managed_table_is_kept_as_such(general: Catalog, general_stub: GeneralRestStub) -> None:
+    general_stub.world.tables[("t",)] = {"location": "s3://lake/t", "properties": {}, "managedBy": "implementation"}
+    records, _ = crawl(general)
+    assert records[("t",)].kind is Kind.MANAGED_TABLE
+    assert general.observe(("t",)).foreign == "a managed table"
+
+
+def test_a_server_that_puts_a_table_elsewhere_is_refused_and_tidied(general: Catalog, general_stub: GeneralRestStub) -> None:
+    register = general_stub.world.register_table
+    general_stub.world.register_table = lambda body: register({**body, "location": "s3://own/t"})  # type: ignore[method-assign]
+    with pytest.raises(Unsupported, match="s3://own/t instead of s3://lake/t"):
+        general.declare_table(TableRecord("r", ("t",), "s3://lake/t"))
+    assert general_stub.world.tables == {}

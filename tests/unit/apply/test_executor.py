@@ -1,0 +1,298 @@
+"""The executor over catalogs in memory: order, brakes, rates, looks before the call, recreations that are made whole again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from federator.apply import Connections, Executor, Intent, Outcome
+from federator.connector import Catalog, InvalidInput, SourceSpec
+from federator.connector.politeness import Rate
+from federator.model import NamespaceRecord, TableRecord, parse_key
+from federator.planning.changes import Action, Change
+from federator.planning.rule import MirrorRule
+from federator.registry import open_catalog
+from federator.testing.store import MemoryStore
+
+RULE = MirrorRule(name="m", origin="a", target="b")
+MONDAY_NOON = 4 * 86_400.0 + 43_200
+
+
+@dataclass
+class Notes:
+    """A journal in memory. ``leases`` are its answers to ``may_call``, one after the other; then it may."""
+
+    leases: list[bool] = field(default_factory=list)
+    intents: dict[str, Intent] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    then: Callable[[Outcome], None] = lambda _: None
+
+    def open_intents(self) -> list[Intent]:
+        return [intent for op_id, intent in self.intents.items() if op_id not in self.outcomes]
+
+    def may_call(self, seconds: float) -> bool:
+        return self.leases.pop(0) if self.leases else True
+
+    def intend(self, intent: Intent) -> None:
+        self.intents[intent.op_id] = intent
+
+    def settle(self, intent: Intent, outcome: Outcome) -> None:
+        self.outcomes[intent.op_id] = outcome
+        self.then(outcome)
+
+    def names_at(self, canonical: str) -> Collection[str]:
+        return []
+
+    def origin_digest(self, path: str) -> str | None:
+        return None
+
+
+class Side:
+    """The target ``b`` and an empty origin, each in a file of its own."""
+
+    def __init__(self, directory: Any) -> None:
+        self._file = str(directory / "b.json")
+        self.store = MemoryStore(self._file)
+        self.store.add_namespace(("s",))
+        self.notes = Notes()
+        self.origin = open_catalog(SourceSpec("a", "federator.testing:CONNECTOR", {"file": str(directory / "a.json")}))
+        self.target = self.another()
+
+    def another(self) -> Catalog:
+        return open_catalog(SourceSpec("b", "federator.testing:CONNECTOR", {"file": self._file}))
+
+    def executor(self, rule: MirrorRule = RULE, **fields: Any) -> Executor:
+        return Executor(self.notes, rule, self.origin, self.target, **fields)
+
+    def apply(self, *changes: Change, **fields: Any) -> list[str]:
+        return told(self.executor(**fields).apply("plan", changes))
+
+    def declare(self, name: str, **fields: Any) -> Change:
+        after = TableRecord("b", ("s", name), f"s3://x/{name}", {"v": "1"})
+        condition = {"target": "absent", "origin": "any"}
+        return replace(
+            Change(Action.DECLARE_TABLE, "b", after.key, "a", f"s${name}", "new", after=after, precondition=condition), **fields
+        )
+
+    def remove(self, name: str, **fields: Any) -> Change:
+        before = self.target.describe_table(("s", name))
+        condition = {"target": before.digest, "origin": "absent"}
+        change = Change(
+            Action.DEREGISTER_TABLE, "b", before.key, "a", f"s${name}", "gone", before=before, precondition=condition
+        )
+        return replace(change, **fields)
+
+    def recreate(self, name: str) -> Change:
+        before = self.target.describe_table(("s", name))
+        after = replace(before, properties={"v": "2"})
+        condition = {"target": before.digest, "origin": "any"}
+        return Change(Action.RECREATE_TABLE, "b", before.key, "a", f"s${name}", "new", before, after, condition)
+
+    def drop(self, key: str) -> Change:
+        record = self.target.describe_namespace(parse_key(key))
+        condition = {"target": record.digest}
+        return Change(Action.DROP_NAMESPACE, "b", key, "a", key, "empty", precondition=condition, namespace=record)
+
+
+def told(outcomes: list[Outcome]) -> list[str]:
+    return [f"{o.change.target_path} {o.state.value} {o.code or ''}".rstrip() for o in outcomes]
+
+
+@pytest.fixture
+def side(tmp_path: Any) -> Side:
+    return Side(tmp_path)
+
+
+def test_what_is_done_at_once_keeps_to_the_order_and_is_told_in_the_plans(side: Side) -> None:
+    inside = [side.declare(f"t{number}") for number in range(12)]
+    fresh = [
+        replace(c, target_path=f"n${c.target_path}", after=replace(c.after, path=("n", *c.after.path)))
+        for c in inside
+        if c.after
+    ]
+    made = [
+        Change(Action.CREATE_NAMESPACE, "b", key, "a", key, "holds", namespace=NamespaceRecord("b", parse_key(key)))
+        for key in ("n", "n$s")
+    ]
+    more = [Connections(side.origin, side.another()) for _ in range(3)]
+    changes = [*made, *fresh]
+    assert side.apply(*changes, more=more) == [f"{change.target_path} done" for change in changes]
+    calls = side.store.calls()
+    assert calls[:2] == ["create_namespace n", "create_namespace n$s"]
+    assert sorted(calls[2:]) == sorted(f"declare_table {change.target_path}" for change in fresh)
+
+
+def test_calls_are_made_at_once_and_not_more_than_there_are_connections(side: Side) -> None:
+    meeting, now = threading.Barrier(3, timeout=20), []
+
+    def meet(outcome: Outcome) -> None:
+        now.append(meeting.n_waiting)
+        meeting.wait()
+
+    side.notes.then = meet
+    more = [Connections(side.origin, side.another()) for _ in range(2)]
+    # Each waits for two others: with fewer threads nobody would come.
+    assert side.apply(*(side.declare(f"t{number}") for number in range(6)), more=more) == [f"s$t{n} done" for n in range(6)]
+    assert max(now) < 3
+
+
+def test_a_lost_lease_in_one_thread_ends_the_others(side: Side) -> None:
+    class Lost(Exception):
+        pass
+
+    def lose(outcome: Outcome) -> None:
+        raise Lost
+
+    side.notes.then = lose
+    with pytest.raises(Lost):
+        side.apply(*(side.declare(f"t{n}") for n in range(20)), more=[Connections(side.origin, side.another())])
+    assert len(side.store.calls()) <= 2
+
+
+@pytest.mark.parametrize(("most", "begun"), [(None, 4), (1, 1), (2, 2)])
+def test_after_max_failures_nothing_more_is_begun(side: Side, most: int | None, begun: int) -> None:
+    side.store.faults("refuse:s$t0; refuse:s$t1; refuse:s$t2")
+    found = side.apply(*(side.declare(f"t{n}") for n in range(4)), max_failures=most)
+    rest = ["s$t0 failed 18", "s$t1 failed 18", "s$t2 failed 18", "s$t3 done"]
+    assert found == rest[:begun] + [f"s$t{n} skipped max_failures" for n in range(begun, 4)]
+    assert len(side.notes.intents) == begun
+
+
+def test_calls_start_no_more_often_than_the_rate_says(side: Side) -> None:
+    now, executor = [100.0], side.executor(writes_per_second=4)
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    executor._rate = Rate(4, lambda: now[0], sleep)
+    at: list[float] = []
+    side.notes.then = lambda _: at.append(now[0])
+    executor.apply("plan", [side.declare(f"t{n}") for n in range(4)])
+    assert at == [100.0, 100.25, 100.5, 100.75]
+
+
+def test_a_stop_comes_between_units_and_not_within_a_rename(side: Side) -> None:
+    side.store.add_table(("s", "old"), "s3://x/t")
+    stop = threading.Event()
+    side.notes.then = lambda _: stop.set()
+    new = side.declare("new", pair="r")
+    assert side.apply(side.remove("old", pair="r"), new, side.declare("t"), stop=stop) == [
+        "s$old done",
+        "s$new done",
+        "s$t skipped stopped",
+    ]
+
+
+def test_the_second_half_of_a_rename_waits_for_the_first(side: Side) -> None:
+    side.store.add_table(("s", "old"), "s3://x/t")
+    side.store.faults("refuse:s$old")
+    found = side.apply(side.remove("old", pair="r"), side.declare("new", pair="r"))
+    assert found == ["s$old failed 18", "s$new skipped first_half"]
+
+
+def test_the_lease_is_asked_again_after_the_intent(side: Side) -> None:
+    side.notes.leases = [True, False]
+    assert side.apply(side.declare("t")) == ["s$t skipped lease"]
+    assert (len(side.notes.outcomes), side.store.calls()) == (1, [])
+
+
+def test_a_recreation_goes_on_with_a_lease_only_and_is_ended_by_the_next(side: Side) -> None:
+    side.store.add_table(("s", "t"), "s3://x/t", properties={"v": "1"})
+    # Before the look, before the call, between its halves, and before what would make it whole.
+    side.notes.leases = [True, True, False, False]
+    assert side.apply(side.recreate("t")) == ["s$t unknown lease"]
+    assert (side.store.calls(), len(side.notes.open_intents())) == (["deregister_table s$t"], 1)
+    assert told(side.executor().resume()) == ["s$t done"]
+    assert side.target.describe_table(("s", "t")).properties["v"] == "2"
+
+
+def test_a_recreation_that_is_refused_is_undone(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    side.store.add_table(("s", "t"), "s3://x/t", properties={"v": "1"}, doc="theirs")
+    change = side.recreate("t")
+    declare = side.target.declare_table
+
+    def refusing(record: TableRecord) -> TableRecord:
+        if record.properties["v"] == "2":
+            raise InvalidInput("v = 2 is not allowed")
+        return declare(record)
+
+    monkeypatch.setattr(side.target, "declare_table", refusing)
+    assert side.apply(change) == ["s$t failed restored"]
+    now = side.target.describe_table(("s", "t"))
+    assert (now.location, now.properties, now.doc) == ("s3://x/t", {"v": "1"}, "theirs")
+    saved = next(iter(side.notes.intents.values())).saved
+    assert saved is not None
+    assert saved["doc"] == "theirs"
+
+
+def test_a_catalog_that_saves_and_does_not_say_what_comes_back_recreates_nothing(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side.store.add_table(("s", "t"), "s3://x/t")
+    monkeypatch.setattr(type(side.target), "lost_by_recreation", Catalog.lost_by_recreation)
+    assert side.apply(side.recreate("t")) == ["s$t skipped not_restorable"]
+    assert side.store.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "code"),
+    [
+        (lambda store: store.add_table(("e", "t")), "skipped not_empty"),
+        (lambda store: store.add_namespace(("e", "n")), "skipped not_empty"),
+        # A view, which no listing shows: the catalog itself refuses.
+        (lambda store: store.add_foreign(("e", "v")), "skipped not_empty"),
+        (lambda store: store.add_namespace(("e",), properties={"owner": "x"}), "skipped moved"),
+        (lambda store: store.remove(("e",)), "done"),
+        (lambda store: None, "done"),
+    ],
+)
+def test_only_the_empty_namespace_that_was_planned_for_is_dropped(
+    side: Side, meanwhile: Callable[[MemoryStore], object], code: str
+) -> None:
+    side.store.add_namespace(("e",))
+    drop = side.drop("e")
+    meanwhile(side.store)
+    assert side.apply(drop) == [f"e {code}"]
+
+
+def test_a_namespace_made_anew_by_somebody_is_not_dropped(side: Side) -> None:
+    side.store.add_namespace(("e",))
+    drop = side.drop("e")
+    side.store.remove(("e",))
+    side.store.add_namespace(("e",))
+    assert side.apply(drop) == ["e skipped moved"]
+
+
+@pytest.mark.parametrize(
+    ("windows", "scope", "any_time", "expected"),
+    [
+        (("Mon 12:00-13:00",), "destructive", False, ["s$old done", "s$t done"]),
+        (("Tue 12:00-13:00",), "destructive", False, ["s$old skipped outside_window", "s$t done"]),
+        (("Tue 12:00-13:00",), "all", False, ["s$old skipped outside_window", "s$t skipped outside_window"]),
+        (("Tue 12:00-13:00",), "all", True, ["s$old done", "s$t done"]),
+    ],
+)
+def test_a_plan_that_waited_asks_the_windows_as_it_is_applied(
+    side: Side, windows: tuple[str, ...], scope: Any, any_time: bool, expected: list[str]
+) -> None:
+    side.store.add_table(("s", "old"), "s3://x/old")
+    executor = side.executor(replace(RULE, windows=windows, window_scope=scope), clock=lambda: MONDAY_NOON)
+    assert told(executor.apply("plan", [side.remove("old"), side.declare("t")], any_time=any_time)) == expected
+
+
+def test_nothing_of_a_rename_is_begun_outside_of_its_window(side: Side) -> None:
+    side.store.add_table(("s", "old"), "s3://x/t")
+    executor = side.executor(replace(RULE, windows=("Tue 12:00-13:00",)), clock=lambda: MONDAY_NOON)
+    found = told(executor.apply("plan", [side.remove("old", pair="r"), side.declare("new", pair="r")]))
+    assert found == ["s$old skipped outside_window", "s$new skipped outside_window"]
+
+
+def test_a_target_that_does_not_answer_is_left_alone(side: Side) -> None:
+    side.store.faults("undescribed:*")
+    found = side.apply(*(side.declare(f"t{n}") for n in range(5)))
+    assert found == [*(f"s$t{n} failed 17" for n in range(3)), "s$t3 skipped unavailable", "s$t4 skipped unavailable"]
+    assert side.notes.intents == {}

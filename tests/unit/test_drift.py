@@ -1,0 +1,148 @@
+"""Drift: every kind planted in an index, what is no drift, and when each was first and last seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federator.index import Index, datasets, drift, ledger, migrate, open_index
+from federator.index.agreement import pair_drift, schema_drift
+from federator.model import Aliases, TableRecord
+from federator.model.drift import DriftKind
+from federator.planning.marks import Mark
+from federator.planning.rule import MirrorRule, Relocate
+from tests.integration.index_support import fill, table
+
+RULES = {"m": MirrorRule(name="m", origin="lake", target="copy", location=(Relocate("s3://lake/eu/", "s3a://us/"),))}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+    if request.param == "sqlite":
+        index = open_index("sqlite:///federator.db", base=tmp_path)
+    else:
+        database: Callable[[], str] = request.getfixturevalue("postgres_database")
+        index = open_index(database())
+    migrate.upgrade(index)
+    yield index
+    index.close()
+
+
+def mirrored(index: Index, path: str, *, mirror: str = "m") -> None:
+    row: dict[str, Any] = {
+        "mirror": mirror, "origin_source": "lake", "origin_path": path, "target_source": "copy", "target_path": path, "is_table": 1,
+        "op_id": "op", "native_id": None, "location": None, "origin_digest": None, "target_digest": None, "mapping_digest": None,
+        "declared": None, "run_id": "run",
+    }  # fmt: skip
+    with index.write() as connection:
+        ledger.put(connection, row)
+
+
+def opened(index: Index, canonical: str, state: str, schema: str | None = None) -> None:
+    row = {"canonical": canonical, "location": canonical, "state": state, "schema": schema, "checked_at": 1.0} | {
+        "checked_through": "lake", "message": None, "version": None, "rows": None, "fragments": None,
+    }  # fmt: skip
+    with index.write() as connection:
+        datasets.save(connection, [row])
+
+
+def found(index: Index, **wanted: Any) -> list[tuple[str, str, str]]:
+    drift.refresh(index, RULES)
+    return [(seen.kind, seen.subject, seen.other) for seen in drift.page(index, **wanted)]
+
+
+def test_catalogs_that_agree_have_no_drift(index: Index) -> None:
+    marks = Mark("i", "m", "lake$s$t").properties(("s", "t"))
+    columns = '[{"name":"ID","type":"bigint"}]'
+    fill(index, "lake", table("lake", "s", "t", properties={"team": "eu"}, schema=columns, location="s3://lake/eu/t"))
+    fill(index, "copy", table("copy", "s", "t", properties={"team": "eu", **marks}, location="s3://us/t/"))
+    mirrored(index, "s$t")
+    opened(index, "s3://lake/eu/t", "valid", '[{"name":"id","type":"int64","nullable":true}]')
+    assert found(index) == []
+
+
+def test_every_kind_is_found(index: Index) -> None:
+    fill(
+        index, "lake",
+        table("lake", "s", "moved", location="s3://lake/eu/moved"), table("lake", "s", "said", properties={"team": "eu"}, doc="a"),
+        table("lake", "s", "columns", schema='[{"name":"id","type":"int"},{"name":"old","type":"int"}]'), table("lake", "s", "lost"),
+        table("lake", "s", "two", location="s3://lake/s/lost.lance/"), table("lake", "s", "Said", location="s3://lake/x"),
+        table("lake", "s", "no_target"),
+    )  # fmt: skip
+    fill(
+        index, "copy",
+        table("copy", "s", "moved", location="s3://lake/eu/moved"), table("copy", "s", "said", properties={"team": "us"}, doc="b"),
+        table("copy", "s", "no_origin", location="s3://lake/y"),
+    )  # fmt: skip
+    for path in ("s$moved", "s$said", "s$no_target", "s$no_origin", "s$neither"):
+        mirrored(index, path)
+    mirrored(index, "s$of_a_removed_mirror", mirror="removed")
+    opened(index, "s3://lake/s/columns.lance", "valid", '[{"name":"id","type":"int64"},{"name":"new","type":"int64"}]')
+    opened(index, "s3://lake/s/lost.lance", "missing")
+    opened(index, "s3://lake/declared/by/nobody", "missing")
+    assert found(index) == [
+        ("dangling_mirror", "copy$s$neither", "lake$s$neither"), ("dangling_mirror", "copy$s$no_origin", "lake$s$no_origin"),
+        ("dangling_mirror", "copy$s$no_target", "lake$s$no_target"), ("duplicate", "lake$s$two", "lake$s$lost"),
+        ("location_differs", "copy$s$moved", "lake$s$moved"), ("missing", "lake$s$lost", "s3://lake/s/lost.lance"),
+        ("missing", "lake$s$two", "s3://lake/s/lost.lance"), ("name_clash", "lake$s$Said", "lake$s$said"),
+        ("properties_differ", "copy$s$said", "lake$s$said"), ("schema_differs", "lake$s$columns", "s3://lake/s/columns.lance"),
+    ]  # fmt: skip
+    details = {seen.kind: seen.detail for seen in drift.page(index)}
+    assert details["schema_differs"] == "not stored: old; not declared: new"
+    assert details["properties_differ"] == "doc, team"
+    assert details["location_differs"] == "s3://lake/eu/moved, and not s3a://us/moved"
+    assert {seen.subject: seen.detail for seen in drift.page(index, kind="dangling_mirror")} == {
+        "copy$s$neither": "mirror m: origin and target gone", "copy$s$no_origin": "mirror m: origin gone",
+        "copy$s$no_target": "mirror m: target gone",
+    }  # fmt: skip
+    assert {kind for kind, _, _ in found(index, severity="high")} == {"dangling_mirror", "location_differs", "missing"}
+    assert {subject for _, subject, _ in found(index, source="copy", kind="properties_differ")} == {"copy$s$said"}
+    whole, last = drift.page(index), None
+    for wanted in whole:
+        (one,) = drift.page(index, after=last, limit=1)
+        assert one == wanted
+        last = one.key
+
+
+def test_one_place_under_two_configured_names_is_a_duplicate(index: Index) -> None:
+    fill(index, "lake", table("lake", "s", "a", location="s3://b/t"), table("lake", "s", "b", location="s3://ap/t"))
+    assert found(index) == []
+    with index.write() as connection:
+        datasets.follow(connection, Aliases.of({"s3://ap": "s3://b"}))
+    assert found(index) == [("duplicate", "lake$s$b", "lake$s$a")]
+
+
+def test_it_is_known_since_when_until_when_and_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refreshed(now: float) -> tuple[float, float, float | None]:
+        monkeypatch.setattr(time, "time", lambda: now)
+        drift.refresh(index, RULES)
+        (seen,) = drift.page(index) or drift.page(index, resolved=True)
+        return seen.first_seen, seen.last_seen, seen.resolved_at
+
+    fill(index, "lake", table("lake", "s", "t"))
+    opened(index, "s3://lake/s/t.lance", "missing")
+    start = time.time()
+    assert refreshed(start + 10) == (start + 10, start + 10, None)
+    assert refreshed(start + 20) == (start + 10, start + 20, None)
+    opened(index, "s3://lake/s/t.lance", "valid")
+    assert refreshed(start + 30) == refreshed(start + 40) == (start + 10, start + 20, start + 30)
+    opened(index, "s3://lake/s/t.lance", "missing")
+    assert refreshed(start + 50) == (start + 50, start + 50, None)
+
+
+def test_what_is_left_out_is_no_drift() -> None:
+    origin = TableRecord("a", ("s", "t"), "s3://b/t", {"team": "eu"}, doc="x")
+    assert list(pair_drift(origin, TableRecord("b", ("s", "t"), "s3a://b/t/"), "s3://b/t")) == []
+    assert schema_drift("a", "a$t", "s3://b/t", None, '[{"name":"id"}]') is None
+    assert schema_drift("a", "a$t", "s3://b/t", '[{"name":"id"}]', None) is None
+
+
+def test_columns_in_another_order_are_drift() -> None:
+    one, other = '[{"name":"a"},{"name":"b"}]', '[{"name":"b"},{"name":"a"}]'
+    seen = schema_drift("a", "a$t", "s3://b/t", one, other)
+    assert seen is not None
+    assert (seen.kind, seen.detail) == (DriftKind.SCHEMA_DIFFERS, "the columns are in another order")

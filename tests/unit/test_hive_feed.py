@@ -1,0 +1,101 @@
+"""What the notification log's events name; messages as Hive 3 (JSON) and Hive 4 (compressed) write them."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from federator.connector import Changes
+from federator.model import Path
+from federator_connectors._hive import structs
+from federator_connectors._hive.changes import OVERLAP, ChangeFeed
+
+BEFORE = json.dumps({"tableObjBeforeJson": json.dumps({"1": {"str": "Old"}, "2": {"str": "d"}})})
+SMALL = base64.b64encode(gzip.compress(BEFORE.encode())).decode()
+
+
+def event(number: int, kind: str, **fields: Any) -> Any:
+    return structs.NotificationEvent(
+        eventId=number, eventTime=1, eventType=kind, **{"catName": "hive", "dbName": "d", **fields}
+    )
+
+
+class Log:
+    """A metastore's log, for what no server can be brought to do at will."""
+
+    levels = 2
+
+    def __init__(self, *events: Any, identity: str = "one") -> None:
+        self.log = list(events)
+        self._identity = identity
+
+    def listeners(self) -> str:
+        return "org.apache.hive.hcatalog.listener.DbNotificationListener"
+
+    def identity(self) -> str:
+        return self._identity
+
+    def current_event(self) -> int:
+        return max((event.eventId for event in self.log), default=0)
+
+    def events(self, after: int, most: int) -> list[Any]:
+        return [event for event in sorted(self.log, key=lambda event: int(event.eventId)) if event.eventId > after][:most]
+
+
+def feed(log: Log) -> ChangeFeed:
+    return ChangeFeed("lake", log)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("what", "namespaces", "tables"),
+    [
+        (event(1, "CREATE_TABLE", tableName="T"), set(), {("hive", "d", "t")}),
+        (event(1, "ALTER_TABLE", tableName="new", message=BEFORE), set(), {("hive", "d", "old"), ("hive", "d", "new")}),
+        (
+            event(1, "ALTER_TABLE", tableName="new", message=SMALL, messageFormat="gzip(json-2.0)"),
+            set(),
+            {("hive", "d", "old"), ("hive", "d", "new")},
+        ),
+        (event(1, "DROP_DATABASE", catName="c"), {("c", "d")}, set()),
+        (event(1, "CREATE_DATABASE", catName="c", dbName="default"), {("c",), ("c", "default")}, set()),
+        (event(1, "ADD_PARTITION", tableName="t"), set(), set()),
+        (event(1, "OPEN_TXN", dbName=None), set(), set()),
+        (event(1, "A_TYPE_OF_TOMORROW", tableName="t"), set(), {("hive", "d", "t")}),
+        (event(1, "CREATE_TABLE", tableName="t", catName=None), set(), {("hive", "d", "t")}),
+    ],
+)
+def test_what_an_event_names(what: Any, namespaces: set[Path], tables: set[Path]) -> None:
+    log = Log()
+    cursor = feed(log).cursor()
+    log.log.append(what)
+    changes = feed(log).since(cursor)
+    assert (changes.namespaces, changes.tables, changes.full_crawl) == (namespaces, tables, None)
+    assert feed(log).since(changes.cursor) == Changes(changes.cursor)
+
+
+def test_an_event_that_commits_late_or_shares_its_id_is_not_lost() -> None:
+    log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in (1, 2, 4)))
+    cursor = feed(log).cursor()
+    log.log += [event(3, "CREATE_TABLE", tableName="late"), event(4, "CREATE_TABLE", tableName="twin")]
+    assert feed(log).since(cursor).tables == {("hive", "d", "late"), ("hive", "d", "twin")}
+
+
+def test_a_cursor_stays_small() -> None:
+    log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 5001)))
+    start = feed(Log()).cursor()
+    changes = feed(log).since(start)
+    assert len(changes.tables) == 5000
+    assert len(changes.cursor) < 30 * OVERLAP
+
+
+def test_without_an_identity_an_expired_log_proves_nothing() -> None:
+    log = Log(event(1, "CREATE_TABLE", tableName="t"), identity="")
+    cursor = feed(log).cursor()
+    assert feed(log).since(cursor).full_crawl is None
+    log.log.clear()
+    log.current_event = lambda: 1  # type: ignore[method-assign]
+    assert "nothing else tells" in (feed(log).since(cursor).full_crawl or "")

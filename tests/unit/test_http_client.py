@@ -1,0 +1,276 @@
+"""The HTTP client against a server that does to it what servers do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from federator.connector import (
+    CatalogError,
+    Internal,
+    InvalidInput,
+    Limits,
+    PermissionDenied,
+    ServiceUnavailable,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
+)
+from federator.connector.politeness import Breaker, Paused, Politeness, Rate
+from federator_connectors._http.answer import Tls
+from federator_connectors._http.client import HttpClient
+from federator_connectors._http.signin import FetchedToken, FixedHeaders, Token
+from federator_connectors._http.statuses import error_of_status
+
+Script = list[tuple[int, dict[str, str], str]]
+
+
+class Server:
+    """Answers with a script, one entry a request, the last one again and again; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.script: Script = [(200, {}, "{}")]
+        self.asked: list[tuple[str, str, dict[str, str], str]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+                outer.asked.append((self.command, self.path, dict(self.headers), body))
+                status, headers, text = outer.script.pop(0) if len(outer.script) > 1 else outer.script[0]
+                if status == 0:
+                    self.close_connection = True
+                    self.connection.close()
+                    return
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", "Content-Length": str(len(text)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            do_GET = do_POST = do_DELETE = _answer
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/api"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[HttpClient]:
+    made = HttpClient("lake", server.url, error_of=error_of_status, sign_in=FixedHeaders.bearer("hunter2"))
+    yield made
+    made.close()
+
+
+def test_a_read_carries_the_token_and_its_parameters(server: Server, client: HttpClient) -> None:
+    server.script = [(200, {}, '{"names": ["a"]}')]
+    assert client.get("/x%2Fy", {"page": "a b", "none": None}, about="listing").fields == {"names": ["a"]}
+    method, path, headers, _ = server.asked[0]
+    assert (method, path) == ("GET", "/api/x%2Fy?page=a+b")
+    assert headers["Authorization"] == "Bearer hunter2"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, InvalidInput),
+        (401, Unauthenticated),
+        (403, PermissionDenied),
+        (404, Internal),
+        (405, Unsupported),
+        (418, Internal),
+        (500, Internal),
+        (302, InvalidInput),
+    ],
+)
+def test_a_status_is_an_error_that_says_what_was_asked(server: Server, client: HttpClient, status: int, kind: type) -> None:
+    server.script = [(status, {"Location": "http://elsewhere/"}, '{"message": "no, hunter2"}')]
+    with pytest.raises(kind) as raised:
+        client.get("/x", about="listing the tables of a$b")
+    assert "lake: listing the tables of a$b" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504, 0])
+def test_a_read_is_repeated_after_a_soft_error_and_a_write_is_not(server: Server, client: HttpClient, status: int) -> None:
+    server.script = [(status, {"Retry-After": "0"}, ""), (200, {}, '{"ok": 1}')]
+    assert client.get("/x", about="reading").fields == {"ok": 1}
+    server.asked.clear()
+    server.script = [(status, {"Retry-After": "0"}, ""), (200, {}, '{"ok": 1}')]
+    with pytest.raises((Throttled, ServiceUnavailable)):
+        client.send("POST", "/x", body={"a": 1}, about="writing")
+    assert len(server.asked) == 1
+
+
+def test_a_long_retry_after_is_not_waited_for(server: Server, client: HttpClient) -> None:
+    server.script = [(429, {"Retry-After": "3600"}, "busy")]
+    with pytest.raises(Throttled) as raised:
+        client.get("/x", about="reading")
+    assert raised.value.retry_after == 3600
+    assert len(server.asked) == 1
+
+
+def test_a_success_that_is_no_json_is_no_empty_answer(server: Server, client: HttpClient) -> None:
+    server.script = [(200, {}, "<html>login</html>")]
+    with pytest.raises(Internal, match="not JSON: <html>login</html>"):
+        _ = client.get("/x", about="reading").data
+
+
+def test_a_refused_token_is_fetched_once_more(server: Server) -> None:
+    fetched = iter(["old", "new"])
+    sign_in = FetchedToken(lambda: Token(next(fetched), expires_in=100))
+    client = HttpClient("lake", server.url, error_of=error_of_status, sign_in=sign_in)
+    server.script = [(401, {}, ""), (200, {}, "{}")]
+    client.send("POST", "/x", body={}, about="writing")
+    assert [asked[2]["Authorization"] for asked in server.asked] == ["Bearer old", "Bearer new"]
+
+
+def test_a_token_is_renewed_before_it_ends() -> None:
+    now = [0.0]
+    count = iter(range(10))
+    sign_in = FetchedToken(lambda: Token(f"t{next(count)}", expires_in=100), clock=lambda: now[0])
+    assert sign_in.headers() == {"Authorization": "Bearer t0"}
+    now[0] = 89
+    assert sign_in.headers() == {"Authorization": "Bearer t0"}
+    now[0] = 90
+    assert sign_in.headers() == {"Authorization": "Bearer t1"}
+
+
+def test_netrc_is_not_read(
+    server: Server, tmp_path: object, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    netrc = tmp_path_factory.mktemp("home") / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password else\n", encoding="utf-8")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    HttpClient("lake", server.url, error_of=error_of_status).get("/x", about="reading")
+    assert "Authorization" not in server.asked[0][2]
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    client = HttpClient("lake", "http://127.0.0.1:9", error_of=error_of_status, limits=Limits(attempts=1))
+    with pytest.raises(ServiceUnavailable, match=r"is not reachable: .*refused"):
+        client.get("/x", about="reading")
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(server: Server) -> None:
+    client = HttpClient(
+        "lake", server.url.replace("http:", "https:"), error_of=error_of_status, limits=Limits(attempts=1), tls=Tls()
+    )
+    with pytest.raises(ServiceUnavailable, match="TLS"):
+        client.get("/x", about="reading")
+
+
+# Politeness, on a clock of its own.
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def unavailable() -> None:
+    raise ServiceUnavailable("down")
+
+
+def test_a_rate_spreads_calls_evenly() -> None:
+    clock = Clock()
+    rate = Rate(4, clock, clock.sleep)
+    for _ in range(9):
+        rate.wait()
+    assert clock.now == pytest.approx(2.0)
+
+
+def attempt(call: Callable[[], None]) -> type[CatalogError] | None:
+    try:
+        call()
+    except CatalogError as error:
+        return type(error)
+    return None
+
+
+def test_a_breaker_spares_a_dead_server_and_finds_out_when_it_is_back() -> None:
+    clock = Clock()
+    calls: list[float] = []
+
+    def down() -> None:
+        calls.append(clock.now)
+        unavailable()
+
+    polite = Politeness("lake", Limits(breaker_failures=3, breaker_pause=10), clock=clock, sleep=clock.sleep)
+    found = [attempt(lambda: polite.call(down, repeatable=False)) for _ in range(5)]
+    assert found == [ServiceUnavailable] * 3 + [Paused] * 2
+    clock.now = 11
+    assert attempt(lambda: polite.call(down, repeatable=False)) is ServiceUnavailable
+    assert attempt(lambda: polite.call(down, repeatable=False)) is Paused
+    clock.now = 22
+    assert polite.call(lambda: "back", repeatable=False) == "back"
+    assert polite.call(lambda: "again", repeatable=False) == "again"
+    assert len(calls) == 4
+
+
+def test_an_answer_of_any_kind_closes_the_breaker() -> None:
+    breaker = Breaker("lake", Limits(breaker_failures=2), Clock())
+
+    def watched(error: CatalogError | None) -> None:
+        with breaker.watching():
+            if error:
+                raise error
+
+    for error in (ServiceUnavailable("x"), PermissionDenied("x"), ServiceUnavailable("x"), None, ServiceUnavailable("x")):
+        assert attempt(lambda error=error: watched(error)) is (type(error) if error else None)  # type: ignore[misc]
+
+
+def test_only_so_many_calls_run_at_once() -> None:
+    polite = Politeness("lake", Limits(concurrency=2))
+    inside, most, lock = [0], [0], threading.Lock()
+
+    def call() -> None:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        threading.Event().wait(0.02)
+        with lock:
+            inside[0] -= 1
+
+    threads = [threading.Thread(target=polite.call, args=(call,), kwargs={"repeatable": False}) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 2
+
+
+def test_the_limits_of_a_source_come_from_its_configuration() -> None:
+    from federator_connectors.dir import CONNECTOR
+
+    settings = CONNECTOR.configure({"root": "/x", "dir.limit.requests-per-second": "2.5", "limit.concurrent-requests": "3"})
+    assert settings.limits == Limits(requests_per_second=2.5, concurrency=3)

@@ -1,0 +1,96 @@
+"""Each answer of a Lance REST server as an error of ours: by the protocol's code, else by the status."""
+
+from __future__ import annotations
+
+import json
+
+import lance_namespace
+import pytest
+
+from federator.connector import (
+    CatalogError,
+    ConcurrentModification,
+    Internal,
+    InvalidInput,
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    PermissionDenied,
+    ServiceUnavailable,
+    TableAlreadyExists,
+    TableNotFound,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
+)
+from federator_connectors._http.answer import Answer
+from federator_connectors._rest.errors import general_error, lance_error
+from federator_connectors._rest.pages import all_names
+
+
+def answer(status: int, text: str = "", **fields: object) -> Answer:
+    return Answer("r: asking", status, json.dumps(fields) if fields else text)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error"),
+    [
+        (0, 406, Unsupported),
+        (1, 404, NamespaceNotFound),
+        (2, 409, NamespaceAlreadyExists),
+        (3, 409, NamespaceNotEmpty),
+        (4, 404, TableNotFound),
+        (5, 409, TableAlreadyExists),
+        (13, 400, InvalidInput),
+        (14, 409, ConcurrentModification),
+        (15, 403, PermissionDenied),
+        (16, 401, Unauthenticated),
+        (17, 503, ServiceUnavailable),
+        (18, 500, Internal),
+        (21, 429, Throttled),
+    ],
+)
+def test_each_code_has_its_error_whatever_the_status(code: int, status: int, error: type[CatalogError]) -> None:
+    for given in (status, 500):
+        found = lance_error(answer(given, error="said", code=code, instance="/v1"))
+        assert type(found) is error
+        assert found.message == f"r: asking: said (HTTP {given})"
+
+
+def test_codes_of_what_we_never_ask_for_are_internal() -> None:
+    ours = {kind.code for kind in CatalogError.__subclasses__()}
+    for code in {int(code) for code in lance_namespace.ErrorCode} - ours | {99}:
+        assert type(lance_error(answer(404, error="said", code=code))) is Internal, code
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "error"),
+    [
+        (401, "", Unauthenticated),
+        (403, "<html>", PermissionDenied),
+        (404, "", Unsupported),
+        (404, '{"message": "no Route matched"}', Unsupported),
+        (404, '{"code": "NotFound"}', Unsupported),
+        (404, '{"code": true}', Unsupported),
+        (429, "", Throttled),
+        (500, "oops", Internal),
+        (502, "", ServiceUnavailable),
+        (503, "", ServiceUnavailable),
+    ],
+)
+def test_an_answer_of_something_else_goes_by_its_status_and_proves_no_absence(
+    status: int, text: str, error: type[CatalogError]
+) -> None:
+    assert type(lance_error(answer(status, text))) is error
+    if "code" not in text:
+        assert type(general_error(missing=TableNotFound)(answer(status, text))) is error
+
+
+def test_a_name_on_two_pages_is_one() -> None:
+    pages = {None: (["a", "b"], "x"), "x": (["b", "c"], None)}
+
+    def ask(token: str | None) -> Answer:
+        names, following = pages[token]
+        return answer(200, tables=names, page_token=following)
+
+    assert all_names(ask, "tables", "page_token") == ["a", "b", "c"]
