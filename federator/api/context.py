@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
+from federator.api.access import Caller
 from federator.index import Index
 from federator.settings import Settings
 
@@ -23,7 +24,13 @@ def _settings(request: Request) -> Settings:
     return settings
 
 
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.scope["caller"]
+    return caller
+
+
 IndexOf = Annotated[Index, Depends(_index)]
 SettingsOf = Annotated[Settings, Depends(_settings)]
+CallerOf = Annotated[Caller, Depends(_caller)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="entries on a page")]
 Cursor = Annotated[str | None, Query(max_length=8000, description="`next` of the page before")]

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from federator.api.access import LOCAL
 from federator.api.problems import Refused, of_error
 from federator.connector import ConfigError
 from federator.connector.options import is_reference, resolve, secret
@@ -78,6 +79,7 @@ class Guard:
 
         try:
             self._check(scope, Headers(scope=scope))
+            scope["caller"] = LOCAL
         except Refused as refused:
             await of_error(scope["path"], refused)(scope, receive, sending)
             return
