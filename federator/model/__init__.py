@@ -8,7 +8,8 @@ from federator.model.records import Kind, NamespaceRecord, Properties, Record, T
 from federator.model.scopes import EVERYTHING, Scopes
 
 __all__ = [
-    "COMPLETE", "EVERYTHING", "ROOT", "Aliases", "Coverage", "CoverageState", "Evidence", "Kind", "NamespaceRecord", "Path", "Properties", "Record",
-    "Scopes", "TableRecord", "ancestors", "canonical_json", "canonical_location", "carried", "digest_of", "failed", "fold_digest",
-    "is_location", "local_path", "parent", "parse_key", "path_key", "places_above", "skipped", "stable_properties",
+    "COMPLETE", "EVERYTHING", "ROOT", "Aliases", "Coverage", "CoverageState", "Evidence", "Kind", "NamespaceRecord", "Path",
+    "Properties", "Record", "Scopes", "TableRecord", "ancestors", "canonical_json", "canonical_location", "carried",
+    "digest_of", "failed", "fold_digest", "is_location", "local_path", "parent", "parse_key", "path_key", "places_above",
+    "skipped", "stable_properties",
 ]  # fmt: skip
