@@ -1,0 +1,1 @@
+"""Telling people and systems what happened: webhooks, chat, e-mail."""
