@@ -40,6 +40,8 @@ source = Table(
     Column("cursor", Text),
     Column("crawled_at", Double),
     Column("published_at", Double),
+    # The oldest revision whose state is whole: what only older ones had was removed (retention.py).
+    Column("horizon", Integer, nullable=False, server_default="0"),
 )  # fmt: skip
 
 revision = Table(
@@ -212,6 +214,7 @@ journal = Table(
     Index("ix_journal_open", "mirror", sqlite_where=text("state = 'intent'"), postgresql_where=text("state = 'intent'")),
     Index("ix_journal_guard", "mirror", "intent_at"),
     Index("ix_journal_run", "run_id", "seq"),
+    Index("ix_journal_target", "target_source", "target_path"),
 )  # fmt: skip
 
 run = Table(
@@ -285,6 +288,18 @@ lease = Table(
     Column("expires_at", Double, nullable=False),
 )  # fmt: skip
 
+report = Table(
+    "report", metadata,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("directory", Text, nullable=False),
+    Column("files", Text, nullable=False),
+    Index("ix_report_name", "name", "id"),
+)  # fmt: skip
+
 schedule_state = Table(
     "schedule_state", metadata,
     Column("job", Text, primary_key=True),
@@ -303,6 +318,55 @@ request = Table(
     Column("run_id", Text),
     Column("created_at", Double, nullable=False),
     Index("ix_request_state", "state", "id"),
+)  # fmt: skip
+
+notice = Table(
+    "notice", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("at", Double, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("source", Text),
+    Column("mirror", Text),
+    Column("run_id", Text),
+    Column("subject", Text, nullable=False),
+    Column("message", Text, nullable=False),
+)  # fmt: skip
+
+notification = Table(
+    "notification", metadata,
+    Column("id", Text, primary_key=True),
+    Column("channel", Text, nullable=False),
+    Column("grouped", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("events", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("due_at", Double, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("error", Text),
+    Column("ended_at", Double),
+    Index("ix_notification_state", "state", "due_at"),
+)  # fmt: skip
+
+catalog_call = Table(
+    "catalog_call", metadata,
+    Column("source", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("bucket", Text, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),
+    PrimaryKeyConstraint("source", "operation", "bucket"),
+)  # fmt: skip
+
+catalog_error = Table(
+    "catalog_error", metadata,
+    Column("source", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    PrimaryKeyConstraint("source", "operation", "code"),
 )  # fmt: skip
 
 deployment = Table(
