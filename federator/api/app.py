@@ -21,6 +21,7 @@ import federator
 from federator.api import problems
 from federator.api.docs import render
 from federator.api.guard import Guard, is_loopback, token_of
+from federator.api.lance.identifiers import EncodedPaths
 from federator.api.routes import audit, datasets, explain, health, jobs, metrics, plans, runs, sources, tree
 from federator.connector.options import resolve
 from federator.index import open_index
@@ -64,6 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     def documentation() -> HTMLResponse:
         return HTMLResponse(docs)
 
+    app.add_middleware(EncodedPaths)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Guard, token=token, loopback=is_loopback(settings.serve.host), inline=_inline(page + docs))
     return app

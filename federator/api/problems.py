@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from federator import logs
+from federator.api.lance import errors as lance
 from federator.connector import CatalogError, ConfigError, FederatorError, StateError
 from federator.connector.errors import TableNotFound
 from federator.index import DatabaseError
 
 MEDIA_TYPE = "application/problem+json"
 _TYPE = "urn:lance-federator:problem:"
-#: the HTTP status of each error code of the Lance Namespace spec
-STATUS = {0: 406, 1: 404, 2: 409, 3: 409, 4: 404, 5: 409, 13: 400, 14: 409, 15: 403, 16: 401, 17: 503, 18: 500, 21: 429}
+STATUS = lance.STATUS
 _log = logs.get(__name__)
 
 
@@ -83,7 +83,11 @@ def install(app: FastAPI) -> None:
 def answer(
     path: str, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> JSONResponse:
-    """A problem document as an HTTP answer."""
+    """A problem document as an HTTP answer; below ``/v1`` the error document of the Lance protocol."""
+    if lance.is_lance(path):
+        return lance.answer(
+            _sendable(path), status, _sendable(detail), code=more.get("code"), detail=more.get("hint"), headers=headers
+        )
     kind = title.lower().replace(" ", "-")
     texts = {"type": _TYPE + kind, "title": title, "detail": _sendable(detail), "instance": _sendable(path)}
     extra = {name: value for name, value in more.items() if value is not None}
