@@ -20,6 +20,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
 	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m federator.sync.prepare
 	@touch $@
 
 servers: setup ## install what the tests' real servers need: Maven (for Hive 3.1.3) and PostgreSQL

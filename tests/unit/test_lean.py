@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from federator.pipeline.archive import ClassArchive, class_archive
-from federator.pipeline.java import Java, spark_home_for
+from federator.pipeline.java import Java, find_java, spark_home_for
 from federator.pipeline.lean import OWN_SESSION, without_pandas
+from federator.sync.prepare import prepare
 
 
 def loaded(code: str, **environment: str) -> str:
@@ -72,3 +73,19 @@ def test_only_a_whole_archive_is_kept(tmp_path: Path, code: int) -> None:
     assert done.returncode == code
     assert archive.ready == (code == 0)
     assert (archive.file if code == 0 else archive.draft).read_text(encoding="utf-8") == "-cp a b\n"
+
+
+def test_preparing_leaves_an_archive_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = class_archive(find_java())
+    assert made is not None
+    made.file.write_bytes(b"as it was")
+    assert prepare() == made
+    assert made.file.read_bytes() == b"as it was"
+    assert not list(made.file.parent.glob("*.draft"))
+
+
+def test_preparing_needs_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "file").write_bytes(b"")
+    assert prepare() is None
