@@ -1,4 +1,4 @@
-"""Pages and ETags: cursors bound to what they page over, ETags to what was answered."""
+"""Pages and ETags: cursors bound to what they page over and to who may see it, ETags to what was answered to whom."""
 
 from __future__ import annotations
 
@@ -12,28 +12,39 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 
 from federator.connector import InvalidInput
+from federator.model.scopes import EVERYTHING, Scopes
 
 
-def encode(scope: str, after: str, revision: int | None = None) -> str:
-    """A cursor: where a page ended, in which listing, at which revision."""
-    text = json.dumps([scope, after, revision], ensure_ascii=False, separators=(",", ":"))
+def encode(listing: str, after: str, revision: int | None = None, *, scopes: Scopes = EVERYTHING) -> str:
+    """A cursor: where a page ended, in which listing, at which revision, of what the caller may see."""
+    text = json.dumps([_seen(listing, scopes), after, revision], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def decode(cursor: str | None, scope: str, newest: int | None = None) -> tuple[str, int | None]:
-    """Where to go on, and at which revision. Raises InvalidInput for a cursor of another listing, or of none."""
+def decode(
+    cursor: str | None, listing: str, newest: int | None = None, *, scopes: Scopes = EVERYTHING
+) -> tuple[str, int | None]:
+    """Where to go on, and at which revision. Raises InvalidInput for a cursor of another listing, of another scope, or of none."""
     if cursor is None:
         return "", newest
     try:
         found = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         of, after, revision = found
-    except (binascii.Error, ValueError, TypeError):
+    except (binascii.Error, ValueError, TypeError, RecursionError):
         raise InvalidInput("the cursor is not one of ours", hint="begin again without it") from None
-    if of != scope or not isinstance(after, str) or type(revision) is not type(newest):
+    if of != _seen(listing, scopes) or not isinstance(after, str) or type(revision) is not type(newest):
         raise InvalidInput("the cursor belongs to another listing", hint="begin again without it")
     if revision is not None and newest is not None and not 0 <= revision <= newest:
         raise InvalidInput("the cursor belongs to a revision that is not published", hint="begin again without it")
     return printable(after, "cursor"), revision
+
+
+def _seen(listing: str, scopes: Scopes) -> list[str]:
+    return [listing, _fingerprint(scopes)]
+
+
+def _fingerprint(scopes: Scopes) -> str:
+    return "" if scopes.everything else hashlib.sha256(json.dumps(scopes.texts).encode()).hexdigest()[:16]
 
 
 def printable(text: str, name: str) -> str:
@@ -46,10 +57,12 @@ def printable(text: str, name: str) -> str:
 def tagged(request: Request, body: BaseModel, revision: int | None = None) -> Response:
     """The body as JSON with its ETag, or 304 where the caller has it already.
 
-    The tag covers the whole answer, cursor and freshness included, so that it also changes when only a verification did.
+    The tag covers the whole answer, cursor and freshness included, so that it also changes when only a verification did; and the
+    caller's scopes.
     """
     content = body.model_dump_json().encode()
-    digest = hashlib.sha256(request.url.query.encode() + b"\0" + content).hexdigest()[:24]
+    asked = f"{request.url.query}\0{_fingerprint(request.scope['caller'].scopes)}\0".encode()
+    digest = hashlib.sha256(asked + content).hexdigest()[:24]
     tag = f'W/"{f"r{revision}-" if revision is not None else ""}{digest}"'
     if _matches(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers={"ETag": tag})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from federator.model.identifiers import ROOT, Path
+from federator.model.identifiers import ROOT, Path, parse_key, path_key
+
+#: the text form of the scope that covers everything; no source can have this name
+ALL = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,16 @@ class Scopes:
     """
 
     prefixes: tuple[Path, ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Scopes:
+        """Scopes of text forms, ``lake_hive$sales``; ``*`` is everything. Raises ValueError that says which is none."""
+        return cls(tuple(sorted({_prefix(text) for text in texts})))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text forms, in order: what ``parse`` takes."""
+        return tuple(path_key(prefix) or ALL for prefix in sorted(set(self.prefixes)))
 
     def covers(self, path: Path) -> bool:
         """Whether ``path`` is inside, from the tree's root."""
@@ -27,6 +41,16 @@ class Scopes:
     @property
     def everything(self) -> bool:
         return ROOT in self.prefixes
+
+
+def _prefix(text: str) -> Path:
+    if text == ALL:
+        return ROOT
+    path = parse_key(text)
+    storable = "\0" not in text and text.encode("utf-8", "replace").decode() == text
+    if not (path and all(path) and storable):
+        raise ValueError(f"{text!r} is no scope: source, source$namespace or source$namespace$table, or {ALL} for everything")
+    return path
 
 
 EVERYTHING = Scopes((ROOT,))

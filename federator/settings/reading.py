@@ -18,6 +18,7 @@ from federator.settings.sections import (
     InstanceSettings,
     LocationsSettings,
     MirrorSettings,
+    OidcSettings,
     ScheduleSettings,
     ServeSettings,
     Settings,
@@ -60,7 +61,9 @@ def _table(raw: Mapping[str, Any], key: str, path: FilePath) -> dict[str, Any]:
 
 
 # What a source's table has of ours; everything else is its connector's.
-_OF_SOURCE = ("impl", "schedule", "deadline", "write_concurrency", "writes_per_second")
+_OF_SOURCE = (
+    "impl", "schedule", "deadline", "write_concurrency", "writes_per_second", "vend_credentials", "allow_drop", "data_operations",
+)  # fmt: skip
 
 
 def _source(name: str, table: dict[str, Any], path: FilePath) -> dict[str, Any]:
@@ -119,6 +122,8 @@ def _allowed_keys(where: list[Any]) -> str:
     model = models.get(str(where[0])) if where else Settings
     if len(where) > 2 and where[0] == "mirrors":
         model = NESTED.get(str(where[2]))
+    if where[:2] == ["serve", "oidc"]:
+        model = OidcSettings
     if model is None:
         return ""
     names = [field.alias or name for name, field in model.model_fields.items() if name != "path"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path as FilePath
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -28,12 +29,16 @@ from federator.settings.values import (
     Duration,
     MirrorSchedule,
     Name,
+    Origin,
     Pattern,
     Place,
     Regex,
+    RoleName,
     Schedule,
+    SigningAlgorithm,
     SomeDuration,
     TimeZone,
+    WebUrl,
     Window,
 )
 
@@ -96,12 +101,36 @@ class ScheduleSettings(_Section):
     misfire_grace: SomeDuration = 3600.0
 
 
+class OidcSettings(_Section):
+    """An identity provider whose JWTs are taken. Its keys are at ``jwks_url``, else where the issuer's discovery document says. The
+    role is what ``roles`` makes of the values of ``role_claim``, the greatest of several; the scopes are those of ``scopes_claim``; the
+    name in runs and audit is that of ``name_claim``. A claim inside another is written ``realm_access.roles``."""
+
+    issuer: WebUrl
+    audience: str = Field(min_length=1)
+    jwks_url: WebUrl | None = None
+    algorithms: tuple[SigningAlgorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
+    role_claim: str = "roles"
+    roles: dict[str, RoleName] = Field(default_factory=dict)
+    scopes_claim: str = "federator_scopes"
+    name_claim: str = "sub"
+    leeway: Duration = 30.0
+    timeout: SomeDuration = 5.0
+
+
 class ServeSettings(_Section):
-    """The service. Without ``token`` it listens on loopback only."""
+    """The service. On loopback, with neither ``token`` nor ``oidc``, who brings no credential is this machine's own user, unless
+    ``auth`` is ``required``; anywhere else a credential is required. A caller may ask ``requests_per_second``, and ``burst`` at once;
+    pages of ``cors_origins`` may use the API from a browser."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8042, ge=0, le=65535)
     token: str | None = None
+    auth: Literal["auto", "required"] = "auto"
+    oidc: OidcSettings | None = None
+    requests_per_second: float | None = Field(default=500.0, gt=0)
+    burst: int = Field(default=1000, ge=1)
+    cors_origins: tuple[Origin, ...] = ()
 
 
 class AuditSettings(_Section):
@@ -116,7 +145,8 @@ class AuditSettings(_Section):
 
 class SourceSettings(_Section):
     """A configured catalog connection. ``deadline`` bounds the reading of one shard; mirrors make ``write_concurrency`` changes there
-    at once, and ``writes_per_second`` together."""
+    at once, and ``writes_per_second`` together. The API hands out secret storage options only with ``vend_credentials``, deletes data
+    only with ``allow_drop``, and opens tables for its callers unless ``data_operations`` is false."""
 
     name: Name
     impl: str
@@ -124,6 +154,9 @@ class SourceSettings(_Section):
     deadline: SomeDuration = 600.0
     write_concurrency: int = Field(default=4, ge=1, le=64)
     writes_per_second: float | None = Field(default=None, gt=0)
+    vend_credentials: bool = False
+    allow_drop: bool = False
+    data_operations: bool = True
     properties: dict[str, str] = Field(default_factory=dict)
 
     @property

@@ -96,6 +96,21 @@ def _anchor(text: str) -> str:
     return text
 
 
+def _web_url(text: str) -> str:
+    parts = urlsplit(text)
+    local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if not parts.netloc or parts.username is not None or not (local or parts.scheme == "https"):
+        raise ValueError("https://host/path, without a password")
+    return text
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or text != f"{parts.scheme}://{parts.netloc}" or not parts.hostname:
+        raise ValueError("an origin like https://catalog.example.com, without a path")
+    return text
+
+
 def _window(text: str) -> str:
     windows.parse(text)
     return text
@@ -118,6 +133,11 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Place = Annotated[str, AfterValidator(_place)]
 AnchorUrl = Annotated[str, AfterValidator(_anchor)]
 AnchorOption = Literal["endpoint", "region", "access_key_id", "secret_access_key", "session_token"]
+WebUrl = Annotated[str, AfterValidator(_web_url)]
+Origin = Annotated[str, AfterValidator(_origin)]
+RoleName = Literal["viewer", "operator", "writer", "admin"]
+#: those whose public keys cannot be used to sign
+SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 Window = Annotated[str, AfterValidator(_window)]
 TimeZone = Annotated[str, AfterValidator(_timezone)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
