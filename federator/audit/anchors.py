@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from federator.audit.heads import Head
 from federator.connector import ConfigError, StateError
-from federator.connector.options import resolve, secret
+from federator.connector.options import is_secret_key, resolve, secret
 
 if TYPE_CHECKING:
     from federator.settings import AuditSettings
@@ -56,7 +56,8 @@ def anchor(settings: AuditSettings, *, where: str) -> Anchor | None:
         if parts.scheme == "file":
             return FileAnchor(Path(unquote(parts.path)))
         if parts.scheme == "s3":
-            options = {str(key): secret(resolve(text, where=f"{where} storage")) for key, text in settings.storage.items()}
+            resolved = {str(key): resolve(text, where=f"{where} storage") for key, text in settings.storage.items()}
+            options = {key: secret(text) if is_secret_key(key) else text for key, text in resolved.items()}
             return ObjectAnchor(parts.netloc, parts.path.strip("/"), options)
         token = secret(resolve(settings.token, where=f"{where} token")) if settings.token is not None else None
     except ValueError as error:

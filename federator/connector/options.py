@@ -16,6 +16,9 @@ from typing import Any, Self
 
 from federator.connector.errors import ConfigError
 from federator.connector.politeness import Limits
+from federator.connector.secrets import MASKED as MASKED
+from federator.connector.secrets import is_secret_key as is_secret_key
+from federator.connector.secrets import remember
 
 _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -99,6 +102,8 @@ class Settings:
             if key in known:
                 values[known[key].name] = _parsed(known[key], f"{where}{full}", text)
             elif family:
+                if is_secret_key(key):
+                    remember(text)
                 values[families[family].name][key.removeprefix(family)] = text
             else:
                 allowed = ", ".join([*sorted(known), *(f"{prefix}*" for prefix in families)])
@@ -126,25 +131,11 @@ def secret_keys(settings_type: type[Settings]) -> set[str]:
 
 def _parsed(option_field: dataclasses.Field[Any], where: str, text: str) -> Any:
     try:
-        return option_field.metadata["parse"](text)
+        found = option_field.metadata["parse"](text)
+        return remember(found) if option_field.metadata["secret"] and isinstance(found, str) else found
     except ValueError as error:
         shown = "" if option_field.metadata["secret"] else f" {text!r} is not allowed"
         raise ConfigError(f"{where}:{shown}", hint=f"allowed: {error}") from None
-
-
-_SECRET_WORDS = (
-    "secret", "password", "token", "credential", "access_key", "account_key", "api_key", "private", "sas", "service_account",
-    "authorization", "cookie",
-)  # fmt: skip
-
-
-def is_secret_key(key: str) -> bool:
-    """Whether a property's name says that its value is a secret, as storage options and table parameters name them."""
-    lowered = key.lower().replace("-", "_").replace(".", "_")
-    return any(word in lowered for word in _SECRET_WORDS)
-
-
-MASKED = "(masked)"
 
 
 def masked(value: Any) -> Any:
@@ -182,9 +173,9 @@ def resolve(text: str, *, where: str) -> str:
 def secret(text: str) -> str:
     """``parse`` of a secret option: the file's content for ``file:PATH`` (without its last line break), else the text itself."""
     if not text.startswith("file:"):
-        return text
+        return remember(text)
     path = FilePath(text.removeprefix("file:"))
     try:
-        return path.read_text(encoding="utf-8").rstrip("\r\n")
+        return remember(path.read_text(encoding="utf-8").rstrip("\r\n"))
     except OSError as error:
         raise ValueError(f"a readable file ({error.strerror}: {path})") from None

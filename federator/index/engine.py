@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import QueuePool
 
 from federator.connector import ConfigError, StateError
+from federator.connector.secrets import remember
 
 # Long enough for another writer's chunk, short enough to be a clear error.
 _BUSY_SECONDS = 60
@@ -62,6 +63,8 @@ def open_index(url: str, *, base: Path | None = None) -> Index:
         raise ConfigError(
             "[index] url: not a database URL", hint="sqlite:///federator.db or postgresql+psycopg://user@host/db"
         ) from None
+    if parsed.password:
+        remember(str(parsed.password))
     if parsed.get_backend_name() == "sqlite":
         return Index(_sqlite(parsed.database or "federator.db", base or Path.cwd()))
     if parsed.get_backend_name() != "postgresql":
