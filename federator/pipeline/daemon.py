@@ -7,7 +7,8 @@ that starts threads may be imported here (pylance), nor may a connection be open
 import contextlib
 import os
 
-from federator.pipeline.lean import PRELOAD, hide_pandas
+from federator.connector.lean import hide_pandas
+from federator.pipeline.lean import PRELOAD
 
 # Before anything that would import it.
 hide_pandas()

@@ -1,18 +1,13 @@
-"""Processes without pandas: Arrow imports it only to ask whether a list is one of its Series, which costs most of a second each.
+"""Which processes of the pipeline do without pandas (``federator.connector.lean``), and what they load before they are forked.
 
-Nothing in the pipeline uses pandas. Only processes that are ours alone may do without it: the workers, planners and openers of our own
-session, never a session that a user brings.
+Only processes that are ours alone do: the workers, planners and openers of our own session, never a session that a user brings.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from typing import Any
+
+from federator.connector.lean import hide_pandas
 
 #: set in the environment of our own session's JVM, which its Python processes inherit
 OWN_SESSION = "FEDERATOR_OWN_SESSION"
@@ -20,33 +15,7 @@ OWN_SESSION = "FEDERATOR_OWN_SESSION"
 PRELOAD = "FEDERATOR_PRELOAD"
 
 
-class _NoPandas(MetaPathFinder):
-    def find_spec(self, fullname: str, *_: Any) -> ModuleSpec | None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is not imported in the pipeline's own processes", name="pandas")
-        return None
-
-
-_NO_PANDAS = _NoPandas()
-
-
-def hide_pandas() -> None:
-    """Makes ``import pandas`` fail in this process from now on; harmless where it has been imported already."""
-    if _NO_PANDAS not in sys.meta_path:
-        sys.meta_path.insert(0, _NO_PANDAS)
-
-
 def hide_pandas_in_own_session() -> None:
     """The same, in processes of our own session only."""
     if os.environ.get(OWN_SESSION) == "1":
         hide_pandas()
-
-
-@contextmanager
-def without_pandas() -> Iterator[None]:
-    """The same for a while, where something asks for pandas only to see whether it is there."""
-    hide_pandas()
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(_NO_PANDAS)

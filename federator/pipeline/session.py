@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from federator.connector import ConfigError, StateError
+from federator.connector.lean import without_pandas
 from federator.pipeline.archive import class_archive
 from federator.pipeline.java import find_java, spark_home_for
-from federator.pipeline.lean import OWN_SESSION, PRELOAD, without_pandas
+from federator.pipeline.lean import OWN_SESSION, PRELOAD
 from federator.registry import connector
 from federator.settings import Settings
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -16,8 +13,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from federator.connector import FederatorError, SourceSpec
+from federator.connector.child import Child, ChildDied
+from federator.connector.looking import answer as answered
 from federator.pipeline.frames import local_frame
-from federator.pipeline.opener import answer as answered
 from federator.registry import connector
 
 _DDL = "canonical string, location string, answer string"
@@ -67,7 +65,7 @@ class Opener:
 
     def __init__(self, spec: SourceSpec, timeout: float) -> None:
         self._timeout = timeout
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._storage: dict[str, str] = {}
         self._broken: str | None = None
         try:
@@ -76,50 +74,24 @@ class Opener:
             self._broken = error.message
 
     def look(self, location: str) -> dict[str, Any]:
-        """``opener.look`` in the child; ``unreachable`` if it does not answer in time."""
+        """``looking.look`` in the child; ``unreachable`` if it does not answer in time."""
         if self._broken is not None:
             return answered("unreachable", self._broken)
-        process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        request = json.dumps({"location": location, "storage": self._storage}) + "\n"
+        if self._child is None:
+            self._child = Child("federator.pipeline.opener")
         try:
-            process.stdin.write(request.encode())
-            process.stdin.flush()
-            answer = self._read_line(process.stdout.fileno())
-        except (BrokenPipeError, EOFError):
+            return self._child.ask({"location": location, "storage": self._storage}, self._timeout)
+        except ChildDied:
             self._kill()
             return answered("corrupt", "opening it ended the process that opened it")
         except TimeoutError:
             self._kill()
             return answered("unreachable", f"no answer within {self._timeout:g} s")
-        result: dict[str, Any] = json.loads(answer)
-        return result
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "federator.pipeline.opener"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        return self._process
-
-    def _read_line(self, descriptor: int) -> bytes:
-        end, line = time.monotonic() + self._timeout, b""
-        while not line.endswith(b"\n"):
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
-            if not ready:
-                raise TimeoutError
-            piece = os.read(descriptor, 1 << 16)
-            if not piece:
-                raise EOFError
-            line += piece
-        return line
 
     def _kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
 
     def __enter__(self) -> Opener:
         return self

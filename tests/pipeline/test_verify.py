@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import SourceSpec
+from federator.connector.looking import look
 from federator.demo.servers.process import Server
 from federator.index import datasets, drift
-from federator.pipeline.opener import look
 from federator.pipeline.verify import verify
 from federator.settings import parse
 from federator.sync import Federator, Step

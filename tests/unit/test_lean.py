@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from federator.connector.lean import without_pandas
 from federator.pipeline.archive import ClassArchive, class_archive
 from federator.pipeline.java import Java, find_java, spark_home_for
-from federator.pipeline.lean import OWN_SESSION, without_pandas
+from federator.pipeline.lean import OWN_SESSION
 from federator.sync.prepare import prepare
 
 
@@ -26,7 +27,7 @@ ARROW = "import pyarrow as pa\npa.array([1])"
 
 def test_arrow_brings_pandas_and_need_not() -> None:
     assert loaded(ARROW) == "True"
-    assert loaded(f"from federator.pipeline.lean import hide_pandas\nhide_pandas()\n{ARROW}") == "False"
+    assert loaded(f"from federator.connector.lean import hide_pandas\nhide_pandas()\n{ARROW}") == "False"
 
 
 def test_a_users_own_session_keeps_pandas() -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import SourceSpec
-from federator.pipeline.opener import look
+from federator.connector.looking import look
 from federator.pipeline.verify import Opener
 
 KEYS = {
@@ -147,9 +147,9 @@ class TestOpenerProcess:
     def test_one_process_opens_many(self, table: Path, tmp_path: Path) -> None:
         with Opener(self.SPEC, 60.0) as opener:
             assert opener.look(str(table))["state"] == "valid"
-            first = opener._process
+            first = opener._child
             assert opener.look(str(tmp_path / "nothing"))["state"] == "missing"
-            assert opener._process is first is not None
+            assert opener._child is first is not None
         assert first.poll() is not None
 
     def test_a_location_that_hangs_costs_its_time_once_and_its_process(self, silent: str, table: Path) -> None:
@@ -160,16 +160,15 @@ class TestOpenerProcess:
             took = time.monotonic() - began
             assert (found["state"], found["message"]) == ("unreachable", "no answer within 3 s")
             assert 3.0 <= took < 30.0
-            assert opener._process is None
+            assert opener._child is None
             opener._timeout = 60.0
             assert opener.look(str(table))["state"] == "valid"
 
     def test_a_child_that_dies_is_replaced(self, table: Path) -> None:
         with Opener(self.SPEC, 60.0) as opener:
             opener.look(str(table))
-            assert opener._process is not None
-            opener._process.kill()
-            opener._process.wait()
+            assert opener._child is not None
+            opener._child.kill()
             assert opener.look(str(table))["state"] == "corrupt"
             assert opener.look(str(table))["state"] == "valid"
 
@@ -179,7 +178,7 @@ class TestOpenerProcess:
             found = opener.look("s3://bucket/t.lance")
         assert found["state"] == "unreachable"
         assert "NOT_SET" in found["message"]
-        assert opener._process is None
+        assert opener._child is None
 
 
 _S3 = {"aws_access_key_id": "x", "aws_secret_access_key": "y", "aws_region": "us-east-1", "allow_http": "true"}
