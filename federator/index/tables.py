@@ -158,6 +158,43 @@ drift = Table(
     PrimaryKeyConstraint("kind", "subject", "other"),
 )  # fmt: skip
 
+root = Table(
+    "root", metadata,
+    Column("name", Text, primary_key=True),
+    Column("location", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("message", Text),
+    Column("scanned_at", Double, nullable=False),
+    Column("directories", BigInteger, nullable=False),
+)  # fmt: skip
+
+# What the last scan of a root could not list: nothing below such a place is proven gone.
+root_gap = Table(
+    "root_gap", metadata,
+    Column("root", Text, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    PrimaryKeyConstraint("root", "place"),
+)  # fmt: skip
+
+root_table = Table(
+    "root_table", metadata,
+    Column("root", Text, nullable=False),
+    Column("canonical", Text, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    PrimaryKeyConstraint("root", "canonical"),
+    Index("ix_root_table_canonical", "canonical"),
+)  # fmt: skip
+
+# Up to where drift has been looked through: a revision by source, a digest by mirror.
+drift_seen = Table(
+    "drift_seen", metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)  # fmt: skip
+
 ledger = Table(
     "ledger", metadata,
     Column("mirror", Text, nullable=False),
@@ -178,6 +215,7 @@ ledger = Table(
     PrimaryKeyConstraint("mirror", "origin_source", "origin_path", "target_path", "is_table"),
     Index("ix_ledger_origin", "origin_source", "origin_path"),
     Index("ix_ledger_target", "target_source", "target_path"),
+    Index("ix_ledger_updated", "updated_at"),
 )  # fmt: skip
 
 plan = Table(
