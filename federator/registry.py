@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from federator.connector import Capabilities, Catalog, ConfigError, Connector, SourceSpec
+from federator.connector.calls import METER, Counted, Meter
 
 GROUP = "federator.connectors"
 
@@ -52,7 +53,10 @@ def capabilities(spec: SourceSpec) -> Capabilities:
     return found.capabilities_of(found.configure(spec.properties, where=f"[sources.{spec.name}] "))
 
 
-def open_catalog(spec: SourceSpec) -> Catalog:
-    """Opens a configured source; its secret references are resolved in this process. Raises ConfigError, CatalogError."""
+def open_catalog(spec: SourceSpec, meter: Meter = METER) -> Catalog:
+    """Opens a configured source; its secret references are resolved in this process. Its calls are counted by ``meter``.
+
+    Raises ConfigError, CatalogError.
+    """
     found = connector(spec.impl)
-    return found.open(spec.name, found.configure(spec.properties, where=f"[sources.{spec.name}] "))
+    return Counted(found.open(spec.name, found.configure(spec.properties, where=f"[sources.{spec.name}] ")), meter)

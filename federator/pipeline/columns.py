@@ -5,7 +5,7 @@ from __future__ import annotations
 from federator.model.rows import RECORD_COLUMNS
 
 #: what a row is
-RECORD, COVERAGE = "record", "coverage"
+RECORD, COVERAGE, CALLS = "record", "coverage", "calls"
 
 #: name → Spark type
 COLUMNS: dict[str, str] = {
@@ -13,7 +13,7 @@ COLUMNS: dict[str, str] = {
     **dict.fromkeys(RECORD_COLUMNS, "string"), "is_table": "smallint",
     "namespace": "string", "presence": "string", "presence_code": "int", "presence_reason": "string",
     "detail": "string", "detail_code": "int", "detail_reason": "string",
-    "records": "bigint", "fold": "bigint", "found": "boolean",
+    "records": "bigint", "fold": "bigint", "found": "boolean", "calls": "string",
 }  # fmt: skip
 
 DDL = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from federator.connector import ConfigError, SourceSpec
+from federator.connector.calls import Counts, Meter
 from federator.pipeline.columns import DDL
 from federator.pipeline.lean import hide_pandas_in_own_session
 from federator.pipeline.reading import Slot, read_slot, slots
@@ -31,11 +32,12 @@ hide_pandas_in_own_session()
 
 
 class CatalogPartition(InputPartition):
-    """One crawl task."""
+    """One crawl task. ``planned`` are the calls that planning made, in one of them."""
 
-    def __init__(self, slot: Slot) -> None:
+    def __init__(self, slot: Slot, planned: Counts) -> None:
         super().__init__(slot.number)
         self.slot = slot
+        self.planned = planned
 
 
 class LanceCatalogSource(DataSource):
@@ -60,16 +62,24 @@ class LanceCatalogReader(DataSourceReader):
         self.deadline = deadline
 
     def partitions(self) -> Sequence[CatalogPartition]:
-        concurrency = connector(self.spec.impl).concurrency(self.spec.properties)
-        return [CatalogPartition(slot) for slot in slots(self.spec, concurrency, self.deadline)]
+        concurrency, meter = connector(self.spec.impl).concurrency(self.spec.properties), Meter()
+        cut = slots(self.spec, concurrency, self.deadline, meter)
+        return [CatalogPartition(slot, meter.take()) for slot in cut]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Only reading needs Arrow; planning, in processes of its own, starts sooner without.
         from federator.pipeline import staging
 
         assert isinstance(partition, CatalogPartition)
-        items = read_slot(self.spec, partition.slot, self.deadline)
-        return staging.batches(items, source=self.spec.name, shard=partition.slot.number, began_at=time.time())
+        meter = Meter()
+
+        def calls() -> str:
+            counts = meter.take()
+            counts.add(partition.planned)
+            return counts.to_json()
+
+        items = read_slot(self.spec, partition.slot, self.deadline, meter)
+        return staging.batches(items, source=self.spec.name, shard=partition.slot.number, began_at=time.time(), calls=calls)
 
 
 def _options(options: dict[str, str]) -> tuple[SourceSpec, float]:

@@ -6,14 +6,15 @@ twice, proves nothing. Every namespace that was found has a Coverage afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from federator.connector.calls import Counts
 from federator.connector.errors import Internal
 from federator.model import ROOT, Coverage, failed, parse_key, path_key, skipped
-from federator.pipeline.columns import RECORD
+from federator.pipeline.columns import COVERAGE, RECORD
 from federator.pipeline.staging import coverage_of
 
 _COVERAGE = (
@@ -24,7 +25,8 @@ _COVERAGE = (
 
 @dataclass(frozen=True)
 class Crawled:
-    """A normalised crawl: the staged records and their number, what they prove, when reading began (the earliest shard)."""
+    """A normalised crawl: the staged records and their number, what they prove, when reading began (the earliest shard), and the
+    calls that it took."""
 
     source: str
     records: DataFrame
@@ -32,6 +34,7 @@ class Crawled:
     coverage: dict[str, Coverage]
     namespaces: frozenset[str]
     began_at: float
+    calls: Counts = field(default_factory=Counts)
 
     @property
     def failures(self) -> list[Coverage]:
@@ -44,9 +47,13 @@ def normalise(spark: SparkSession, source: str, staged: str, *, began_at: float)
     records = rows.where(F.col("row") == RECORD)
     coverage: dict[str, Coverage] = {}
     found: set[str] = set()
-    total = 0
+    total, calls = 0, Counts()
     for row in _per_namespace(rows, records).collect():
         key = row["key"]
+        for made in row["calls"]:
+            calls.add(Counts.from_json(made))
+        if key is None:
+            continue
         total += row["arrived"]
         if row["listed"]:
             found.add(key)
@@ -62,21 +69,24 @@ def normalise(spark: SparkSession, source: str, staged: str, *, began_at: float)
         coverage[path_key(ROOT)] = Coverage(source, ROOT, failed(Internal.code, "the crawl ended without a word on the root"))
     # A namespace that is neither listed nor failing does not exist; its parent's Coverage says so.
     kept = {key: c for key, c in coverage.items() if key in found or c.namespace == ROOT or c.found}
-    return Crawled(source, records, total, kept, frozenset(found), began_at)
+    return Crawled(source, records, total, kept, frozenset(found), began_at, calls)
 
 
 def _per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
-    """One row a namespace: its Coverage as it was stated, the records that arrived below it, whether its parent listed it."""
+    """One row a namespace: its Coverage as it was stated, the records that arrived below it, whether its parent listed it.
+
+    The row without a key has the calls that were made.
+    """
     is_record = F.col("row") == RECORD
-    stated = F.when(~is_record, F.struct(*_COVERAGE))
+    stated = F.when(F.col("row") == COVERAGE, F.struct(*_COVERAGE))
     number = F.when(is_record, F.conv(F.substring("digest", 1, 15), 16, 10).cast("bigint"))
     below = rows.select(
         F.when(is_record, F.col("parent")).otherwise(F.col("namespace")).alias("key"),
-        stated.alias("stated"), is_record.alias("is_record"), number.alias("number"), F.lit(False).alias("listed"),
+        stated.alias("stated"), is_record.alias("is_record"), number.alias("number"), F.lit(False).alias("listed"), "calls",
     )  # fmt: skip
     nothing = (F.lit(None).cast(below.schema["stated"].dataType).alias("stated"), F.lit(False).alias("is_record"))
     itself = records.where("is_table = 0").select(
-        F.col("path").alias("key"), *nothing, F.lit(None).cast("bigint").alias("number"), F.lit(True).alias("listed")
+        F.col("path").alias("key"), *nothing, F.lit(None).cast("bigint").alias("number"), F.lit(True).alias("listed"), "calls"
     )
     return below.union(itself).groupBy("key").agg(
         F.first("stated", ignorenulls=True).alias("stated"),
@@ -84,6 +94,7 @@ def _per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
         F.count_if("is_record").alias("arrived"),
         F.bit_xor("number").alias("fold"),
         F.max("listed").alias("listed"),
+        F.collect_list("calls").alias("calls"),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from federator.connector import Catalog, CatalogError, FederatorError, ServiceUnavailable, Shard, SourceSpec
+from federator.connector.calls import METER, Meter
 from federator.connector.errors import Internal
 from federator.model import ROOT, Coverage, Record, failed
 from federator.registry import open_catalog
@@ -33,11 +34,11 @@ class Slot:
     error: FederatorError | None = None
 
 
-def slots(spec: SourceSpec, concurrency: int, deadline: float) -> list[Slot]:
+def slots(spec: SourceSpec, concurrency: int, deadline: float, meter: Meter = METER) -> list[Slot]:
     """Cuts a source's crawl into at most ``concurrency`` slots. A source that does not answer becomes one slot with its error."""
 
     def cut() -> Iterator[Shard]:
-        with open_catalog(spec) as catalog:
+        with open_catalog(spec, meter) as catalog:
             yield from catalog.shards()
 
     try:
@@ -50,8 +51,8 @@ def slots(spec: SourceSpec, concurrency: int, deadline: float) -> list[Slot]:
     return [Slot(number, hand) for number, hand in enumerate(dealt) if hand]
 
 
-def read_slot(spec: SourceSpec, slot: Slot, deadline: float) -> Iterator[Item]:
-    """The records and Coverage of a slot. ``deadline`` (seconds) bounds each shard."""
+def read_slot(spec: SourceSpec, slot: Slot, deadline: float, meter: Meter = METER) -> Iterator[Item]:
+    """The records and Coverage of a slot. ``deadline`` (seconds) bounds each shard; ``meter`` counts the calls."""
     if slot.error is not None:
         yield _failure(spec.name, ROOT, slot.error)
         return
@@ -59,7 +60,7 @@ def read_slot(spec: SourceSpec, slot: Slot, deadline: float) -> Iterator[Item]:
     try:
         for shard in slot.shards:
             try:
-                catalog = catalog or open_catalog(spec)
+                catalog = catalog or open_catalog(spec, meter)
             except Exception as error:  # noqa: BLE001 - as for a shard
                 yield from (_failure(spec.name, namespace, _told(spec.name, error)) for namespace in shard.namespaces)
                 continue
@@ -67,6 +68,7 @@ def read_slot(spec: SourceSpec, slot: Slot, deadline: float) -> Iterator[Item]:
             if hangs:
                 # Its connection is still waited on: what arrives there late must not be taken for an answer to the next shard.
                 catalog = None
+                meter.count(spec.name, "read", deadline, {str(_TooLong.code): 1})
     finally:
         if catalog is not None:
             # A connection that broke in the meantime changes nothing about what was read.

@@ -1,18 +1,19 @@
 """Staging: what one crawl of one source handed over, as Parquet. One action writes records and Coverage.
 
-A row is either a record or a Coverage (column ``row``); the record columns are those of ``federator.model.rows``.
+A row is either a record or a Coverage (column ``row``); the record columns are those of ``federator.model.rows``. The last row of
+each task says what calls it made (``federator.connector.calls.Counts``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from federator.model import Coverage, CoverageState, Evidence, Record, parse_key
 from federator.model.rows import coverage_row, record_row
-from federator.pipeline.columns import COLUMNS, COVERAGE, RECORD
+from federator.pipeline.columns import CALLS, COLUMNS, COVERAGE, RECORD
 
 _ARROW = {
     "string": pa.string(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(),
@@ -23,8 +24,10 @@ SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
 BATCH = 10_000
 
 
-def batches(items: Iterable[Record | Coverage], *, source: str, shard: int, began_at: float) -> Iterator[pa.RecordBatch]:
-    """Records and Coverage as Arrow batches of the staging schema."""
+def batches(
+    items: Iterable[Record | Coverage], *, source: str, shard: int, began_at: float, calls: Callable[[], str]
+) -> Iterator[pa.RecordBatch]:
+    """Records and Coverage as Arrow batches of the staging schema; ``calls`` is asked when all were read."""
     rows: list[dict[str, Any]] = []
     for item in items:
         body = _coverage(item) if isinstance(item, Coverage) else {"row": RECORD, **record_row(item)}
@@ -32,8 +35,8 @@ def batches(items: Iterable[Record | Coverage], *, source: str, shard: int, bega
         if len(rows) >= BATCH:
             yield _batch(rows, source, shard, began_at)
             rows = []
-    if rows:
-        yield _batch(rows, source, shard, began_at)
+    rows.append({"row": CALLS, "calls": calls()})
+    yield _batch(rows, source, shard, began_at)
 
 
 def coverage_of(row: dict[str, Any]) -> Coverage:
