@@ -9,7 +9,11 @@
         ├── soft: try again later       ServiceUnavailable 17, Throttled 21
         └── hard                        Unsupported 0, NamespaceNotFound 1, NamespaceAlreadyExists 2, NamespaceNotEmpty 3,
                                         TableNotFound 4, TableAlreadyExists 5, InvalidInput 13, ConcurrentModification 14,
-                                        PermissionDenied 15, Unauthenticated 16, Internal 18
+                                        PermissionDenied 15, Unauthenticated 16, Internal 18; about a table's data:
+                                        TableIndexNotFound 6, TableIndexAlreadyExists 7, TableTagNotFound 8,
+                                        TableTagAlreadyExists 9, TableVersionNotFound 11, TableColumnNotFound 12,
+                                        InvalidTableState 19, TableSchemaValidation 20, TableBranchNotFound 22,
+                                        TableBranchAlreadyExists 23
 
 The codes are those of the Lance Namespace spec (``lance_namespace.errors.ErrorCode``), restated here because importing that
 package costs 0.7 s; a test holds the two together.
@@ -80,6 +84,30 @@ class TableAlreadyExists(CatalogError):
     code = 5
 
 
+class TableIndexNotFound(CatalogError):
+    code = 6
+
+
+class TableIndexAlreadyExists(CatalogError):
+    code = 7
+
+
+class TableTagNotFound(CatalogError):
+    code = 8
+
+
+class TableTagAlreadyExists(CatalogError):
+    code = 9
+
+
+class TableVersionNotFound(CatalogError):
+    code = 11
+
+
+class TableColumnNotFound(CatalogError):
+    code = 12
+
+
 class InvalidInput(CatalogError):
     code = 13
 
@@ -105,6 +133,22 @@ class Internal(CatalogError):
     code = 18
 
 
+class InvalidTableState(CatalogError):
+    code = 19
+
+
+class TableSchemaValidation(CatalogError):
+    code = 20
+
+
 class Throttled(CatalogError):
     code = 21
     retryable = True
+
+
+class TableBranchNotFound(CatalogError):
+    code = 22
+
+
+class TableBranchAlreadyExists(CatalogError):
+    code = 23

@@ -12,7 +12,10 @@ from fastapi.responses import JSONResponse
 
 PREFIX = "/v1"
 #: the HTTP status of each error code of the Lance Namespace spec
-STATUS = {0: 406, 1: 404, 2: 409, 3: 409, 4: 404, 5: 409, 13: 400, 14: 409, 15: 403, 16: 401, 17: 503, 18: 500, 21: 429}
+STATUS = {
+    0: 406, 1: 404, 2: 409, 3: 409, 4: 404, 5: 409, 6: 404, 7: 409, 8: 404, 9: 409, 11: 404, 12: 404, 13: 400, 14: 409, 15: 403,
+    16: 401, 17: 503, 18: 500, 19: 409, 20: 400, 21: 429, 22: 404, 23: 409,
+}  # fmt: skip
 # A route that is not there is an operation that is not supported, never an object that does not exist.
 _CODE = {401: 16, 403: 15, 404: 0, 405: 0, 406: 0, 409: 14, 421: 15, 429: 21, 503: 17}
 
