@@ -9,6 +9,7 @@ from federator.connector.options import is_reference, is_secret_key, resolve
 from federator.planning.mapping import PLACEHOLDER
 from federator.registry import capabilities, connector
 from federator.settings.sections import MirrorSettings, Settings
+from federator.settings.telling import check_telling
 
 
 def check(settings: Settings) -> None:
@@ -30,6 +31,7 @@ def check(settings: Settings) -> None:
     for key, text in (("[index] url", password and password[1]), *kept.items()):
         if text and not is_reference(text):
             raise ConfigError(f"{file}: {key}: a secret must not stand in the file", hint="write ${VARIABLE}")
+    check_telling(settings.telemetry, settings.lineage, settings.notify, file)
     for name, mirror in settings.mirrors.items():
         where = f"{file}: [mirrors.{name}]"
         for key, value in (("from", mirror.origin), ("to", mirror.target)):

@@ -25,6 +25,7 @@ from federator.settings.sections import (
     SparkSettings,
     VerifySettings,
 )
+from federator.settings.telling import LineageSettings, LogsSettings, NotifySettings, TelemetrySettings
 
 
 def load(path: FilePath) -> Settings:
@@ -118,6 +119,7 @@ def _allowed_keys(where: list[Any]) -> str:
         "instance": InstanceSettings, "index": IndexSettings, "spark": SparkSettings, "verify": VerifySettings,
         "locations": LocationsSettings,
         "schedule": ScheduleSettings, "serve": ServeSettings, "audit": AuditSettings, "mirrors": MirrorSettings,
+        "logs": LogsSettings, "telemetry": TelemetrySettings, "lineage": LineageSettings, "notify": NotifySettings,
     }  # fmt: skip
     model = models.get(str(where[0])) if where else Settings
     if len(where) > 2 and where[0] == "mirrors":

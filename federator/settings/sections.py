@@ -23,6 +23,7 @@ from federator.planning.rule import (
     WindowScope,
 )
 from federator.registry import connector
+from federator.settings.telling import LineageSettings, LogsSettings, NotifySettings, TelemetrySettings
 from federator.settings.values import (
     AnchorOption,
     AnchorUrl,
@@ -263,6 +264,10 @@ class Settings(_Section):
     schedule: ScheduleSettings = ScheduleSettings()
     serve: ServeSettings = ServeSettings()
     audit: AuditSettings = AuditSettings()
+    logs: LogsSettings = LogsSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    lineage: LineageSettings = LineageSettings()
+    notify: dict[Name, NotifySettings] = Field(default_factory=dict)
     sources: dict[Name, SourceSettings] = Field(default_factory=dict)
     mirrors: dict[Name, MirrorSettings] = Field(default_factory=dict)
 
