@@ -13,6 +13,7 @@ from sqlalchemy import insert, select
 
 import federator
 from federator.connector import StateError
+from federator.index import search_entries
 from federator.index import tables as t
 from federator.index.engine import Index, check_reachable
 
@@ -27,6 +28,8 @@ def upgrade(index: Index, revision: str = "head") -> None:
         config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
+        if revision == "head":
+            search_entries.make_all(connection)
         if connection.execute(select(t.deployment.c.value).where(t.deployment.c.key == "fingerprint")).scalar() is None:
             connection.execute(insert(t.deployment), [{"key": "fingerprint", "value": uuid.uuid4().hex}])
 

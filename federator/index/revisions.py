@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from federator.connector import StateError
+from federator.index import search_entries
 from federator.index import tables as t
 from federator.index.engine import Index
 from federator.index.leases import Lease
@@ -87,13 +88,18 @@ def close_records(index: Index, lease: Lease, draft: Draft, keys: Iterable[tuple
 def publish(
     index: Index, lease: Lease, draft: Draft, *, added: int, changed: int, removed: int, values: Mapping[str, Any]
 ) -> None:
-    """Makes the draft current: the one transaction that readers notice. ``values`` are further columns of ``source``."""
+    """Makes the draft current: the one transaction that readers notice. ``values`` are further columns of ``source``.
+
+    What the search needs of it is made before, so that it is found from that moment on.
+    """
+    entries = search_entries.add(index, lease, draft.source, draft.number)
     now = time.time()
     with index.write() as connection:
         lease.check(connection)
         state = {"state": "published", "published_at": now, "added": added, "changed": changed, "removed": removed}
         connection.execute(update(t.revision).where(_is(draft)).values(state))
         set_source(connection, draft.source, {"revision": draft.number, "published_at": now, **values})
+    search_entries.trim(index, draft.source, draft.number, added=entries)
 
 
 def sweep(index: Index, lease: Lease, source: str) -> int:
@@ -108,6 +114,7 @@ def sweep(index: Index, lease: Lease, source: str) -> int:
 
 
 def _undo(connection: Connection, draft: Draft) -> None:
+    search_entries.drop(connection, draft.source, draft.number)
     for table in (t.record, t.coverage):
         mine = table.c.source == draft.source
         connection.execute(delete(table).where(mine, table.c.valid_from == draft.number))

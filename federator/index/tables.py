@@ -21,11 +21,14 @@ from sqlalchemy import (
     Text,
     text,
 )  # fmt: skip
+from sqlalchemy.dialects.postgresql import TSVECTOR
 
 metadata = MetaData()
 
 # SQLite numbers rows only in an INTEGER primary key.
 _Id = BigInteger().with_variant(Integer, "sqlite")
+# In the order of its bytes, whatever the database's language.
+_Bytes = Text().with_variant(Text(collation="C"), "postgresql")
 OPEN = text("valid_to IS NULL")
 CLOSED = text("valid_to IS NOT NULL")
 
@@ -135,6 +138,7 @@ dataset = Table(
     Column("format", Text),
     Column("changed_at", Double),
     Index("ix_dataset_checked", "checked_at"),
+    Index("ix_dataset_state", "state"),
 )  # fmt: skip
 
 alias = Table(
@@ -411,4 +415,14 @@ deployment = Table(
     "deployment", metadata,
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
+)  # fmt: skip
+
+# FTS5's table, or the GIN index, over ``words`` is the migration's own: ``search_words``.
+search_entry = Table(
+    "search_entry", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=False),
+    Column("source", _Bytes, nullable=False),
+    Column("path", _Bytes, nullable=False),
+    Column("words", Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+    Index("ix_search_entry_path", "source", "path"),
 )  # fmt: skip

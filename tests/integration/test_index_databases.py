@@ -83,9 +83,11 @@ class TestMigrations:
 
     def test_make_what_the_metadata_says(self, index: Index) -> None:
         with index.read() as connection:
-            assert compare_metadata(MigrationContext.configure(connection), t.metadata) == []
+            # The inverted index is no table on SQLite and no btree on PostgreSQL: the search's own tests hold it.
+            ours = {"include_name": lambda name, *_: not (name or "").startswith("search_words")}
+            assert compare_metadata(MigrationContext.configure(connection, opts=ours), t.metadata) == []
             for wanted in t.metadata.tables.values():
-                made = {i["name"]: i for i in inspect(connection).get_indexes(wanted.name)}
+                made = {i["name"]: i for i in inspect(connection).get_indexes(wanted.name) if i["name"] != "search_words"}
                 key = f"{connection.dialect.name}_where"
                 partial = {str(i.name): i.dialect_kwargs.get(key) is not None for i in wanted.indexes}
                 assert {str(name): bool(i["dialect_options"].get(key) is not None) for name, i in made.items()} == partial

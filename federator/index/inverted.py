@@ -1,0 +1,85 @@
+"""The inverted index behind one interface: a Query's expression as a condition in FTS5's and in PostgreSQL's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, bindparam, cast, false, func, literal_column, select, table, text
+from sqlalchemy.dialects.postgresql import TSQUERY
+
+from federator.index import tables as t
+from federator.index.query import Both, Either, Expression, Without, Word
+
+# FTS5's table is named by itself in a MATCH.
+_FTS5 = table("search_words", literal_column("rowid"))
+_NOTHING = "\ue000"
+
+
+def matches(connection: Connection, expression: Expression | None, *, few: bool = True) -> list[ColumnElement[bool]]:
+    """Conditions on ``search_entry``. With ``few``, SQLite goes from the words to the rows, else from row to row to their words."""
+    if expression is None:
+        return []
+    if not possible(expression):
+        return [false()]
+    if connection.dialect.name == "postgresql":
+        return [t.search_entry.c.words.op("@@")(cast(tsquery(expression), TSQUERY))]
+    said = text("search_words MATCH :said").bindparams(bindparam("said", fts5(expression)))
+    if few:
+        return [t.search_entry.c.id.in_(select(literal_column("rowid")).select_from(_FTS5).where(said))]
+    here = literal_column("search_words.rowid") == t.search_entry.c.id
+    return [select(literal_column("1")).select_from(_FTS5).where(said, here).correlate(t.search_entry).exists()]
+
+
+def count(connection: Connection, expression: Expression, most: int) -> int:
+    """How many entries SQLite's index has for it, up to ``most``."""
+    said = text("search_words MATCH :said").bindparams(bindparam("said", fts5(expression)))
+    found = select(literal_column("1")).select_from(_FTS5).where(said).limit(most).subquery()
+    return connection.execute(select(func.count()).select_from(found)).scalar_one()
+
+
+def possible(expression: Expression) -> bool:
+    """Whether anything could match: a term without a word in it is nowhere."""
+    match expression:
+        case Word():
+            return True
+        case Both(parts):
+            return all(map(possible, parts))
+        case Either(parts):
+            return any(map(possible, parts))
+        case Without(wanted):
+            return possible(wanted)
+
+
+def fts5(expression: Expression) -> str:
+    """In FTS5's query language. Lexemes hold no quote and nothing that its tokenizer would part."""
+    match expression:
+        case Word(text, prefix):
+            return f'"{text}"*' if prefix else f'"{text}"'
+        case Both(parts):
+            return _joined(" AND ", [fts5(part) for part in parts])
+        case Either(parts):
+            return _joined(" OR ", [fts5(part) for part in parts if possible(part)])
+        case Without(wanted, unwanted):
+            return f"({fts5(wanted)} NOT {fts5(unwanted)})" if possible(unwanted) else fts5(wanted)
+
+
+def tsquery(expression: Expression) -> str:
+    """In the text form of a tsquery, each lexeme as it is: no dictionary has a say."""
+    match expression:
+        case Word(text, prefix):
+            return f"'{quoted(text)}'{':*' if prefix else ''}"
+        case Both(parts):
+            return _joined(" & ", [tsquery(part) for part in parts])
+        case Either(parts):
+            return _joined(" | ", [tsquery(part) for part in parts if possible(part)])
+        case Without(wanted, unwanted):
+            return f"({tsquery(wanted)} & !{tsquery(unwanted)})" if possible(unwanted) else tsquery(wanted)
+
+
+def quoted(lexeme: str) -> str:
+    """A lexeme inside the quotes of a tsvector or a tsquery."""
+    return lexeme.replace("\\", "\\\\").replace("'", "''")
+
+
+def _joined(operator: str, parts: Sequence[str]) -> str:
+    return f"({operator.join(parts)})" if len(parts) > 1 else parts[0]
