@@ -126,6 +126,12 @@ class CatalogNamespace(lance.LanceNamespace):
         """Closes idle connections; the namespace stays usable."""
         self._pool.close()
 
+    @contextmanager
+    def lent(self) -> Iterator[Catalog]:
+        """A catalog of this source's own connections, for what the official interface does not have; its errors stay ours."""
+        with self._pool.lend() as catalog:
+            yield catalog
+
     # Namespaces
 
     def create_namespace(self, request: lance.CreateNamespaceRequest) -> lance.CreateNamespaceResponse:
