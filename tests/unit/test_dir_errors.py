@@ -16,7 +16,7 @@ from federator.connector import (
     Throttled,
     Unauthenticated,
 )
-from federator_connectors._dir import storage
+from federator.connector.stores import translated
 from federator_connectors._dir.storage import Directory
 
 AWS = "When listing objects under key 'p/' in bucket 'b': AWS Error {} during ListObjectsV2 operation: text"
@@ -45,7 +45,7 @@ AWS = "When listing objects under key 'p/' in bucket 'b': AWS Error {} during Li
     ids=str,
 )
 def test_each_native_error_has_its_code(native: Exception, ours: type[CatalogError]) -> None:
-    with pytest.raises(ours) as caught, storage._translated("s3://b/p"):
+    with pytest.raises(ours) as caught, translated("s3://b/p"):
         raise native
     assert type(caught.value) is ours
     assert caught.value.__cause__ is native

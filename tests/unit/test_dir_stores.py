@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from federator.connector import ConfigError, InvalidInput, Unsupported
+from federator.connector.stores import place
 from federator_connectors._dir.storage import Directory
-from federator_connectors._dir.stores import place
 
 ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
 
@@ -37,7 +37,7 @@ def test_the_container_is_the_first_part_of_a_path_within_azure() -> None:
 @pytest.mark.parametrize(
     ("root", "storage", "said", "hint"),
     [
-        ("az://container/dir", {}, "the storage account is missing", "dir.storage.account_name"),
+        ("az://container/dir", {}, "the storage account is missing", "storage.account_name"),
         ("gs://bucket", {"google_service_account": "/key.json"}, "service_account cannot be given", "GOOGLE_APPLICATION_CREDENTIALS"),
         ("gs://bucket", {"service_account_key": "{}"}, "service_account_key cannot be given", "GOOGLE_APPLICATION_CREDENTIALS"),
     ],

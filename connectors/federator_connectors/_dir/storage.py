@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import errno
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Any
-from urllib.parse import quote
 
-from federator.connector import (
-    CatalogError,
-    Internal,
-    InvalidInput,
-    PermissionDenied,
-    ServiceUnavailable,
-    Throttled,
-    Unauthenticated,
-)
-from federator_connectors._dir.stores import is_local, place
+from federator.connector.stores import place, translated
 
 # A probe of many paths is one call that the file system works off in parallel.
 _PROBES = 1000
-# Lance reads a location as a URL: it decodes percent signs, cuts at "?" and "#", turns a backslash into a slash, and drops
-# control characters and a last space. Everything else stays readable, since other catalogs take a location as it stands.
-_UNSAFE = re.compile(r"[%?#\\\x00-\x1f\x7f]| $")
 
 
 class Directory:
@@ -35,14 +19,13 @@ class Directory:
     """
 
     def __init__(self, root: str, storage: Mapping[str, str]) -> None:
-        with _translated(root):
+        with translated(root):
             self._at = place(root, storage)
         self.root = root
 
     def location(self, *names: str) -> str:
         """The location of something inside, as Lance opens it."""
-        path = "/".join((self._at.base, *names)).removeprefix(self._at.container)
-        return self._at.prefix + _UNSAFE.sub(lambda match: quote(match[0], safe=""), path)
+        return self._at.location(*names)
 
     def subdirectories(self) -> tuple[list[str], int]:
         """The names of the directories inside, and how many others have a name that is no text (not UTF-8).
@@ -51,7 +34,7 @@ class Directory:
         """
         from pyarrow.fs import FileSelector, FileType
 
-        with _translated(self.root):
+        with translated(self.root):
             found = self._at.system.get_file_info(FileSelector(self._at.base, recursive=False))
         names = [_name(info) for info in found if info.type == FileType.Directory]
         return [name for name in names if name is not None], names.count(None)
@@ -74,7 +57,7 @@ class Directory:
     def _present(self) -> None:
         from pyarrow.fs import FileType
 
-        with _translated(self.root):
+        with translated(self.root):
             info = self._at.system.get_file_info(self._at.base if self._at.tree else self._at.base.split("/")[0])
             if info.type == FileType.NotFound:
                 raise FileNotFoundError(self.root)
@@ -84,14 +67,14 @@ class Directory:
 
         for start in range(0, len(names), _PROBES):
             chunk = names[start : start + _PROBES]
-            with _translated(self.root):
+            with translated(self.root):
                 infos = self._at.system.get_file_info([f"{self._at.base}/{name}{below}" for name in chunk])
             for name, info in zip(chunk, infos, strict=True):
                 yield name, None if info.type == FileType.NotFound else info.type.name
 
     def make(self, name: str) -> bool:
         """Makes the subdirectory ``name``; False if it is there already. Decided by the file system itself where it can."""
-        with _translated(self.root):
+        with translated(self.root):
             if not self._at.local:
                 # An object store has no directories: the first object makes one. Nor can HDFS say who was first.
                 return not any(kind for _, kind in self._kinds([name], ""))
@@ -103,12 +86,12 @@ class Directory:
 
     def mark(self, path: str) -> None:
         """Writes an empty file; harmless if it is there."""
-        with _translated(self.root), self._at.system.open_output_stream(f"{self._at.base}/{path}"):
+        with translated(self.root), self._at.system.open_output_stream(f"{self._at.base}/{path}"):
             pass
 
     def unmark(self, path: str) -> None:
         """Removes a file that ``mark`` wrote."""
-        with _translated(self.root):
+        with translated(self.root):
             self._at.system.delete_file(f"{self._at.base}/{path}")
 
 
@@ -117,51 +100,3 @@ def _name(info: Any) -> str | None:
         return str(info.base_name)
     except UnicodeDecodeError:
         return None
-
-
-# What the AWS SDK inside pyarrow calls an error, found in the text since pyarrow raises a plain OSError.
-_AWS_ERRORS: tuple[tuple[str, type[CatalogError]], ...] = (
-    ("ACCESS_DENIED", PermissionDenied),
-    ("INVALID_ACCESS_KEY_ID", Unauthenticated),
-    ("SIGNATURE_DOES_NOT_MATCH", Unauthenticated),
-    ("EXPIRED_TOKEN", Unauthenticated),
-    ("INVALID_CLIENT_TOKEN_ID", Unauthenticated),
-    ("MISSING_AUTHENTICATION_TOKEN", Unauthenticated),
-    ("SLOW_DOWN", Throttled),
-    ("THROTTLING", Throttled),
-    ("NO_SUCH_BUCKET", ServiceUnavailable),
-    ("NETWORK_CONNECTION", ServiceUnavailable),
-    ("REQUEST_TIMEOUT", ServiceUnavailable),
-    ("SERVICE_UNAVAILABLE", ServiceUnavailable),
-)
-_NO_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
-
-
-@contextmanager
-def _translated(root: str) -> Iterator[None]:
-    """The one place where the storage's own errors become ours."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        hint = "an object store shows a prefix only once something is in it" if not is_local(root) else "make it, or mount it"
-        raise ServiceUnavailable(f"{root}: the directory is not there", hint=hint) from error
-    except NotADirectoryError as error:
-        raise ServiceUnavailable(f"{root}: not a directory") from error
-    except PermissionError as error:
-        raise PermissionDenied(f"{root}: permission denied") from error
-    except UnicodeError as error:
-        raise InvalidInput(f"{root}: a name that is no text: {error.reason if hasattr(error, 'reason') else error}") from error
-    except OSError as error:
-        raise _named(error)(f"{root}: {error}") from error
-    except ValueError as error:
-        raise InvalidInput(f"{root}: {error}") from error
-
-
-def _named(error: OSError) -> type[CatalogError]:
-    if error.errno in _NO_NAME:
-        return InvalidInput
-    text = str(error)
-    named = next((kind for code, kind in _AWS_ERRORS if code in text), None)
-    if named is None and "HTTP status 403" in text:
-        return PermissionDenied
-    return named or (ServiceUnavailable if error.errno in (errno.EIO, errno.ESTALE, errno.ETIMEDOUT) else Internal)

@@ -5,17 +5,34 @@ Keys may have Lance's prefixes (``aws_``, ``azure_storage_``, ``azure_``, ``goog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import errno
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path as FilePath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from federator.connector import ConfigError, InvalidInput, Unsupported, boolean
+from federator.connector.errors import (
+    CatalogError,
+    ConfigError,
+    Internal,
+    InvalidInput,
+    PermissionDenied,
+    ServiceUnavailable,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
+)
+from federator.connector.options import boolean
 from federator.model import local_path
 
 _CONNECT_SECONDS, _REQUEST_SECONDS = 10, 30
+# Lance reads a location as a URL: it decodes percent signs, cuts at "?" and "#", turns a backslash into a slash, and drops
+# control characters and a last space. Everything else stays readable, since other catalogs take a location as it stands.
+_UNSAFE = re.compile(r"[%?#\\\x00-\x1f\x7f]| $")
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,11 @@ class Place:
     local: bool = False
     tree: bool = False
 
+    def location(self, *names: str) -> str:
+        """The location of something inside, as Lance opens it."""
+        path = "/".join((self.base, *names)).removeprefix(self.container)
+        return self.prefix + _UNSAFE.sub(lambda match: quote(match[0], safe=""), path)
+
 
 def place(root: str, storage: Mapping[str, str]) -> Place:
     """Raises ConfigError where a library or a setting is missing, InvalidInput and Unsupported for what is no directory."""
@@ -40,7 +62,7 @@ def place(root: str, storage: Mapping[str, str]) -> Place:
     scheme = root.partition("://")[0].lower()
     if scheme not in _STORES:
         raise Unsupported(
-            f"{root}: {scheme}:// is no storage of this connector", hint=f"a path, or one of {', '.join(_STORES)}"
+            f"{root}: {scheme}:// is no storage that can be listed", hint=f"a path, or one of {', '.join(_STORES)}"
         )
     return _STORES[scheme](root, scheme, storage)
 
@@ -94,7 +116,7 @@ def _gcs(root: str, scheme: str, storage: Mapping[str, str]) -> Place:
     )
     if unusable:
         raise ConfigError(
-            f"{root}: dir.storage.{unusable[0]} cannot be given to pyarrow's client of Google Cloud Storage",
+            f"{root}: storage.{unusable[0]} cannot be given to pyarrow's client of Google Cloud Storage",
             hint="name the key's file in the environment variable GOOGLE_APPLICATION_CREDENTIALS",
         )
     endpoint = urlsplit(options.get("base_url") or options.get("endpoint") or "")
@@ -108,12 +130,12 @@ def _gcs(root: str, scheme: str, storage: Mapping[str, str]) -> Place:
 
 
 def _azure(root: str, scheme: str, storage: Mapping[str, str]) -> Place:
-    """``az://container/path``, with the account in ``dir.storage.account_name``, or ``abfss://container@account.host/path``."""
+    """``az://container/path``, with the account in ``storage.account_name``, or ``abfss://container@account.host/path``."""
     options = {key.removeprefix("storage_"): value for key, value in _options(storage, "azure_").items()}
     container, at, host = urlsplit(root).netloc.rpartition("@")
     account = host.split(".")[0] if at else options.get("account_name")
     if not account:
-        raise ConfigError(f"{root}: the storage account is missing", hint="set dir.storage.account_name")
+        raise ConfigError(f"{root}: the storage account is missing", hint="set storage.account_name")
     base = _bucket_and_prefix(root).replace(f"{container}@{host}", container, 1) if at else _bucket_and_prefix(root)
     endpoint = urlsplit(options.get("endpoint", ""))
     arguments = {
@@ -176,3 +198,51 @@ def _bucket_and_prefix(root: str) -> str:
 
 def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in arguments.items() if value}
+
+
+# What the AWS SDK inside pyarrow calls an error, found in the text since pyarrow raises a plain OSError.
+_AWS_ERRORS: tuple[tuple[str, type[CatalogError]], ...] = (
+    ("ACCESS_DENIED", PermissionDenied),
+    ("INVALID_ACCESS_KEY_ID", Unauthenticated),
+    ("SIGNATURE_DOES_NOT_MATCH", Unauthenticated),
+    ("EXPIRED_TOKEN", Unauthenticated),
+    ("INVALID_CLIENT_TOKEN_ID", Unauthenticated),
+    ("MISSING_AUTHENTICATION_TOKEN", Unauthenticated),
+    ("SLOW_DOWN", Throttled),
+    ("THROTTLING", Throttled),
+    ("NO_SUCH_BUCKET", ServiceUnavailable),
+    ("NETWORK_CONNECTION", ServiceUnavailable),
+    ("REQUEST_TIMEOUT", ServiceUnavailable),
+    ("SERVICE_UNAVAILABLE", ServiceUnavailable),
+)
+_NO_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
+
+
+@contextmanager
+def translated(root: str) -> Iterator[None]:
+    """The one place where the storage's own errors become ours: of what is done at ``root``."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        hint = "an object store shows a prefix only once something is in it" if not is_local(root) else "make it, or mount it"
+        raise ServiceUnavailable(f"{root}: the directory is not there", hint=hint) from error
+    except NotADirectoryError as error:
+        raise ServiceUnavailable(f"{root}: not a directory") from error
+    except PermissionError as error:
+        raise PermissionDenied(f"{root}: permission denied") from error
+    except UnicodeError as error:
+        raise InvalidInput(f"{root}: a name that is no text: {error.reason if hasattr(error, 'reason') else error}") from error
+    except OSError as error:
+        raise _named(error)(f"{root}: {error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"{root}: {error}") from error
+
+
+def _named(error: OSError) -> type[CatalogError]:
+    if error.errno in _NO_NAME:
+        return InvalidInput
+    text = str(error)
+    named = next((kind for code, kind in _AWS_ERRORS if code in text), None)
+    if named is None and "HTTP status 403" in text:
+        return PermissionDenied
+    return named or (ServiceUnavailable if error.errno in (errno.EIO, errno.ESTALE, errno.ETIMEDOUT) else Internal)
