@@ -1,0 +1,254 @@
+"""The tree, a table and the Datasets as they were known at a moment.
+
+What is not kept by revision is left out rather than shown as of today: verification, freshness and the ledger's entries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exists, select, union, union_all
+
+from federator.connector import NamespaceNotFound, TableNotFound
+from federator.index import coverage, records, visible
+from federator.index import tables as t
+from federator.index.agreement import Disagreement, disagreements
+from federator.index.engine import Index
+from federator.index.moments import Moment, iso, reading
+from federator.model import Aliases, Coverage, Kind, Path, canonical_location, parse_key, path_key
+from federator.model.rows import table_record
+from federator.model.scopes import EVERYTHING, Scopes
+
+_CHUNK = 500
+
+r = t.record.c
+
+
+@dataclass(frozen=True, slots=True)
+class PastNode:
+    """One entry of the tree as it was. ``id`` is its path in text form from the root; ``coverage`` is what its listing proved."""
+
+    id: str
+    name: str
+    kind: str
+    location: str | None = None
+    coverage: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastPage:
+    """Some entries in order, and the cursor of the next page (None: that was all)."""
+
+    nodes: list[PastNode] = field(default_factory=list)
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastTable:
+    """One declaration as it was at ``at``, from the revision ``since`` that first had it so. Times are seconds since the epoch."""
+
+    id: str
+    source: str
+    path: list[str]
+    kind: str
+    location: str | None
+    properties: dict[str, str]
+    doc: str | None
+    owner: str | None
+    schema: list[dict[str, Any]] | None
+    native_id: str | None
+    problem: str | None
+    digest: str
+    since_revision: int
+    also_declared: list[str]
+    at: float
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastDeclaration:
+    """One catalog's word on a place: the path from the tree's root, and the location as it was written there."""
+
+    id: str
+    kind: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastDataset:
+    """A place with everyone who declared it, as far as a scope sees them."""
+
+    location: str
+    declarations: list[PastDeclaration]
+    disagreements: list[Disagreement]
+    duplicates: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PastDatasets:
+    """Some Datasets by location, and the cursor of the next page (None: that was all)."""
+
+    datasets: list[PastDataset]
+    next: str | None
+
+
+def children(
+    index: Index, node: Path, at: Moment, *, after: str = "", limit: int = 1000, scopes: Scopes = EVERYTHING
+) -> PastPage:
+    """The entries below a node, by path; ``after`` is the last page's cursor. Raises NamespaceNotFound and BeyondHorizon."""
+    with reading(index, at) as connection:
+        if not node:
+            return _roots(at, after, limit, scopes)
+        source, path = node[0], node[1:]
+        revision = at.revision(source)
+        unknown = not revision or not scopes.shows(node)
+        if unknown or (path and records.get(connection, source, path, is_table=False, revision=revision) is None):
+            raise NamespaceNotFound(f"there was no namespace {path_key(node)} at {iso(at.at)}")
+        seen = visible.shown(connection, scopes, r.source, r.path, r.is_table)
+        wanted = (r.parent == path_key(path), r.path > after, r.path != "", seen)
+        state = records.at_revision(source, revision, *wanted).subquery()
+        query = select(state).order_by(state.c.path, state.c.is_table).limit(limit + 2)
+        rows = list(connection.execute(query).mappings())
+        proven = coverage.read(connection, source, revision, only=[row["path"] for row in rows if not row["is_table"]])
+    # A namespace and a table may have one name; a cursor names the path only, so a page does not end between the two.
+    end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
+    nodes = [_node(source, row, proven, scopes) for row in rows[:end]]
+    return PastPage(nodes, rows[end - 1]["path"] if len(rows) > end else None)
+
+
+def table(index: Index, node: Path, at: Moment, *, scopes: Scopes = EVERYTHING) -> PastTable:
+    """One table as it was. Raises TableNotFound and BeyondHorizon."""
+    source, path = (node[0], node[1:]) if node else ("", ())
+    with reading(index, at) as connection:
+        seen = path and scopes.covers(node)
+        row = records.get(connection, source, path, is_table=True, revision=at.revision(source)) if seen else None
+        if row is None:
+            raise TableNotFound(f"there was no table {path_key(node)} at {iso(at.at)}")
+        others = _declared(connection, at, [row["canonical"]], scopes) if row["canonical"] else []
+    ids = [path_key((other["source"], *parse_key(other["path"]))) for other in others]
+    return PastTable(
+        id=path_key(node), source=source, path=list(path), kind=row["kind"], location=row["location"],
+        properties=json.loads(row["properties"]), doc=row["doc"], owner=row["owner"],
+        schema=json.loads(row["schema"]) if row["schema"] else None, native_id=row["native_id"], problem=row["problem"],
+        digest=row["digest"], since_revision=row["valid_from"],
+        also_declared=[other for other in ids if other != path_key(node)], at=at.at, revision=at.revision(source),
+    )  # fmt: skip
+
+
+def datasets(
+    index: Index, at: Moment, *, declared_in: str | None = None, conflicts: bool = False, after: str = "", limit: int = 200,
+    scopes: Scopes = EVERYTHING,
+) -> PastDatasets:  # fmt: skip
+    """Datasets of then by location: those that a source declared, or with duplicates or contradictions. Raises BeyondHorizon."""
+    found: list[PastDataset] = []
+    with reading(index, at) as connection:
+        while len(found) <= limit:
+            places = _places(connection, at, declared_in, after, _CHUNK if conflicts else limit + 1, scopes)
+            if not places:
+                break
+            views = _views(connection, at, places, scopes)
+            found += [view for view in views if not conflicts or view.disagreements or view.duplicates]
+            after = places[-1]
+    return PastDatasets(found[:limit], found[limit - 1].location if len(found) > limit else None)
+
+
+def dataset(index: Index, location: str, aliases: Aliases, at: Moment, *, scopes: Scopes = EVERYTHING) -> PastDataset:
+    """The Dataset that was at a location, in any spelling. Raises TableNotFound where nothing declared it, and BeyondHorizon."""
+    place = canonical_location(location, aliases)
+    with reading(index, at) as connection:
+        found = _views(connection, at, [place], scopes)
+    if not found:
+        raise TableNotFound(f"no table was declared at {place} at {iso(at.at)}")
+    return found[0]
+
+
+def walk(index: Index, node: Path, at: Moment, *, limit: int = 1000, scopes: Scopes = EVERYTHING) -> Iterator[PastNode]:
+    """Every entry below a node, page by page."""
+    after: str | None = ""
+    while after is not None:
+        page = children(index, node, at, after=after, limit=limit, scopes=scopes)
+        yield from page.nodes
+        after = page.next
+
+
+def _roots(at: Moment, after: str, limit: int, scopes: Scopes) -> PastPage:
+    names = [name for name in sorted(at.revisions) if name > after and scopes.shows((name,))]
+    return PastPage(
+        [PastNode(name, name, "source") for name in names[:limit]], names[limit - 1] if len(names) > limit else None
+    )
+
+
+def _node(source: str, row: RowMapping, proven: dict[str, Coverage], scopes: Scopes) -> PastNode:
+    path = (source, *parse_key(row["path"]))
+    if not scopes.covers(path):
+        return PastNode(path_key(path), row["name"], Kind(row["kind"]).value)
+    evidence = proven.get(row["path"]) if not row["is_table"] else None
+    state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
+    return PastNode(
+        path_key(path), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None,
+        row["problem"] or (state.reason or None if state else None),
+    )  # fmt: skip
+
+
+def _then(at: Moment, source: str, columns: Sequence[Any], *conditions: ColumnElement[bool]) -> list[Select[Any]]:
+    """A source's tables at a moment: those that still stand, and those that were closed since, as two selects."""
+    revision = at.revision(source)
+    base = select(*columns).where(and_(r.source == source, r.valid_from + 0 <= revision, r.is_table == 1, *conditions))
+    return [base.where(r.valid_to.is_(None)), base.where(r.valid_to > revision)]
+
+
+def _places(connection: Connection, at: Moment, declared_in: str | None, after: str, limit: int, scopes: Scopes) -> list[str]:
+    """Declared places by their text; each branch is a walk along an index or over what was closed since."""
+    own, alias = r.canonical, t.alias.c.place
+    seen = visible.inside(connection, scopes, r.source, r.path)
+    branches: list[Select[Any]] = []
+    for source in sorted(at.revisions):
+        if declared_in in (None, source) and scopes.shows((source,)):
+            branches += _then(at, source, [own.label("place")], seen, own > after, ~exists().where(t.alias.c.canonical == own))
+            branches += _then(at, source, [alias.label("place")], seen, alias > after, t.alias.c.canonical == own)
+    if not branches:
+        return []
+    limited = [query.distinct().order_by("place").limit(limit).subquery() for query in branches]
+    found = union(*(select(branch.c.place) for branch in limited)).subquery()
+    return list(connection.execute(select(found.c.place).order_by(found.c.place).limit(limit)).scalars())
+
+
+def _declared(connection: Connection, at: Moment, canonicals: Sequence[str], scopes: Scopes) -> list[RowMapping]:
+    """The declarations at some locations that a scope covers, by source and path."""
+    seen = visible.inside(connection, scopes, r.source, r.path)
+    found: list[RowMapping] = []
+    for start in range(0, len(canonicals), _CHUNK):
+        some = r.canonical.in_(canonicals[start : start + _CHUNK])
+        queries = [query for source in sorted(at.revisions) for query in _then(at, source, [t.record], some, seen)]
+        if queries:
+            found += connection.execute(union_all(*queries)).mappings()
+    return sorted(found, key=lambda row: (row["source"], row["path"]))
+
+
+def _views(connection: Connection, at: Moment, places: Sequence[str], scopes: Scopes) -> list[PastDataset]:
+    a = t.alias.c
+    aliased = set(connection.execute(select(a.canonical).where(a.canonical.in_(places))).scalars())
+    others = connection.execute(select(a.canonical, a.place).where(a.place.in_(places)))
+    names = {place: place for place in places if place not in aliased} | {row.canonical: row.place for row in others}
+    declared: dict[str, list[RowMapping]] = {}
+    for row in _declared(connection, at, list(names), scopes):
+        declared.setdefault(names[row["canonical"]], []).append(row)
+    return [_view(place, declared[place]) for place in places if place in declared]
+
+
+def _view(place: str, rows: list[RowMapping]) -> PastDataset:
+    tables = [table_record(row["source"], dict(row)) for row in rows]
+    ids = [path_key((found.source, *found.path)) for found in tables]
+    names = [found.source for found in tables]
+    return PastDataset(
+        location=place,
+        declarations=[
+            PastDeclaration(name, found.kind.value, str(found.location)) for name, found in zip(ids, tables, strict=True)
+        ],
+        disagreements=disagreements(tables),
+        duplicates=[name for name, source in zip(ids, names, strict=True) if names.count(source) > 1],
+    )
