@@ -88,7 +88,7 @@ class Dataset(Answer):
     rows: int | None
     fragments: int | None
     checked_at: Moment
-    checked_through: str
+    checked_through: str | None = Field(description="the source whose settings it was opened with; null: one that is not shown")
     schema_: Any = Field(alias="schema", description="the Lance schema")
 
     model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
@@ -148,7 +148,7 @@ class Verified(Answer):
     fingerprint: str | None = Field(description="a digest of the schema")
     changed_at: Maybe = Field(description="when the newest version was written")
     checked_at: Moment
-    checked_through: str
+    checked_through: str | None = Field(description="the source whose settings it was opened with; null: one that is not shown")
     schema_: Any = Field(alias="schema", description="the Lance schema")
 
 

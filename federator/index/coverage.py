@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, union_all, update
+from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, or_, select, union_all, update
 
 from federator.index import tables as t
+from federator.index import visible
 from federator.index.revisions import Draft
 from federator.model import Coverage, CoverageState, Evidence, parse_key
 from federator.model.rows import coverage_row
+from federator.model.scopes import Scopes
 
 # More observations of one absence than any policy asks for; the first and the newest are always kept.
 _KEPT_MISSES = 32
@@ -26,6 +28,18 @@ def read(connection: Connection, source: str, revision: int, *, only: Sequence[s
     queries = [union_all(part.where(c.valid_to.is_(None)), part.where(c.valid_to > revision)) for part in wanted]
     rows = (row for query in queries for row in connection.execute(query).mappings())
     return {row["namespace"]: _coverage(source, row) for row in rows}
+
+
+def unread(connection: Connection, source: str, revision: int, scopes: Scopes, *, detail: bool = False) -> int:
+    """How many namespaces inside a scope were not listed completely, or, with ``detail``, not described completely either."""
+    c = t.coverage.c
+    short = c.presence != CoverageState.COMPLETE.value
+    if detail:
+        short = or_(short, c.detail != CoverageState.COMPLETE.value)
+    seen = visible.inside(connection, scopes, c.source, c.namespace)
+    begun = select(func.count().label("n")).where(c.source == source, c.valid_from + 0 <= revision, short, seen)
+    counts = union_all(begun.where(c.valid_to.is_(None)), begun.where(c.valid_to > revision)).subquery()
+    return int(connection.execute(select(func.sum(counts.c.n))).scalar_one())
 
 
 def write(connection: Connection, draft: Draft, now: Iterable[Coverage], before: Mapping[str, Coverage]) -> int:

@@ -14,12 +14,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, delete, exists, insert, or_, select, union
 
 from federator.connector import TableNotFound
-from federator.index import records
+from federator.index import records, visible
 from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
 from federator.index.engine import Index
 from federator.model import Aliases, canonical_location, path_key, places_above
 from federator.model.rows import table_record
+from federator.model.scopes import EVERYTHING, Scopes
 
 #: the state of a place that was never opened
 UNVERIFIED = "unverified"
@@ -89,27 +90,29 @@ class DatasetPage:
     next: str | None
 
 
-def page(index: Index, wanted: Wanted = Wanted(), *, after: str = "", limit: int = 200) -> DatasetPage:
-    """Datasets by location; ``after`` is the last page's cursor."""
+def page(
+    index: Index, wanted: Wanted = Wanted(), *, after: str = "", limit: int = 200, scopes: Scopes = EVERYTHING
+) -> DatasetPage:
+    """Datasets by location, as the declarations tell that a scope covers; ``after`` is the last page's cursor."""
     found: list[DatasetView] = []
     with index.read() as connection:
         while len(found) <= limit:
-            places = _places(connection, wanted, after=after, limit=_CHUNK if wanted.conflicts else limit + 1)
+            places = _places(connection, wanted, scopes, after=after, limit=_CHUNK if wanted.conflicts else limit + 1)
             if not places:
                 break
-            found += [view for view in _views(connection, places) if wanted.takes(view)]
+            found += [view for view in _views(connection, places, scopes) if wanted.takes(view)]
             after = places[-1]
     return DatasetPage(found[:limit], found[limit - 1].location if len(found) > limit else None)
 
 
-def get(index: Index, location: str, aliases: Aliases) -> DatasetView:
-    """The Dataset at a location in any spelling. Raises TableNotFound where nothing declares it."""
+def get(index: Index, location: str, aliases: Aliases, *, scopes: Scopes = EVERYTHING) -> DatasetView:
+    """The Dataset at a location in any spelling. Raises TableNotFound where nothing declares it that a scope covers."""
     place = canonical_location(location, aliases)
     with index.read() as connection:
-        found = _views(connection, [place])
+        found = _views(connection, [place], scopes)
         if not found:
             raise TableNotFound(f"no table is declared at {place}", hint="federator datasets lists the places that are")
-        return replace(found[0], holds=_below(connection, place))
+        return replace(found[0], holds=_below(connection, place, scopes))
 
 
 def follow(connection: Connection, aliases: Aliases) -> None:
@@ -167,6 +170,11 @@ def states(connection: Connection, canonicals: Sequence[str]) -> dict[str, RowMa
     return found
 
 
+def through(row: RowMapping, scopes: Scopes) -> str | None:
+    """The source whose settings a place was opened with; None where a scope covers nothing of it."""
+    return str(row["checked_through"]) if scopes.shows((row["checked_through"],)) else None
+
+
 def current(columns: Sequence[Any], *conditions: ColumnElement[bool]) -> list[Select[Any]]:
     """The tables of every source as published: those that stand, and those that a draft is about to close, as two selects."""
     scope = and_(r.source == s.name, r.valid_from + 0 <= s.revision, r.is_table == 1, *conditions)
@@ -174,10 +182,10 @@ def current(columns: Sequence[Any], *conditions: ColumnElement[bool]) -> list[Se
     return [base.where(r.valid_to.is_(None)), base.where(r.valid_to > s.revision)]
 
 
-def _places(connection: Connection, wanted: Wanted, *, after: str, limit: int) -> list[str]:
+def _places(connection: Connection, wanted: Wanted, scopes: Scopes, *, after: str, limit: int) -> list[str]:
     def conditions(place: ColumnElement[str]) -> list[ColumnElement[bool]]:
         opened = exists().where(t.dataset.c.canonical == r.canonical)
-        found = [place > after]
+        found = [place > after, visible.inside(connection, scopes, r.source, r.path)]
         if wanted.declared_in is not None:
             found.append(r.source == wanted.declared_in)
         if wanted.state == UNVERIFIED:
@@ -201,8 +209,9 @@ def _distinct(conditions: Callable[[ColumnElement[str]], list[ColumnElement[bool
     return select(found.c.place).order_by(found.c.place).limit(limit)
 
 
-def _below(connection: Connection, place: str) -> list[str]:
-    query = _distinct(lambda column: [_under(connection, column, place)], _BELOW)
+def _below(connection: Connection, place: str, scopes: Scopes) -> list[str]:
+    seen = visible.inside(connection, scopes, r.source, r.path)
+    query = _distinct(lambda column: [_under(connection, column, place), seen], _BELOW)
     return list(connection.execute(query).scalars())
 
 
@@ -214,20 +223,22 @@ def _under(connection: Connection, column: ColumnElement[str], place: str) -> Co
     return and_(ordered > prefix, ordered < prefix[:-1] + chr(ord("/") + 1))
 
 
-def _views(connection: Connection, places: Sequence[str]) -> list[DatasetView]:
+def _views(connection: Connection, places: Sequence[str], scopes: Scopes) -> list[DatasetView]:
     """The Datasets at some places, in their order; what nothing declares is left out."""
-    declared = declared_at(connection, places)
+    declared = declared_at(connection, places, scopes)
     verified = states(connection, [row["canonical"] for rows in declared.values() for row in rows])
     above = {place: places_above(place) for place in declared}
-    known = declared_at(connection, sorted({upper for uppers in above.values() for upper in uppers}))
+    known = declared_at(connection, sorted({upper for uppers in above.values() for upper in uppers}), scopes)
     return [
-        _view(place, declared[place], verified, [upper for upper in above[place] if upper in known])
+        _view(place, declared[place], verified, [upper for upper in above[place] if upper in known], scopes)
         for place in places
         if place in declared
     ]
 
 
-def _view(place: str, rows: list[RowMapping], verified: Mapping[str, RowMapping], inside: list[str]) -> DatasetView:
+def _view(
+    place: str, rows: list[RowMapping], verified: Mapping[str, RowMapping], inside: list[str], scopes: Scopes
+) -> DatasetView:
     tables = [table_record(row["source"], dict(row)) for row in rows]
     ids = [path_key((table.source, *table.path)) for table in tables]
     sources = [table.source for table in tables]
@@ -243,21 +254,23 @@ def _view(place: str, rows: list[RowMapping], verified: Mapping[str, RowMapping]
         disagreements=disagreements(tables),
         duplicates=[name for name, source in zip(ids, sources, strict=True) if sources.count(source) > 1],
         inside=inside,
-        verified=_verified(found) if found else None,
+        verified=_verified(found, scopes) if found else None,
     )
 
 
-def _verified(row: RowMapping) -> dict[str, Any]:
+def _verified(row: RowMapping, scopes: Scopes) -> dict[str, Any]:
     kept = {name: value for name, value in row.items() if name not in ("canonical", "location", "state", "schema")}
+    kept["checked_through"] = through(row, scopes)
     return {**kept, "schema": json.loads(row["schema"]) if row["schema"] else None}
 
 
-def declared_at(connection: Connection, places: Sequence[str]) -> dict[str, list[RowMapping]]:
-    """The declarations of each place, by source and path."""
+def declared_at(connection: Connection, places: Sequence[str], scopes: Scopes = EVERYTHING) -> dict[str, list[RowMapping]]:
+    """The declarations of each place that a scope covers, by source and path."""
     found: dict[str, list[RowMapping]] = {}
+    seen = visible.inside(connection, scopes, r.source, r.path)
     for start in range(0, len(places), _CHUNK):
         names = _spellings(connection, places[start : start + _CHUNK])
-        for query in current([t.record], r.canonical.in_(list(names))):
+        for query in current([t.record], r.canonical.in_(list(names)), seen):
             for row in connection.execute(query).mappings():
                 found.setdefault(names[row["canonical"]], []).append(row)
     return {place: sorted(rows, key=lambda row: (row["source"], row["path"])) for place, rows in found.items()}

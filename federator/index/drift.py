@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from typing import Any
 
@@ -20,13 +20,14 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
     tuple_,
     union_all,
     update,
 )
 
-from federator.index import records
+from federator.index import notices, records, visible
 from federator.index import tables as t
 from federator.index.agreement import pair_drift, schema_drift
 from federator.index.datasets import current, declared_at
@@ -34,12 +35,19 @@ from federator.index.engine import Index
 from federator.index.leases import hold
 from federator.model import TableRecord, parse_key, path_key
 from federator.model.drift import Drift, DriftKind
+from federator.model.drift import Severity as Grade
+from federator.model.notices import Event, Notice, Severity
 from federator.model.rows import table_record
+from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.mapping import relocated
 from federator.planning.rule import MirrorRule
 
 _CHUNK = 500
 _PATIENCE = 60.0
+# How urgent it is to say.
+_URGENT = {Grade.HIGH: Severity.ERROR, Grade.MEDIUM: Severity.WARNING, Grade.LOW: Severity.INFO}
+#: kinds whose ``other`` is a location, not an object
+_OF_PLACES = (DriftKind.MISSING.value, DriftKind.SCHEMA_DIFFERS.value)
 
 r, x = t.record.c, t.drift.c
 
@@ -88,15 +96,28 @@ def page(
     resolved: bool = False,
     after: tuple[str, str, str] | None = None,
     limit: int = 200,
+    scopes: Scopes = EVERYTHING,
 ) -> list[SeenDrift]:
-    """What has drifted, or what was ``resolved``, by kind, subject and other; ``after`` is the last one's key."""
+    """What has drifted, or what was ``resolved``, by kind, subject and other; ``after`` is the last one's key.
+
+    A scope must cover both objects of a Drift.
+    """
     conditions: list[ColumnElement[bool]] = [x.resolved_at.is_not(None) if resolved else x.resolved_at.is_(None)]
     conditions += [column == value for column, value in ((x.kind, kind), (x.severity, severity), (x.source, source)) if value]
     if after is not None:
         conditions.append(tuple_(x.kind, x.subject, x.other) > tuple_(*map(literal, after)))
     query = select(t.drift).where(*conditions).order_by(x.kind, x.subject, x.other).limit(limit)
     with index.read() as connection:
-        return [SeenDrift(**row) for row in connection.execute(query).mappings()]
+        other = or_(x.kind.in_(_OF_PLACES), visible.inside_id(connection, scopes, x.other))
+        query = query.where(visible.inside_id(connection, scopes, x.subject), other)
+        found = [SeenDrift(**row) for row in connection.execute(query).mappings()]
+    return found if scopes.everything else [_uncounted(seen) for seen in found]
+
+
+def _uncounted(seen: SeenDrift) -> SeenDrift:
+    """Without the number of names that clash: some may be outside the scope."""
+    clash = seen.kind == DriftKind.NAME_CLASH
+    return replace(seen, detail=seen.detail.partition(" ")[2]) if clash else seen
 
 
 def _note(connection: Connection, found: Mapping[tuple[str, str, str], Drift], now: float) -> None:
@@ -116,6 +137,18 @@ def _note(connection: Connection, found: Mapping[tuple[str, str, str], Drift], n
     gone = [_key(key) for key, resolved in known.items() if resolved is None and key not in found]
     for batch in _batches(gone):
         connection.execute(update(t.drift).where(same).values(resolved_at=now), batch)
+    begun = [drift for key, drift in found.items() if known.get(key, now) is not None]
+    notices.add(connection, [*map(_found, begun), *(_resolved(key["k"], key["s"], key["o"]) for key in gone)])
+
+
+def _found(drift: Drift) -> Notice:
+    message = f"{drift.kind}: {' '.join(filter(None, (drift.detail, drift.other and f'({drift.other})')))}"
+    return Notice(Event.DRIFT_FOUND, drift.subject, message, source=drift.source, severity=_URGENT[drift.severity])
+
+
+def _resolved(kind: str, subject: str, other: str) -> Notice:
+    message = f"{kind}{f' ({other})' if other else ''} is no more"
+    return Notice(Event.DRIFT_RESOLVED, subject, message, source=parse_key(subject)[0])
 
 
 def _values(drift: Drift) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal_column, or_, select, union_all
 
 from federator.index import tables as t
+from federator.index import visible
 from federator.model import path_key
 from federator.model.identifiers import Path
+from federator.model.scopes import EVERYTHING, Scopes
 
 r = t.record.c
 
@@ -36,11 +38,16 @@ def at_revision(source: str, revision: int, *conditions: ColumnElement[bool], co
 
 
 def children(
-    connection: Connection, source: str, namespace: Path, *, after: str = "", limit: int = 1000, revision: int | None = None
-) -> list[RowMapping]:
-    """A namespace's child namespaces and tables, by path; keyset paging with ``after`` = the last path."""
+    connection: Connection, source: str, namespace: Path, *, after: str = "", limit: int = 1000, revision: int | None = None,
+    scopes: Scopes = EVERYTHING,
+) -> list[RowMapping]:  # fmt: skip
+    """A namespace's child namespaces and tables, by path; keyset paging with ``after`` = the last path.
+
+    Those that a scope covers, and the namespaces on the way to what it does.
+    """
     at = published(connection, source) if revision is None else revision
-    state = at_revision(source, at, r.parent == path_key(namespace), r.path > after, r.path != "").subquery()
+    shown = visible.shown(connection, scopes, r.source, r.path, r.is_table)
+    state = at_revision(source, at, r.parent == path_key(namespace), r.path > after, r.path != "", shown).subquery()
     query = select(state).order_by(state.c.path, state.c.is_table).limit(limit)
     return list(connection.execute(query).mappings())
 
@@ -64,8 +71,9 @@ def subtree(
 
 
 def search(
-    connection: Connection, text: str, *, sources: Sequence[str], limit: int = 50, after: tuple[str, str] = ("", "")
-) -> list[RowMapping]:
+    connection: Connection, text: str, *, sources: Sequence[str], limit: int = 50, after: tuple[str, str] = ("", ""),
+    scopes: Scopes = EVERYTHING,
+) -> list[RowMapping]:  # fmt: skip
     """Tables whose path, location, doc or properties contain ``text``, in any case; ordered by source and path."""
     pattern = "%" + text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     # SQLite's own function is the quicker one, and enough where only ASCII can match.
@@ -75,24 +83,29 @@ def search(
         if name < after[0] or len(found) >= limit:
             continue
         matches = or_(*(lower(column).like(pattern, escape="\\") for column in (r.path, r.location, r.doc, r.properties)))
-        conditions = [r.is_table == 1, matches, *([r.path > after[1]] if name == after[0] else [])]
+        seen = visible.inside(connection, scopes, r.source, r.path)
+        conditions = [r.is_table == 1, seen, matches, *([r.path > after[1]] if name == after[0] else [])]
         state = at_revision(name, published(connection, name), *conditions).subquery()
         found += connection.execute(select(state).order_by(state.c.path).limit(limit - len(found))).mappings()
     return found
 
 
-def declarations(connection: Connection, canonical: str, *, sources: Sequence[str]) -> list[RowMapping]:
-    """Every current declaration of one Dataset, by source and path."""
+def declarations(
+    connection: Connection, canonical: str, *, sources: Sequence[str], scopes: Scopes = EVERYTHING
+) -> list[RowMapping]:
+    """Every current declaration of one Dataset that a scope covers, by source and path."""
     found: list[RowMapping] = []
+    seen = visible.inside(connection, scopes, r.source, r.path)
     for name in sorted(sources):
-        state = at_revision(name, published(connection, name), r.canonical == canonical, r.is_table == 1).subquery()
+        state = at_revision(name, published(connection, name), r.canonical == canonical, r.is_table == 1, seen).subquery()
         found += connection.execute(select(state).order_by(state.c.path)).mappings()
     return found
 
 
-def counts(connection: Connection, source: str) -> tuple[int, int]:
-    """How many namespaces and tables a source has now."""
-    state = at_revision(source, published(connection, source), columns=[r.is_table]).subquery()
+def counts(connection: Connection, source: str, scopes: Scopes = EVERYTHING) -> tuple[int, int]:
+    """How many namespaces and tables a source has now, of those that a scope covers."""
+    seen = visible.inside(connection, scopes, r.source, r.path)
+    state = at_revision(source, published(connection, source), seen, columns=[r.is_table]).subquery()
     rows = connection.execute(select(state.c.is_table, func.count(literal_column("*"))).group_by(state.c.is_table)).all()
     by_kind = {int(is_table): int(count) for is_table, count in rows}
     return by_kind.get(0, 0), by_kind.get(1, 0)

@@ -7,16 +7,19 @@ The root's children are the sources; below each come its own levels. A path in t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import Connection, RowMapping, select
 
 from federator.connector import NamespaceNotFound, TableNotFound
-from federator.index import coverage, datasets, records
+from federator.index import coverage, datasets, records, visible
 from federator.index import tables as t
 from federator.index.engine import Index
+from federator.index.freshness import state_of
 from federator.model import Coverage, Kind, Path, parse_key, path_key
+from federator.model.scopes import EVERYTHING, Scopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,95 +86,116 @@ class Page:
     next: str | None = None
 
 
-def sources(index: Index) -> list[SourceView]:
-    """Every source that was ever crawled, by name."""
+def sources(index: Index, scopes: Scopes = EVERYTHING) -> list[SourceView]:
+    """Every source that was ever crawled and of which a scope covers something, by name; counted is what it covers."""
     with index.read() as connection:
         views = []
-        for row in connection.execute(select(t.source).order_by(t.source.c.name)).mappings():
-            namespaces, tables = records.counts(connection, row["name"])
-            failed = [c for c in coverage.read(connection, row["name"], row["revision"]).values() if not c.complete]
+        for row in _sources(connection, scopes):
+            namespaces, tables = records.counts(connection, row["name"], scopes)
+            failed = coverage.unread(connection, row["name"], row["revision"], scopes)
             views.append(
                 SourceView(
-                    row["name"], row["impl"], row["state"], row["message"], row["revision"], namespaces, tables, len(failed),
+                    row["name"], row["impl"], *state_of(connection, row, scopes), row["revision"], namespaces, tables, failed,
                     row["crawled_at"], row["published_at"],
                 )
             )  # fmt: skip
     return views
 
 
-def children(index: Index, node: Path = (), *, after: str = "", limit: int = 1000, revision: int | None = None) -> Page:
-    """The entries below a node, by path; ``after`` is the last page's cursor. Raises NamespaceNotFound."""
+def children(
+    index: Index, node: Path = (), *, after: str = "", limit: int = 1000, revision: int | None = None,
+    scopes: Scopes = EVERYTHING,
+) -> Page:  # fmt: skip
+    """The entries below a node that a scope covers, and the namespaces on the way to such, by path; ``after`` is the last page's
+    cursor. Raises NamespaceNotFound, also for what the scope does not show."""
     if not node:
-        return _roots(index, after, limit)
+        return _roots(index, after, limit, scopes)
     source, path = node[0], node[1:]
     with index.read() as connection:
-        _known(connection, source)
+        _known(connection, source, scopes)
         at = records.published(connection, source) if revision is None else revision
-        if path and records.get(connection, source, path, is_table=False, revision=at) is None:
+        # What is not shown is not even looked up, so that its answer takes as long as that of what is not there.
+        there = not path or (
+            scopes.shows(node) and records.get(connection, source, path, is_table=False, revision=at) is not None
+        )
+        if not there:
             raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree shows what there is")
-        rows = records.children(connection, source, path, after=after, limit=limit + 2, revision=at)
+        rows = records.children(connection, source, path, after=after, limit=limit + 2, revision=at, scopes=scopes)
         proven = coverage.read(connection, source, at, only=[row["path"] for row in rows if not row["is_table"]])
         verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
     # A namespace and a table may have one name; a cursor names the path only, so a page does not end between the two.
     end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
-    nodes = [_node(source, row, proven, verified) for row in rows[:end]]
+    nodes = [_node(source, row, proven, verified, scopes) for row in rows[:end]]
     return Page(nodes, rows[end - 1]["path"] if len(rows) > end else None)
 
 
-def table(index: Index, node: Path, *, revision: int | None = None) -> TableView:
-    """One table. Raises TableNotFound that says what is near."""
+def table(index: Index, node: Path, *, revision: int | None = None, scopes: Scopes = EVERYTHING) -> TableView:
+    """One table. Raises TableNotFound that says what is near, also for what a scope does not cover."""
     if len(node) < 2:
         raise TableNotFound(f"{path_key(node)!r} names no table", hint="source$namespace$table, as federator tree shows it")
     source, path = node[0], node[1:]
     with index.read() as connection:
-        crawled_at = _known(connection, source)["crawled_at"]
-        row = records.get(connection, source, path, is_table=True, revision=revision)
+        crawled_at = _known(connection, source, scopes)["crawled_at"]
+        row = records.get(connection, source, path, is_table=True, revision=revision) if scopes.covers(node) else None
         if row is None:
             raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
-        names = list(connection.execute(select(t.source.c.name)).scalars())
+        names = [known["name"] for known in _sources(connection, scopes)]
         found = datasets.states(connection, [row["canonical"]]).get(row["canonical"]) if row["canonical"] else None
-        others = records.declarations(connection, row["canonical"], sources=names) if row["canonical"] else []
-        mirrored = _mirrored(connection, source, row["path"])
+        others = records.declarations(connection, row["canonical"], sources=names, scopes=scopes) if row["canonical"] else []
+        mirrored = _mirrored(connection, source, row["path"], scopes)
     ids = [path_key((other["source"], *parse_key(other["path"]))) for other in others]
     return TableView(
         id=path_key(node), source=source, path=list(path), kind=row["kind"], location=row["location"],
         properties=json.loads(row["properties"]), doc=row["doc"], owner=row["owner"],
         schema=json.loads(row["schema"]) if row["schema"] else None, native_id=row["native_id"], problem=row["problem"],
-        digest=row["digest"], since_revision=row["valid_from"], dataset=_dataset(found),
+        digest=row["digest"], since_revision=row["valid_from"], dataset=_dataset(found, scopes),
         also_declared=[other for other in ids if other != path_key(node)], mirrored=mirrored, crawled_at=crawled_at,
     )  # fmt: skip
 
 
-def search(index: Index, text: str, *, limit: int = 50, after: str = "") -> Page:
-    """Tables whose path, location, doc or properties contain ``text``; ``after`` is the last page's cursor."""
+def search(index: Index, text: str, *, limit: int = 50, after: str = "", scopes: Scopes = EVERYTHING) -> Page:
+    """Tables that a scope covers whose path, location, doc or properties contain ``text``; ``after`` is the last page's cursor."""
     last = parse_key(after)
     with index.read() as connection:
-        names = list(connection.execute(select(t.source.c.name)).scalars())
+        names = [known["name"] for known in _sources(connection, scopes)]
         position = (last[0], path_key(last[1:])) if last else ("", "")
-        rows = records.search(connection, text, sources=names, limit=limit + 1, after=position)
+        rows = records.search(connection, text, sources=names, limit=limit + 1, after=position, scopes=scopes)
         verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
-    nodes = [_node(row["source"], row, {}, verified) for row in rows[:limit]]
+    nodes = [_node(row["source"], row, {}, verified, scopes) for row in rows[:limit]]
     return Page(nodes, nodes[-1].id if len(rows) > limit else None)
 
 
-def _roots(index: Index, after: str, limit: int) -> Page:
+def _roots(index: Index, after: str, limit: int, scopes: Scopes) -> Page:
     with index.read() as connection:
-        query = select(t.source).where(t.source.c.name > after).order_by(t.source.c.name).limit(limit + 1)
-        rows = list(connection.execute(query).mappings())
-    nodes = [Node(row["name"], row["name"], "source", coverage=row["state"], message=row["message"]) for row in rows[:limit]]
+        rows = _sources(connection, scopes, after=after, limit=limit + 1)
+        states = [state_of(connection, row, scopes) for row in rows[:limit]]
+    nodes = [
+        Node(row["name"], row["name"], "source", coverage=state, message=message)
+        for row, (state, message) in zip(rows, states, strict=False)
+    ]
     return Page(nodes, nodes[-1].name if len(rows) > limit else None)
 
 
-def _known(connection: Any, source: str) -> RowMapping:
-    row = connection.execute(select(t.source).where(t.source.c.name == source)).mappings().first()
-    if row is None:
-        names = ", ".join(connection.execute(select(t.source.c.name).order_by(t.source.c.name)).scalars())
-        raise NamespaceNotFound(f"no source {source!r} is in the index", hint=f"known: {names or 'none; run federator crawl'}")
-    return row  # type: ignore[no-any-return]  # a RowMapping, by mappings()
+def _sources(connection: Connection, scopes: Scopes, *, after: str = "", limit: int | None = None) -> Sequence[RowMapping]:
+    s = t.source.c
+    query = select(t.source).where(s.name > after, visible.sources(scopes, s.name)).order_by(s.name).limit(limit)
+    return connection.execute(query).mappings().all()
 
 
-def _node(source: str, row: RowMapping, proven: dict[str, Coverage], verified: dict[str, RowMapping]) -> Node:
+def _known(connection: Connection, source: str, scopes: Scopes) -> RowMapping:
+    known = {row["name"]: row for row in _sources(connection, scopes)}
+    if source not in known:
+        names = ", ".join(known) or "none; run federator crawl"
+        raise NamespaceNotFound(f"no source {source!r} is in the index", hint=f"known: {names}")
+    return known[source]
+
+
+def _node(
+    source: str, row: RowMapping, proven: dict[str, Coverage], verified: dict[str, RowMapping], scopes: Scopes
+) -> Node:  # fmt: skip
     path = parse_key(row["path"])
+    if not scopes.covers((source, *path)):
+        return Node(path_key((source, *path)), row["name"], Kind(row["kind"]).value)
     evidence = proven.get(row["path"]) if not row["is_table"] else None
     state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
     found = verified.get(row["canonical"]) if row["canonical"] else None
@@ -181,17 +205,27 @@ def _node(source: str, row: RowMapping, proven: dict[str, Coverage], verified: d
     )  # fmt: skip
 
 
-def _dataset(row: RowMapping | None) -> dict[str, Any] | None:
+def _dataset(row: RowMapping | None, scopes: Scopes) -> dict[str, Any] | None:
     if row is None:
         return None
-    names = ("canonical", "state", "message", "version", "rows", "fragments", "checked_at", "checked_through")
-    return {**{name: row[name] for name in names}, "schema": json.loads(row["schema"]) if row["schema"] else None}
+    names = ("canonical", "state", "message", "version", "rows", "fragments", "checked_at")
+    through = datasets.through(row, scopes)
+    return {
+        **{name: row[name] for name in names},
+        "checked_through": through,
+        "schema": json.loads(row["schema"]) if row["schema"] else None,
+    }
 
 
-def _mirrored(connection: Any, source: str, path: str) -> list[dict[str, Any]]:
+def _mirrored(connection: Connection, source: str, path: str, scopes: Scopes) -> list[dict[str, Any]]:
+    """The ledger's entries for a table, where the table at the other end is inside the scope too."""
     e = t.ledger.c
+    both = (
+        visible.inside(connection, scopes, e.origin_source, e.origin_path),
+        visible.inside(connection, scopes, e.target_source, e.target_path),
+    )
     mine = ((e.origin_source == source) & (e.origin_path == path)) | ((e.target_source == source) & (e.target_path == path))
-    rows = connection.execute(select(t.ledger).where(mine, e.is_table == 1).order_by(e.mirror, e.target_path)).mappings()
+    rows = connection.execute(select(t.ledger).where(mine, e.is_table == 1, *both).order_by(e.mirror, e.target_path)).mappings()
     return [
         {
             "mirror": row["mirror"],
