@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from federator.connector import ConfigError
 from federator.settings.checks import check
+from federator.settings.keeping import HistorySettings, ReportSettings
 from federator.settings.sections import (
     NESTED,
     AuditSettings,
@@ -119,6 +120,7 @@ def _allowed_keys(where: list[Any]) -> str:
         "instance": InstanceSettings, "index": IndexSettings, "spark": SparkSettings, "verify": VerifySettings,
         "locations": LocationsSettings,
         "schedule": ScheduleSettings, "serve": ServeSettings, "audit": AuditSettings, "mirrors": MirrorSettings,
+        "history": HistorySettings, "reports": ReportSettings,
         "logs": LogsSettings, "telemetry": TelemetrySettings, "lineage": LineageSettings, "notify": NotifySettings,
     }  # fmt: skip
     model = models.get(str(where[0])) if where else Settings

@@ -23,6 +23,7 @@ from federator.planning.rule import (
     WindowScope,
 )
 from federator.registry import connector
+from federator.settings.keeping import HistorySettings, ReportSettings
 from federator.settings.telling import LineageSettings, LogsSettings, NotifySettings, TelemetrySettings
 from federator.settings.values import (
     AnchorOption,
@@ -264,6 +265,8 @@ class Settings(_Section):
     schedule: ScheduleSettings = ScheduleSettings()
     serve: ServeSettings = ServeSettings()
     audit: AuditSettings = AuditSettings()
+    history: HistorySettings = HistorySettings()
+    reports: dict[Name, ReportSettings] = Field(default_factory=dict)
     logs: LogsSettings = LogsSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     lineage: LineageSettings = LineageSettings()

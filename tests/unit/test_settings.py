@@ -29,7 +29,7 @@ def error(text: str) -> ConfigError:
 
 MISTAKES = [
     # unknown keys, at each level
-    ("colour = 1", "colour: unknown key; allowed: instance, index, spark, verify, locations, schedule, serve, audit, sources, mirrors", ""),  # noqa: E501
+    ("colour = 1", "colour: unknown key; allowed: instance, index, spark, verify, locations, schedule, serve, audit, history, reports, logs", ""),  # noqa: E501
     ("[instance]\nname = 'x'", "[instance] name: unknown key; allowed: id", ""),
     ("[index]\nuri = 'x'", "[index] uri: unknown key; allowed: url", ""),
     ("[spark]\nmasters = 'x'", "[spark] masters: unknown key; allowed: master, memory, class_archive, conf", ""),
@@ -41,6 +41,10 @@ MISTAKES = [
         "",
     ),
     ("[locations]\naliases = {'lake' = 's3://b/'}", "[locations] aliases: {'lake': 's3://b/'} is not allowed: 'lake' is no", ""),
+    ("[history]\nkeep = 1", "[history] keep: unknown key; allowed: keep_days, keep_runs, schedule", ""),
+    ("[history]\nkeep_days = 0", "[history] keep_days: 0 is not allowed: greater than 0", ""),
+    ("[reports.x]\nkinds = 'drift'", "[reports.x] kinds: unknown key; allowed: kind, schedule, formats, keep", ""),
+    ("[reports.x]\nkind = 'drifts'", "[reports.x] kind: 'drifts' is not allowed: 'inventory', 'drift', 'mirrors', 'fresh", ""),
     ("[serve]\nhosts = 'x'", "[serve] hosts: unknown key; allowed: host, port, token", ""),
     ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "allowed: limit.concurrent-requests, "),
     ("[sources.c]\nimpl = 'dir'\nglue.region = 'x'", "[sources.c] glue.region: unknown key", "allowed: limit.concurrent-requests, "),
