@@ -111,14 +111,12 @@ def parse(text: str) -> Query:
 def _terms(text: str) -> Iterator[tuple[str | None, str]]:
     if len(text) > _LONGEST:
         raise InvalidInput(f"a search of {len(text):,} characters", hint=f"up to {_LONGEST:,}")
-    count = 0
-    for found in _TERM.finditer(text.replace("\0", " ")):
+    for count, found in enumerate(_TERM.finditer(text.replace("\0", " ")), 1):
         field = found["field"]
         value = found["quoted"] if found["quoted"] is not None else found["bare"]
         if field is not None and field not in _FIELDS:
             # A scheme, or a word that ends in a colon.
             field, value = None, found[0]
-        count += 1
         if count > MOST_TERMS:
             raise InvalidInput(f"a search of more than {MOST_TERMS} words", hint="fewer find more")
         yield field, value

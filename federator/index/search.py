@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, tuple_
 
 from federator.connector import InvalidInput
 from federator.index import datasets, inverted
@@ -96,7 +96,7 @@ def _page(
 ) -> Select[Any]:
     columns = (r.source, r.path, r.name, r.kind, r.location, r.canonical, r.problem)
     wanted = _matching(connection, query, expression, scopes, columns).order_by(e.source, e.path).limit(limit)
-    return wanted if last is None else wanted.where(tuple_(e.source, e.path) > tuple_(*last))
+    return wanted if last is None else wanted.where(tuple_(e.source, e.path) > tuple_(literal(last[0]), literal(last[1])))
 
 
 def _matching(

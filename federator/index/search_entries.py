@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
 
 from federator.connector import StateError
 from federator.index import tables as t

@@ -10,14 +10,12 @@ branch_labels = None
 depends_on = None
 
 # The words stand in search_entry; FTS5 keeps what leads from a word to its rows, and no second copy of them.
-_FTS5 = (
-    "CREATE VIRTUAL TABLE search_words USING fts5("
-    "words, content='search_entry', content_rowid='id', tokenize='ascii', detail='none', columnsize=0)",
-    "CREATE TRIGGER search_words_added AFTER INSERT ON search_entry BEGIN"
-    " INSERT INTO search_words(rowid, words) VALUES (new.id, new.words); END",
-    "CREATE TRIGGER search_words_removed AFTER DELETE ON search_entry BEGIN"
-    " INSERT INTO search_words(search_words, rowid, words) VALUES ('delete', old.id, old.words); END",
-)
+_WORDS = """CREATE VIRTUAL TABLE search_words USING fts5(
+    words, content='search_entry', content_rowid='id', tokenize='ascii', detail='none', columnsize=0)"""
+_ADDED = """CREATE TRIGGER search_words_added AFTER INSERT ON search_entry BEGIN
+    INSERT INTO search_words(rowid, words) VALUES (new.id, new.words); END"""
+_REMOVED = """CREATE TRIGGER search_words_removed AFTER DELETE ON search_entry BEGIN
+    INSERT INTO search_words(search_words, rowid, words) VALUES ('delete', old.id, old.words); END"""
 
 
 def upgrade() -> None:
@@ -35,7 +33,7 @@ def upgrade() -> None:
     if postgresql:
         op.create_index("search_words", "search_entry", ["words"], unique=False, postgresql_using="gin")
         return
-    for statement in _FTS5:
+    for statement in (_WORDS, _ADDED, _REMOVED):
         op.execute(statement)
 
 

@@ -1,0 +1,246 @@
+"""The search on both databases: the same tables, in the same order, for the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import func, make_url, select
+
+from federator.connector import InvalidInput
+from federator.index import Index, datasets, migrate, open_index, revisions, search, search_entries
+from federator.index import tables as t
+from federator.index.leases import hold
+from federator.model.scopes import Scopes
+from tests.fixtures.postgres import _execute
+from tests.integration.index_support import fill, namespace, row, table
+
+_COLUMNS = '[{"name":"unitPrice","type":"double"},{"name":"order_id","type":"bigint"}]'
+LAKE = [
+    namespace("lake", "sales"),
+    table(
+        "lake", "sales", "orders", owner="ann", properties={"team": "ops", "aws.secret_access_key": "hunter2"}, schema=_COLUMNS
+    ),
+    table("lake", "sales", "orders_2023", owner="ann", properties={"team": "ops eu"}),
+    table("lake", "sales", "OrderItems", owner="bob", doc="What was bought: Größe, Stück"),
+    table("lake", "hr", "people", owner="bob", doc="who orders what"),
+    table("lake", "hr", "pre$orders", location="s3://other/x"),
+    table("lake", "hr", "größe"),
+    table("lake", "hr", "订单"),
+    table("lake", "hr", "🚀"),
+    table("lake", "hr", 'o\'brien AND "x" OR NEAR(y)'),
+]
+COPY = [
+    table("copy", "default", "orderitems", location="s3://lake/sales/OrderItems.lance"),
+    table("copy", "sales", "orders", owner="ann"),
+]
+STATES = {"s3://lake/sales/orders.lance": "valid", "s3://lake/hr/people.lance": "missing"}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Index]]:
+    opened: list[Index] = []
+
+    def make() -> Index:
+        if request.param == "sqlite":
+            opened.append(open_index("sqlite:///federator.db", base=tmp_path_factory.mktemp("search")))
+        else:
+            url, name = request.getfixturevalue("postgres_url"), f"search_{len(opened)}"
+            _execute(url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            _execute(url, f'CREATE DATABASE "{name}"')
+            opened.append(open_index(make_url(url).set(database=name).render_as_string(hide_password=False)))
+        migrate.upgrade(opened[-1])
+        return opened[-1]
+
+    yield make
+    for index in opened:
+        index.close()
+
+
+@pytest.fixture(scope="module")
+def filled(make: Callable[[], Index]) -> Index:
+    index = make()
+    fill(index, "lake", *LAKE)
+    fill(index, "copy", *COPY)
+    with index.write() as connection:
+        checked = {
+            "message": None,
+            "version": 1,
+            "rows": 1,
+            "fragments": 1,
+            "schema": None,
+            "checked_at": 1.0,
+            "checked_through": "lake",
+        }
+        datasets.save(
+            connection, [{"canonical": at, "location": at, "state": state, **checked} for at, state in STATES.items()]
+        )
+    return index
+
+
+def ids(index: Index, text: str, **how: Any) -> list[str]:
+    return [node.id for node in search.find(index, text, **how).nodes]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # words: the whole name first, then a word of the name, then anything else
+        ("orders", ["copy$sales$orders", "lake$sales$orders", "lake$hr$pre%24orders", "lake$sales$orders_2023", "lake$hr$people"]),
+        ("ORDERS sales", ["copy$sales$orders", "lake$sales$orders", "lake$sales$orders_2023"]),
+        ("order", ["lake$sales$OrderItems", "copy$default$orderitems", "lake$sales$orders"]),
+        ("items", ["lake$sales$OrderItems", "copy$default$orderitems"]),
+        ("orderitems", ["copy$default$orderitems", "lake$sales$OrderItems"]),
+        ("OrderItems", ["copy$default$orderitems", "lake$sales$OrderItems"]),
+        ("order_items", ["copy$default$orderitems", "lake$sales$OrderItems"]),
+        ("rders", []),
+        # beginnings and globs
+        ("peop*", ["lake$hr$people"]),
+        ("order*", ["copy$default$orderitems", "copy$sales$orders", "lake$hr$people", "lake$hr$pre%24orders", "lake$sales$OrderItems",
+                    "lake$sales$orders", "lake$sales$orders_2023"]),
+        ("*_2023", ["lake$sales$orders_2023"]),
+        ("?eople", ["lake$hr$people"]),
+        ("sales$*", ["copy$sales$orders", "lake$sales$OrderItems", "lake$sales$orders", "lake$sales$orders_2023"]),
+        ("lake$sales$ORD*s", ["lake$sales$OrderItems", "lake$sales$orders"]),
+        ("ake$sales$*", []),
+        ("*$orders", ["copy$sales$orders", "lake$sales$orders"]),
+        # fields
+        ("name:people", ["lake$hr$people"]),
+        ("name:*s", ["copy$default$orderitems", "copy$sales$orders", "lake$hr$pre%24orders", "lake$sales$OrderItems", "lake$sales$orders"]),
+        ("namespace:hr people", ["lake$hr$people"]),
+        ("namespace:lake$sales orders", ["lake$sales$orders", "lake$sales$orders_2023"]),
+        ("namespace:s* name:orders", ["copy$sales$orders", "lake$sales$orders", "lake$sales$orders_2023"]),
+        ("property:team=ops", ["lake$sales$orders"]),
+        ("property:team=OPS*", ["lake$sales$orders", "lake$sales$orders_2023"]),
+        ("property:team", ["lake$sales$orders", "lake$sales$orders_2023"]),
+        ('property:"team=ops eu"', ["lake$sales$orders_2023"]),
+        ("column:price", ["lake$sales$orders"]),
+        ("column:unitprice", ["lake$sales$orders"]),
+        ("column:order_id", ["lake$sales$orders"]),
+        ("column:orders", []),
+        ("owner:bob source:lake", ["lake$hr$people", "lake$sales$OrderItems"]),
+        ("location:s3://other/", ["lake$hr$pre%24orders"]),
+        ("location:OrderItems.lance", ["copy$default$orderitems", "lake$sales$OrderItems"]),
+        ("source:c*", ["copy$default$orderitems", "copy$sales$orders"]),
+        ("source:nowhere", []),
+        ("state:missing", ["lake$hr$people"]),
+        ("state:unverified owner:bob", ["lake$sales$OrderItems"]),
+        ("orders state:valid", ["copy$sales$orders", "lake$sales$orders"]),
+        # secrets are not found by what they are
+        ("hunter2", []),
+        ("property:aws.secret_access_key=h*", []),
+        ("property:aws.secret_access_key", ["lake$sales$orders"]),
+        # texts as they come
+        ("GRÖSSE", ["lake$hr$größe", "lake$sales$OrderItems"]),
+        ("订单", ["lake$hr$订单"]),
+        ("订*", ["lake$hr$订单"]),
+        ("🚀", ["lake$hr$🚀"]),
+        ("o'brien", ["lake$hr$o'brien AND \"x\" OR NEAR(y)"]),
+        ('"NEAR(y)"', ["lake$hr$o'brien AND \"x\" OR NEAR(y)"]),
+        ("people NOT orders", []),
+        ("s3://other", ["lake$hr$pre%24orders"]),
+        ('"', []), ("'", []), ("( OR ) AND *", []), ("--", []), ("\\", []), ("%", []), ("_", []), (":*", []), ("a\0b", []),
+        ("name:", []), ("nope:orders", []), ("^", []), ("{words} : x", []), ("'x':* & !y", []), ("*" * 8 + "%", []),
+    ],
+)  # fmt: skip
+def test_finds_and_ranks(filled: Index, text: str, found: list[str]) -> None:
+    assert ids(filled, text) == found
+
+
+@pytest.mark.parametrize("text", ["orders", "order*", "*", "name:*", "source:lake", "state:unverified"])
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_pages_hold_everything_once_and_in_order(filled: Index, text: str, limit: int) -> None:
+    found: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = search.find(filled, text, limit=limit, after=after)
+        assert len(page.nodes) <= limit
+        found += [node.id for node in page.nodes]
+        after = page.next
+    assert found == ids(filled, text, limit=1000)
+    assert len(found) == len(set(found)) > 3
+
+
+@pytest.mark.parametrize("text", ["x" * 10_001, "a " * 33, "*a" * 9, "state:nonsense", "property:*", "column:a*b"])
+def test_refuses_what_it_cannot_do(filled: Index, text: str) -> None:
+    with pytest.raises(InvalidInput):
+        search.find(filled, text)
+
+
+def test_takes_long_words(filled: Index) -> None:
+    assert ids(filled, "é" * 10_000) == []
+
+
+def test_facets_count_what_matches(filled: Index) -> None:
+    facets = search.find(filled, "orders", limit=1, facets=True).facets
+    assert facets is not None
+    assert (facets.counted, facets.exact) == (5, True)
+    assert facets.values == {
+        "source": [("lake", 4), ("copy", 1)],
+        "namespace": [("lake$hr", 2), ("lake$sales", 2), ("copy$sales", 1)],
+        "state": [("unverified", 2), ("valid", 2), ("missing", 1)],
+        "owner": [("ann", 3), ("bob", 1)],
+    }
+
+
+def test_what_no_scope_covers_is_neither_found_nor_counted(filled: Index) -> None:
+    scopes = Scopes((("lake", "hr"), ("copy", "default")))
+    assert ids(filled, "orders", scopes=scopes) == ["lake$hr$pre%24orders", "lake$hr$people"]
+    facets = search.find(filled, "order*", scopes=scopes, facets=True).facets
+    assert facets is not None
+    assert facets.values["namespace"] == [("lake$hr", 2), ("copy$default", 1)]
+    assert ids(filled, "*", scopes=Scopes()) == []
+
+
+def test_common_words_are_found_without_a_list_of_all(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {text: ids(filled, text) for text in ("orders", "order*", "sales$*", "owner:ann")}
+    monkeypatch.setattr(search, "_FEW", 1)
+    assert {text: ids(filled, text) for text in few} == few
+
+
+def test_facets_say_where_they_stop_to_count(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "COUNTED", 3)
+    facets = search.find(filled, "order*", facets=True).facets
+    assert facets is not None
+    assert (facets.counted, facets.exact) == (3, False)
+
+
+def test_follows_revisions_and_no_draft(make: Callable[[], Index]) -> None:
+    index = make()
+    fill(index, "lake", table("lake", "s", "a", doc="old"), table("lake", "s", "b"))
+    with hold(index, "source:lake") as lease:
+        draft = revisions.begin(index, lease, "lake", "run-2", 0.0)
+        revisions.close_records(index, lease, draft, [(1, "s$a"), (1, "s$b")])
+        revisions.add_records(index, lease, draft, [row(table("lake", "s", "a", doc="new")), row(table("lake", "s", "c"))])
+        search_entries.add(index, lease, "lake", draft.number)
+        assert (ids(index, "old"), ids(index, "new"), ids(index, "name:*")) == (["lake$s$a"], [], ["lake$s$a", "lake$s$b"])
+        # The process died there: the next revision begins with what was published.
+        draft = revisions.begin(index, lease, "lake", "run-3", 0.0)
+        assert _entries(index) == 2
+        revisions.close_records(index, lease, draft, [(1, "s$a"), (1, "s$b")])
+        revisions.add_records(index, lease, draft, [row(table("lake", "s", "a", doc="newer"))])
+        revisions.publish(index, lease, draft, added=0, changed=1, removed=1, values={})
+    assert (ids(index, "old"), ids(index, "newer"), ids(index, "name:*")) == ([], ["lake$s$a"], ["lake$s$a"])
+    assert _entries(index) == 1
+
+
+def test_an_index_from_before_the_search_is_searched_after_its_migration(make: Callable[[], Index]) -> None:
+    index = make()
+    migrate.downgrade(index, "0006")
+    with index.write() as connection:
+        connection.execute(
+            t.source.insert(), [{"name": "lake", "impl": "x", "config_digest": "x", "state": "ok", "revision": 1}]
+        )
+        values = dict(zip(revisions.RECORD_COLUMNS, row(table("lake", "s", "orders")), strict=False))
+        old = {**values, "source": "lake", "valid_from": 0, "valid_to": 1, "path": "s$gone"}
+        now = {**values, "source": "lake", "valid_from": 1, "valid_to": None}
+        draft = {**values, "source": "lake", "valid_from": 2, "valid_to": None, "path": "s$draft"}
+        connection.execute(t.record.insert(), [old, now, draft])
+    migrate.upgrade(index)
+    assert ids(index, "*") == ids(index, "orders") == ["lake$s$orders"]
+
+
+def _entries(index: Index) -> int:
+    with index.read() as connection:
+        return connection.execute(select(func.count()).select_from(t.search_entry)).scalar_one()
