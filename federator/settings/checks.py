@@ -6,6 +6,7 @@ import re
 
 from federator.connector import ConfigError
 from federator.connector.options import is_reference, is_secret_key, resolve
+from federator.model import canonical_location
 from federator.planning.mapping import PLACEHOLDER
 from federator.registry import capabilities, connector
 from federator.settings.sections import MirrorSettings, Settings
@@ -22,6 +23,7 @@ def check(settings: Settings) -> None:
             raise ConfigError(f"{where}impl: {error.message}", hint=error.hint) from None
         found.settings_type.check_references(source.impl, source.properties, where=where)
         found.configure(source.properties, where=where)
+    _check_roots(settings)
     resolve(settings.index.url, where=f"{file}: [index] url")
     password = re.match(r"[^:/]+://[^/@]*?:([^@]*)@", settings.index.url)
     kept: dict[str, str | None] = {
@@ -48,6 +50,24 @@ def check(settings: Settings) -> None:
         raise ConfigError(
             f"{file}: [instance] id: required with any mirror", hint='it marks what is ours in the targets, e.g. id = "prod-eu"'
         )
+
+
+def _check_roots(settings: Settings) -> None:
+    for name, root in settings.roots.items():
+        where = f"{settings.path}: [roots.{name}]"
+        if root.source is not None and root.source not in settings.sources:
+            raise ConfigError(
+                f"{where} source: no source is called {root.source!r}", hint=f"sources: {', '.join(settings.sources)}"
+            )
+        if root.source is not None and root.storage:
+            raise ConfigError(f"{where} storage: the storage options are those of the source {root.source!r}", hint="give one")
+        for key, text in root.storage.items():
+            if is_secret_key(key) and not is_reference(text):
+                raise ConfigError(f"{where} storage.{key}: a secret must not stand in the file", hint="write ${VARIABLE}")
+            resolve(text, where=f"{where} storage.{key}")
+        outside = [each for each in root.excluded if not each.startswith(canonical_location(root.location).rstrip("/") + "/")]
+        if outside:
+            raise ConfigError(f"{where} exclude: {outside[0]} is not below {root.location}")
 
 
 def _check_template(where: str, settings: Settings, mirror: MirrorSettings) -> None:

@@ -19,6 +19,7 @@ from federator.settings.sections import (
     InstanceSettings,
     LocationsSettings,
     MirrorSettings,
+    RootSettings,
     OidcSettings,
     ScheduleSettings,
     ServeSettings,
@@ -119,7 +120,7 @@ def _allowed_keys(where: list[Any]) -> str:
     models: dict[str, type[BaseModel]] = {
         "instance": InstanceSettings, "index": IndexSettings, "spark": SparkSettings, "verify": VerifySettings,
         "locations": LocationsSettings,
-        "schedule": ScheduleSettings, "serve": ServeSettings, "audit": AuditSettings, "mirrors": MirrorSettings,
+        "schedule": ScheduleSettings, "serve": ServeSettings, "audit": AuditSettings, "mirrors": MirrorSettings, "roots": RootSettings,
         "history": HistorySettings, "reports": ReportSettings,
         "logs": LogsSettings, "telemetry": TelemetrySettings, "lineage": LineageSettings, "notify": NotifySettings,
     }  # fmt: skip

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from federator.connector import ConfigError, SourceSpec
 from federator.connector.options import is_secret_key, resolve, secret_keys
-from federator.model import Aliases, digest_of
+from federator.model import Aliases, canonical_location, digest_of, is_location
+from federator.model.scopes import Scopes
 from federator.planning.rule import (
     Approval,
     Delete,
@@ -145,6 +146,27 @@ class AuditSettings(_Section):
     storage: dict[AnchorOption, str] = Field(default_factory=dict)
 
 
+class RootSettings(_Section):
+    """A place in storage that is scanned for tables that no catalog declares, ``depth`` levels down and without the places in
+    ``exclude`` (below ``location``, or whole). It is opened with the ``storage.*`` of a ``source``, or with its own ``storage``; one
+    listing may take ``timeout``."""
+
+    location: Place
+    source: str | None = None
+    storage: dict[str, str] = Field(default_factory=dict)
+    depth: int = Field(default=12, ge=0, le=64)
+    exclude: tuple[str, ...] = ()
+    max_directories: int = Field(default=1_000_000, ge=1)
+    timeout: SomeDuration = 60.0
+    schedule: Schedule | None = None
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The places that are left out, in canonical form."""
+        whole = (each if is_location(each) else f"{self.location.rstrip('/')}/{each}" for each in self.exclude)
+        return tuple(map(canonical_location, whole))
+
+
 class SourceSettings(_Section):
     """A configured catalog connection. ``deadline`` bounds the reading of one shard; mirrors make ``write_concurrency`` changes there
     at once, and ``writes_per_second`` together. The API hands out secret storage options only with ``vend_credentials``, deletes data
@@ -273,6 +295,7 @@ class Settings(_Section):
     notify: dict[Name, NotifySettings] = Field(default_factory=dict)
     sources: dict[Name, SourceSettings] = Field(default_factory=dict)
     mirrors: dict[Name, MirrorSettings] = Field(default_factory=dict)
+    roots: dict[Name, RootSettings] = Field(default_factory=dict)
 
     @property
     def base(self) -> FilePath:
@@ -292,6 +315,14 @@ class Settings(_Section):
     def rules(self) -> dict[str, MirrorRule]:
         return {name: mirror.rule(name) for name, mirror in self.mirrors.items()}
 
+    def mirrors_in(self, scopes: Scopes) -> tuple[str, ...]:
+        """The mirrors that may be told of: those both of whose sources a scope covers whole.
+
+        A mirror's plans, guards and jobs speak of all that it copies, so they are shown whole or not at all.
+        """
+        whole = {name for name in self.sources if scopes.covers((name,))}
+        return tuple(name for name, mirror in self.mirrors.items() if {mirror.origin, mirror.target} <= whole)
+
     def source(self, name: str) -> SourceSettings:
         """Raises ConfigError that lists the configured ones."""
         try:
@@ -299,6 +330,20 @@ class Settings(_Section):
         except KeyError:
             known = ", ".join(self.sources) or "none is configured"
             raise ConfigError(f"no source is called {name!r}", hint=f"sources: {known}") from None
+
+    def root(self, name: str) -> RootSettings:
+        """Raises ConfigError that lists the configured ones."""
+        if name not in self.roots:
+            raise ConfigError(f"no root is called {name!r}", hint=f"roots: {', '.join(self.roots) or 'none is configured'}")
+        return self.roots[name]
+
+    def root_spec(self, name: str) -> SourceSpec:
+        """What opens a root's storage: its source, or a directory with the root's own options."""
+        root = self.root(name)
+        if root.source is not None:
+            return self.source(root.source).spec
+        storage = {f"storage.{key}": value for key, value in root.storage.items()}
+        return SourceSpec(name, "dir", {"root": root.location, **storage})
 
     def rule(self, name: str) -> MirrorRule:
         """Raises ConfigError that lists the configured ones."""
