@@ -15,6 +15,7 @@ from federator.schedule.progress import Progress
 from federator.schedule.warm import warm
 from federator.settings import Settings
 from federator.sync import Federator, Result
+from federator.sync.reporting import ReportWanted
 
 _log = logs.get(__name__)
 
@@ -84,6 +85,12 @@ class Runner:
                 return do.sync(asked.get("mirrors") or [], fresh=asked.get("fresh") or [], **how)
             case "apply":
                 return do.apply([self._plan(digest) for digest in asked.get("plans") or []], **how)
+            case "scan":
+                return do.scan(asked.get("roots") or [], **how)
+            case "prune":
+                return do.prune(**how)
+            case "report":
+                return do.make_report(ReportWanted.of(self._settings, str(asked.get("report"))), **how)
         raise StateError(f"a worker of this version cannot {request.kind!r}")
 
     def _plan(self, digest: str) -> tuple[Plan, str]:

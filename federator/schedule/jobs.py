@@ -25,7 +25,7 @@ _log = logs.get(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One scheduled job: crawl a source, or sync a mirror."""
+    """One scheduled job: crawl a source, sync a mirror, make a report, or prune the history."""
 
     kind: str
     subject: str
@@ -40,7 +40,10 @@ def configured(settings: Settings) -> list[Job]:
     """The jobs that the configuration wants. Raises ConfigError that names the schedule that cannot be read."""
     sources = [(f"[sources.{s.name}]", Job("crawl", s.name, s.schedule)) for s in settings.sources.values() if s.schedule]
     mirrors = [(f"[mirrors.{name}]", Job("sync", name, m.schedule)) for name, m in settings.mirrors.items() if m.schedule]
-    for section, job in (*sources, *mirrors):
+    reports = [(f"[reports.{name}]", Job("report", name, r.schedule)) for name, r in settings.reports.items() if r.schedule]
+    pruning = [("[history]", Job("prune", "history", settings.history.schedule))] if settings.history.limited else []
+    everything = (*sources, *mirrors, *reports, *pruning)
+    for section, job in everything:
         if job.schedule == AFTER_CRAWL:
             continue
         try:
@@ -50,7 +53,7 @@ def configured(settings: Settings) -> list[Job]:
             raise ConfigError(
                 f"{where}: {job.schedule!r} is not allowed: {error}", hint='"*/15 * * * *" or "@every 15m"'
             ) from None
-    return [job for _, job in (*sources, *mirrors)]
+    return [job for _, job in everything]
 
 
 def after_crawl(settings: Settings, source: str) -> list[Job]:
@@ -61,7 +64,17 @@ def after_crawl(settings: Settings, source: str) -> list[Job]:
 
 def argument(kind: str, subject: str) -> dict[str, Any]:
     """The argument of the request that a job makes."""
-    return {"sources" if kind == "crawl" else "mirrors": [subject], "job": f"{kind}:{subject}"}
+    job = {"job": f"{kind}:{subject}"}
+    match kind:
+        case "crawl":
+            return {"sources": [subject], **job}
+        case "sync":
+            return {"mirrors": [subject], **job}
+        case "scan":
+            return {"roots": [subject], **job}
+        case "report":
+            return {"report": subject, **job}
+    return job
 
 
 def run_job(kind: str, subject: str, config_path: str) -> None:

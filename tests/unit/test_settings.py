@@ -43,7 +43,7 @@ MISTAKES = [
     ("[locations]\naliases = {'lake' = 's3://b/'}", "[locations] aliases: {'lake': 's3://b/'} is not allowed: 'lake' is no", ""),
     ("[history]\nkeep = 1", "[history] keep: unknown key; allowed: keep_days, keep_runs, schedule", ""),
     ("[history]\nkeep_days = 0", "[history] keep_days: 0 is not allowed: greater than 0", ""),
-    ("[reports.x]\nkinds = 'drift'", "[reports.x] kinds: unknown key; allowed: kind, schedule, formats, keep", ""),
+    ("[reports.x]\nkind = 'drift'\nkinds = 'drift'", "[reports.x] kinds: unknown key; allowed: kind, schedule, formats, keep", ""),
     ("[reports.x]\nkind = 'drifts'", "[reports.x] kind: 'drifts' is not allowed: 'inventory', 'drift', 'mirrors', 'fresh", ""),
     ("[serve]\nhosts = 'x'", "[serve] hosts: unknown key; allowed: host, port, token", ""),
     ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "allowed: limit.concurrent-requests, "),
