@@ -10,10 +10,11 @@ from typing import Any
 
 from federator.apply.outcome import RESTORED, Outcome, State
 from federator.apply.port import Intent
-from federator.index import Connection, Index, RowMapping, audit_log, journal, ledger, records
+from federator.index import Connection, Index, RowMapping, audit_log, journal, ledger, notices, records
 from federator.index.leases import Lease
 from federator.index.runs import RunHandle
 from federator.model import canonical_json, parse_key
+from federator.model.notices import Event, Notice
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
 
@@ -74,6 +75,14 @@ class IndexJournal:
             }  # fmt: skip
             subject = f"{change.target_source}${change.target_path}"
             audit_log.append(connection, "write", actor=self.run.actor, run_id=self.run.id, subject=subject, detail=detail)
+            if outcome.state in (State.FAILED, State.NEEDS_ADOPTION):
+                notices.add(connection, [self._notice(subject, outcome)])
+
+    def _notice(self, subject: str, outcome: Outcome) -> Notice:
+        message = f"{outcome.change.action.value}: {outcome.message or outcome.state.value}"
+        return Notice(
+            Event.WRITE_FAILED, subject, message, source=outcome.change.target_source, mirror=self.rule.name, run_id=self.run.id
+        )
 
     def names_at(self, canonical: str) -> Collection[str]:
         with self.index.read() as connection:

@@ -8,17 +8,22 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from federator.connector import StateError
+from federator.index import notices
 from federator.index import tables as t
+from federator.model.notices import Event, Notice
 
 
-def save(connection: Connection, *, digest: str, mirror: str, run_id: str, state: str, body: str) -> str:
-    """Stores a plan; the same plan made again keeps its decision. Returns its state."""
+def save(
+    connection: Connection, *, digest: str, mirror: str, run_id: str, state: str, body: str, notice: Notice | None = None
+) -> str:
+    """Stores a plan; the same plan made again keeps its decision, and gives no ``notice`` again. Returns its state."""
     known = connection.execute(select(t.plan.c.state).where(t.plan.c.digest == digest)).scalar()
     if known in ("approved", "rejected", "held"):
         return str(known)
     connection.execute(delete(t.plan).where(t.plan.c.digest == digest))
     row = {"digest": digest, "mirror": mirror, "run_id": run_id, "state": state, "body": body, "created_at": time.time()}
     connection.execute(insert(t.plan), [row])
+    notices.add(connection, [notice] if notice is not None else [])
     return state
 
 
@@ -54,3 +59,6 @@ def decide(connection: Connection, digest: str, state: str, actor: str) -> None:
     """Records ``approved``, ``rejected``, ``applied`` or ``outdated``, with who and when."""
     values: dict[str, Any] = {"state": state, "decided_at": time.time(), "decided_by": actor}
     connection.execute(update(t.plan).where(t.plan.c.digest == digest).values(values))
+    if state in ("approved", "rejected"):
+        mirror = str(connection.execute(select(t.plan.c.mirror).where(t.plan.c.digest == digest)).scalar())
+        notices.add(connection, [Notice(Event.PLAN_DECIDED, f"plan {digest[:12]}", f"{state} by {actor}", mirror=mirror)])

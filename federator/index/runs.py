@@ -9,7 +9,7 @@ import getpass
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +18,15 @@ from sqlalchemy import RowMapping, insert, select, update
 
 from federator.connector import StateError
 from federator.index import audit_log
+from federator.index import notices as outbox
 from federator.index import tables as t
 from federator.index.engine import Index
 from federator.index.leases import LeaseHeld, forget, hold
+from federator.model.notices import Event, Notice
 
 _DIED = "its process ended before it did"
+_OF_RUN = {"failed": Event.RUN_FAILED, "partial": Event.RUN_PARTIAL, "interrupted": Event.RUN_INTERRUPTED}
+_OF_SOURCE = {"ok": Event.SOURCE_RECOVERED, "partial": Event.SOURCE_PARTIAL, "failed": Event.SOURCE_FAILED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,22 @@ def finish_dead(index: Index) -> list[str]:
     return dead
 
 
-def finish(index: Index, run: RunHandle, state: str, *, summary: Mapping[str, Any], error: str | None = None) -> None:
-    """Records the end: ``ok``, ``partial``, ``failed``, ``held`` or ``interrupted``."""
+def finish(
+    index: Index,
+    run: RunHandle,
+    state: str,
+    *,
+    summary: Mapping[str, Any],
+    error: str | None = None,
+    notices: Iterable[Notice] = (),
+) -> None:
+    """Records the end: ``ok``, ``partial``, ``failed``, ``held`` or ``interrupted``; with it, ``notices`` of what went wrong within."""
     values = {"state": state, "finished_at": time.time(), "summary": json.dumps(summary), "error": error, "progress": None}
     with index.write() as connection:
         connection.execute(update(t.run).where(t.run.c.id == run.id).values(values))
         detail = {"state": state, "summary": dict(summary), "error": error}
         audit_log.append(connection, "run_finished", actor=run.actor, run_id=run.id, subject=run.kind, detail=detail)
+        outbox.add(connection, [*_told(run, state, summary, error), *notices])
 
 
 def progress(index: Index, run: RunHandle, text: str) -> None:
@@ -92,9 +105,16 @@ def going(index: Index, run_id: str) -> bool:
 
 
 def source_outcome(index: Index, run: RunHandle, source: str, **values: Any) -> None:
-    """Records what the run did with one source (columns of ``run_source``)."""
+    """Records what the run did with one source (columns of ``run_source``). A source that fails, or does no more, is a notice."""
+    s = t.run_source.c
+    last = select(s.state).where(s.source == source).order_by(s.run_id.desc()).limit(1)
     with index.write() as connection:
+        before = connection.execute(last).scalar() or "ok"
         connection.execute(insert(t.run_source), [{"run_id": run.id, "source": source, **values}])
+        event = _OF_SOURCE.get(values["state"])
+        if event is not None and values["state"] != before:
+            message = str(values.get("message") or f"it was {before}, and is {values['state']}")
+            outbox.add(connection, [Notice(event, source, message, source=source, run_id=run.id)])
 
 
 def recent(index: Index, *, limit: int = 20, before: str | None = None) -> list[RowMapping]:
@@ -118,6 +138,13 @@ def get(index: Index, run_id: str) -> tuple[RowMapping, list[RowMapping], list[R
         run_sources = select(t.run_source).where(t.run_source.c.run_id == found[0]["id"]).order_by(t.run_source.c.source)
         lines = select(t.journal).where(t.journal.c.run_id == found[0]["id"]).order_by(t.journal.c.seq).limit(10_000)
         return found[0], list(connection.execute(run_sources).mappings()), list(connection.execute(lines).mappings())
+
+
+def _told(run: RunHandle, state: str, summary: Mapping[str, Any], error: str | None) -> Iterator[Notice]:
+    event = _OF_RUN.get(state)
+    if event is not None:
+        errors = "; ".join(f"{subject}: {text}" for subject, text in (summary.get("errors") or {}).items())
+        yield Notice(event, f"{run.kind} {run.id}", error or errors or f"it ended as {state}", run_id=run.id)
 
 
 def _new(kind: str, actor: str | None) -> RunHandle:

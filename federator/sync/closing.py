@@ -5,6 +5,7 @@ from __future__ import annotations
 from federator import audit, logs
 from federator.connector import FederatorError
 from federator.index import runs
+from federator.sync.telling import notices_of, tell_unsealed
 from federator.sync.work import Work
 
 _log = logs.get(__name__)
@@ -17,7 +18,7 @@ def finish(work: Work) -> None:
     if work.settings.audit.anchor is not None:
         # Whoever watches the row reads of success only after everything that was done is out of our own reach.
         publish(work)
-    runs.finish(work.index, work.run, result.state, summary=result.summary())
+    runs.finish(work.index, work.run, result.state, summary=result.summary(), notices=notices_of(work))
     told = result.state
     publish(work)
     if result.state != told:
@@ -32,5 +33,6 @@ def publish(work: Work) -> None:
     except FederatorError as error:
         _log.error("audit not published", run=work.run.id, error=str(error))
         work.result.errors["audit"] = str(error)
+        tell_unsealed(work, error)
         if work.result.state in ("ok", "held"):
             work.result.state = "partial"

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from federator.index import DatabaseError, datasets, records, revisions, runs
+from federator import logs
+from federator.connector.calls import Counts
+from federator.connector.spans import ended
+from federator.index import DatabaseError, calls, datasets, records, revisions, runs
 from federator.index.leases import hold
 from federator.sync.result import counted, tally
 from federator.sync.work import LEASE_PATIENCE, Work
@@ -25,7 +28,7 @@ def crawl(work: Work, names: Sequence[str]) -> None:
         source = work.settings.source(name)
         revisions.register(work.index, name, source.impl, source.digest)
     with ThreadPoolExecutor(max_workers=max(1, len(names)), thread_name_prefix="crawl") as pool:
-        pending = {name: pool.submit(_crawl, work, name) for name in names}
+        pending = {name: pool.submit(logs.carried(_crawl), work, name) for name in names}
         for name, future in pending.items():
             with work.recording(name):
                 try:
@@ -57,6 +60,7 @@ def _crawl(work: Work, name: str) -> Published:
         began_at = time.time()
         staged = stage(spark, work.spec(name), directory, deadline=source.deadline)
         crawled = normalise(spark, name, staged, began_at=began_at)
+        _told_of_calls(work, name, crawled.calls)
         with work.index.read() as connection:
             revision = records.published(connection, name)
         delta = diff(spark, work.reader(), crawled, revision, directory)
@@ -81,6 +85,15 @@ def _verify(work: Work, name: str, seconds: float) -> None:
             datasets.save(connection, rows)
         left = f"; {len(due) - len(rows):,} left for the next run" if len(rows) < len(due) else ""
         done("ok", tally([row["state"].replace("_", " ") for row in rows]) + left)
+
+
+def _told_of_calls(work: Work, name: str, counts: Counts) -> None:
+    """What the workers did: counted, and the shards that they read as spans of this run's trace."""
+    with work.index.write() as connection:
+        calls.add(connection, counts)
+    for shard, began, seconds, code in counts.shards:
+        failure = f"error {code}" if code is not None else None
+        ended(f"read {name} {shard}", {"federator.source": name}, began=began, ended=began + seconds, error=failure)
 
 
 def _told(published: Published) -> str:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from federator.connector import Catalog, CatalogError
 from federator.index import Connection, audit_log, coverage, datasets, journal, ledger, plans, records
 from federator.model import ancestors, canonical_json, parent, parse_key, path_key
+from federator.model.notices import Event, Notice
 from federator.model.rows import namespace_record
 from federator.planning import planner
 from federator.planning.cells import Candidates, LedgerRow
@@ -165,8 +166,16 @@ def _save(work: Work, made: Plan) -> None:
     counts = {"changes": len(made.changes), "refusals": len(made.refusals), "held": list(made.held), "plan": made.digest}
     with work.index.write() as connection:
         body = canonical_json(made.to_json())
-        plans.save(connection, digest=made.digest, mirror=made.mirror, run_id=work.run.id, state=state, body=body)
+        notice = _held(work, made) if made.held else None
+        plans.save(
+            connection, digest=made.digest, mirror=made.mirror, run_id=work.run.id, state=state, body=body, notice=notice
+        )
         audit_log.append(connection, "plan", actor=work.run.actor, run_id=work.run.id, subject=made.mirror, detail=counts)
+
+
+def _held(work: Work, made: Plan) -> Notice:
+    message = f"{'; '.join(made.held)}. federator plans approve {made.digest[:12]}, or reject"
+    return Notice(Event.PLAN_HELD, f"plan {made.digest[:12]}", message, mirror=made.mirror, run_id=work.run.id)
 
 
 def _by_namespace(keys: Iterable[str]) -> Counter[str]:

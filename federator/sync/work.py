@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from federator import logs
 from federator.connector import FederatorError, SourceSpec
+from federator.connector.spans import span
 from federator.index import Index
+from federator.index.leases import LeaseLost
 from federator.index.readers import IndexReader
 from federator.index.runs import RunHandle
 from federator.settings import Settings
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
 
 #: a second run of the same thing waits this many seconds for the first: most runs are shorter
 LEASE_PATIENCE = 60.0
+# What the subject of a stage is, for logs and traces.
+_KIND = {
+    "crawl": "source", "verify": "source", "resume": "mirror", "plan": "mirror", "apply": "mirror", "rebuild": "mirror",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,17 +51,18 @@ class Work:
         """Reports a step's beginning and end; its body calls what it is given with state and detail. Raises Interrupted."""
         if self.stop.is_set():
             raise Interrupted("the run was stopped before its end")
-        began = time.monotonic()
+        began, of = time.monotonic(), _KIND.get(stage, "subject")
         self.report(Step(stage, subject))
 
         def done(state: str, detail: str) -> None:
             self.report(Step(stage, subject, state, detail, time.monotonic() - began))
 
-        try:
-            yield done
-        except FederatorError as error:
-            done("failed", error.message)
-            raise
+        with logs.bound(**{of: subject}), span(f"{stage} {subject}", {f"federator.{of}": subject}):
+            try:
+                yield done
+            except FederatorError as error:
+                done("failed", error.message)
+                raise
 
     @contextmanager
     def recording(self, subject: str) -> Iterator[None]:
@@ -63,6 +71,8 @@ class Work:
             yield
         except FederatorError as error:
             self.result.errors[subject] = str(error)
+            if isinstance(error, LeaseLost):
+                self.result.lost.append(subject)
 
     def spark(self) -> SparkSession:
         from federator.pipeline.session import session
