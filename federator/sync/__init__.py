@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from federator import logs
 from federator.audit.configuration import note_configuration
 from federator.connector.options import resolve
 from federator.index import Index, deployment, drift, migrate, open_index, plans, runs
@@ -27,6 +28,9 @@ from federator.sync.result import Interrupted, Result, Step
 from federator.sync.work import Work
 
 __all__ = ["Federator", "Interrupted", "Result", "Step"]
+from federator.sync.scanning import scan
+from federator.sync.telling import keep_counts, notices_of
+from federator.sync.tracing import tracing
 
 
 @dataclass
@@ -115,7 +119,12 @@ class Federator:
     def _run(self, kind: str, trigger: str, actor: str | None) -> Iterator[Work]:
         runs.finish_dead(self.index)
         deployment.claim(self.index, self.settings.instance)
-        with runs.begun(self.index, kind, trigger=trigger, actor=actor) as run, self._recorded(run) as work:
+        with (
+            runs.begun(self.index, kind, trigger=trigger, actor=actor) as run,
+            logs.bound(run=run.id),
+            tracing(self.settings, run),
+            self._recorded(run) as work,
+        ):
             yield work
 
     @contextmanager
@@ -135,7 +144,9 @@ class Federator:
                 finish(work)
                 return
             state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            runs.finish(self.index, run, state, summary=work.result.summary(), error=str(error) or type(error).__name__)
+            told = notices_of(work, error)
+            text = str(error) or type(error).__name__
+            runs.finish(self.index, run, state, summary=work.result.summary(), error=text, notices=told)
             publish(work)
             raise
         else:
@@ -146,3 +157,4 @@ class Federator:
 
 def _sources_of(rules: Sequence[MirrorRule]) -> list[str]:
     return list(dict.fromkeys(name for rule in rules for name in (rule.origin, rule.target)))
+            keep_counts(self.index)

@@ -45,6 +45,11 @@ class Result:
     #: digests of held plans that a person has approved
     approved: set[str] = field(default_factory=set)
 
+    pruned: list[Pruned] = field(default_factory=list)
+    reports: list[Kept] = field(default_factory=list)
+    roots: dict[str, Scanned] = field(default_factory=dict)
+    #: subjects whose lease went to another process in the middle
+    lost: list[str] = field(default_factory=list)
     @property
     def waiting(self) -> list[Plan]:
         """Plans that a guard holds and nobody has approved."""
