@@ -29,7 +29,9 @@ _WORKER_GRACE = 75.0
 _log = logs.get(__name__)
 
 
-def serve(settings: Settings, *, host: str | None = None, port: int | None = None, role: str = "all") -> None:
+def serve(
+    settings: Settings, *, host: str | None = None, port: int | None = None, role: str = "all", log_format: str | None = None
+) -> None:
     """Serves until SIGINT or SIGTERM; a second signal does not wait for what is under way.
 
     Raises ConfigError and StateError for what keeps it from starting.
@@ -39,7 +41,9 @@ def serve(settings: Settings, *, host: str | None = None, port: int | None = Non
     chosen = {"host": host or settings.serve.host, "port": settings.serve.port if port is None else port}
     settings = settings.model_copy(update={"serve": settings.serve.model_copy(update=chosen)})
     with _own_stderr() as stream:
-        logs.configure(stream=stream)
+        chosen_format, level = settings.logs.format, settings.logs.level
+        as_json = log_format == "json" if log_format is not None else None
+        logs.configure(json=as_json, stream=stream, default_format=chosen_format, default_level=level)
         if role == "api":
             _make_index(settings)
             _serve_http(settings, stream)

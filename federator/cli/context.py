@@ -32,11 +32,21 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class LogFormat(StrEnum):
+    """How logs are written."""
+
+    JSON = "json"
+    CONSOLE = "console"
+
+
 CONFIG = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help=f"Configuration file. Default: ${VARIABLE}, else {DEFAULT_FILE}."),
 ]
 OUTPUT = Annotated[Output | None, typer.Option("--output", help="How data is printed. Default: table.")]
+LOG_FORMAT = Annotated[
+    LogFormat | None, typer.Option("--log-format", help="Log each step of a run on stderr, instead of showing its progress.")
+]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; errors still are.")]
 
 
@@ -47,6 +57,7 @@ class Chosen:
     config: Path | None = None
     output: Output | None = None
     quiet: bool = False
+    log_format: LogFormat | None = None
 
 
 @dataclass
@@ -56,6 +67,7 @@ class Cli:
     config: Path
     json: bool
     quiet: bool
+    log_format: LogFormat | None = None
 
     @cached_property
     def settings(self) -> Settings:
@@ -110,7 +122,7 @@ def command(group: typer.Typer, name: str, *, data: bool = True) -> Callable[[Ca
         def run(ctx: typer.Context, config: Path | None, quiet: bool, output: Output | None = None, **own: Any) -> int:
             before = ctx.find_root().obj or Chosen()
             chosen = config or before.config or Path(os.environ.get(VARIABLE) or DEFAULT_FILE)
-            cli = Cli(chosen, (output or before.output) is Output.JSON, quiet or before.quiet)
+            cli = Cli(chosen, (output or before.output) is Output.JSON, quiet or before.quiet, before.log_format)
             try:
                 return function(cli, **own) or 0
             except FederatorError as error:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from federator.cli.context import Cli
 from federator.cli.errors import INTERRUPTED, Interrupted
 from federator.cli.progress import Progress
-from federator.connector.errors import ConfigError
+from federator.connector.errors import ConfigError, FederatorError
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from federator.settings import Settings
-    from federator.sync import Federator
+    from federator.sync import Federator, Step
 
 
 @contextmanager
@@ -32,8 +32,9 @@ def working(cli: Cli, *, spark: bool, settings: Settings | None = None) -> Itera
 
     chosen = settings or cli.settings
     stop = threading.Event()
-    with Progress(quiet=cli.quiet, stop=stop) as progress, _signals(stop, progress) as signals:
-        federator = Federator.open(chosen, progress)
+    logged = _logging(cli, chosen)
+    with Progress(quiet=cli.quiet or logged is not None, stop=stop) as progress, _signals(stop, progress) as signals:
+        federator = Federator.open(chosen, logged or progress)
         federator.stop = stop
         try:
             if spark:
@@ -42,10 +43,36 @@ def working(cli: Cli, *, spark: bool, settings: Settings | None = None) -> Itera
         except KeyboardInterrupt:
             stop.set()
         finally:
+            _tell(federator)
             federator.index.close()
         if stop.is_set():
             progress.say(["stopped; the next run goes on from here, and federator runs shows how far this one came"])
             raise Interrupted(signals.code)
+
+
+def _logging(cli: Cli, settings: Settings) -> Callable[[Step], None] | None:
+    """What logs each step, where somebody chose a format of logs; else progress is shown, and of the logs what went wrong."""
+    from federator import logs
+
+    wanted = cli.log_format or os.environ.get(logs.FORMAT) or (settings.logs.format if settings.logs.format != "auto" else None)
+    if wanted is None:
+        logs.configure(json=False, level=os.environ.get(logs.LEVEL, "warning"))
+        return None
+    from federator.schedule.progress import Progress as Logged
+
+    logs.configure(json=wanted == "json", default_level=settings.logs.level)
+    return Logged().note
+
+
+def _tell(federator: Federator) -> None:
+    """Sends what the run has to say; what cannot be sent now, the next run or the service sends."""
+    from federator import notify
+    from federator.index import DatabaseError
+
+    try:
+        notify.deliver(federator.index, federator.settings, at_once=True)
+    except (FederatorError, DatabaseError) as error:
+        sys.stderr.write(f"notifications wait: {str(error).splitlines()[0]}\n")
 
 
 def _start_spark(settings: Settings, progress: Progress) -> Any:

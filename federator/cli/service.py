@@ -37,7 +37,7 @@ def serve(
         from federator.api.server import serve as run
     except ModuleNotFoundError as error:
         raise ConfigError(f"serve needs the module {error.name!r}", hint="pip install 'lance-federator[api]'") from None
-    run(settings, host=host, port=port, role=role.value)
+    run(settings, host=host, port=port, role=role.value, log_format=cli.log_format)
 
 
 def register(app: typer.Typer) -> None:

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from federator import audit, logs
-from federator.index import Connection, DatabaseError, requests, runs, schedules
+from federator.index import Connection, DatabaseError, notices, requests, runs, schedules
 from federator.index.leases import Lease, LeaseHeld, LeaseLost, hold
+from federator.model.notices import Event, Notice
+from federator.notify import Courier
 from federator.schedule.execute import Runner
 from federator.schedule.jobs import configured, scheduler
 from federator.schedule.warm import cool
@@ -50,7 +52,8 @@ class Worker:
                 try:
                     with hold(self._index, LEASE) as lease:
                         standby = False
-                        self._lead(lease, pool)
+                        with self._loud(lease):
+                            self._lead(lease, pool)
                 except LeaseHeld as error:
                     if not standby:
                         _log.info("standby", leader=error.message)
@@ -61,11 +64,27 @@ class Worker:
             pool.submit(cool)
         self._index.close()
 
+    @contextmanager
+    def _loud(self, lease: Lease) -> Iterator[None]:
+        """Whoever is told of such things hears that the lease went before we let it go."""
+        try:
+            yield
+        except LeaseLost:
+            lease.lost.set()
+            raise
+        finally:
+            if lease.lost.is_set():
+                _log.error("worker lost its lease", lease=lease.name)
+                with self._index.write() as connection:
+                    text = "another process leads, or the database was away for too long"
+                    notices.add(connection, [Notice(Event.LEASE_LOST, f"the lease {lease.name!r}", text)])
+
     def _lead(self, lease: Lease, pool: ThreadPoolExecutor) -> None:
         _log.info("worker leads", jobs=sorted(self._jobs))
         self._recover(lease)
         pool.submit(self._runner.warm)
-        with scheduler(self.settings, self._index) as jobs, self._in_hand() as current:
+        courier = Courier(self.settings, self._index)
+        with scheduler(self.settings, self._index) as jobs, courier.at_work(), self._in_hand() as current:
             while not self._stopping.wait(_POLL) and not lease.lost.is_set():
                 self._obey(lease, jobs)
                 if current and current[0].done():
