@@ -23,11 +23,12 @@ from federator.cli import (
     jobs,
     ledger,
     mirrors,
+    notifications,
     pipeline,
     plans,
     service,
 )
-from federator.cli.context import CONFIG, OUTPUT, QUIET, Chosen
+from federator.cli.context import CONFIG, LOG_FORMAT, OUTPUT, QUIET, Chosen
 from federator.cli.errors import FAILED, INTERRUPTED, report_unexpected, report_usage
 from federator.cli.output import flush, prepare_streams
 
@@ -72,16 +73,17 @@ def root(
     output: OUTPUT = None,
     quiet: QUIET = False,
     version: Annotated[  # noqa: ARG001 - its callback does the work
+    log_format: LOG_FORMAT = None,
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Knows every Lance table of a company, keeps its catalogs in agreement, and can prove what it did."""
-    ctx.obj = Chosen(config, output, quiet)
+    ctx.obj = Chosen(config, output, quiet, log_format)
 
 
 _GROUPS = (
-    init, check, pipeline, plans, mirrors, ledger, browse, datasets, explaining, history, audit, instance, jobs, service, demo,
-    database,
+    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, explaining, history, audit, instance, jobs, notifications,
+    service, demo, database,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)
