@@ -72,9 +72,9 @@ def root(
     config: CONFIG = None,
     output: OUTPUT = None,
     quiet: QUIET = False,
-    version: Annotated[  # noqa: ARG001 - its callback does the work
     log_format: LOG_FORMAT = None,
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    version: Annotated[  # noqa: ARG001 - its callback does the work
     ] = False,
 ) -> None:
     """Knows every Lance table of a company, keeps its catalogs in agreement, and can prove what it did."""
