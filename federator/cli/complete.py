@@ -27,3 +27,4 @@ def _names(table: str) -> Callable[[typer.Context, str], list[str]]:
 
 sources = _names("sources")
 mirrors = _names("mirrors")
+roots = _names("roots")

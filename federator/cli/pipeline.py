@@ -28,18 +28,36 @@ MAX_FAILURES = Annotated[int | None, typer.Option("--max-failures", min=1, metav
 YES = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-def crawl(cli: Cli, sources: SOURCES = None) -> int:
-    """Read sources into the index."""
+def crawl(
+    cli: Cli,
+    sources: SOURCES = None,
+    roots: Annotated[
+        bool, typer.Option("--roots", help="Then scan every storage root for tables that no catalog declares.")
+    ] = False,
+    root: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--root", metavar="ROOT", autocompletion=complete.roots, help="Scan this root; without SOURCE, only that."
+        ),
+    ] = None,
+) -> int:
+    """Read sources into the index, and scan storage roots."""
     settings = cli.settings
     need_sources(settings)
     for name in sources or ():
         settings.source(name)
+    for name in root or ():
+        settings.root(name)
+    scanned = list(settings.roots) if roots else root or []
     with working(cli, spark=True) as federator:
-        result = federator.crawl(sources or ())
+        alone = bool(root) and not sources and not roots
+        result = federator.scan(scanned) if alone else federator.crawl(sources or (), roots=scanned)
     if cli.json:
         cli.out.document(results.as_data(result))
     else:
-        results.show_sources(cli, result)
+        if result.kind == "crawl":
+            results.show_sources(cli, result)
+        results.show_roots(cli, result)
     results.show_errors(cli, result)
     return results.exit_code(result)
 

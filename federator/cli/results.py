@@ -24,6 +24,7 @@ def as_data(result: Result) -> dict[str, Any]:
         "kind": result.kind,
         "state": result.state,
         "sources": [{"name": name, **asdict(published)} for name, published in result.sources.items()],
+        "roots": [asdict(scanned) for scanned in result.roots.values()],
         "plans": [
             {"digest": plan.digest, "approved": plan.digest in result.approved, **plan.to_json()} for plan in result.plans
         ],
@@ -49,6 +50,17 @@ def show_sources(cli: Cli, result: Result) -> None:
     ]
     rows += [(name, "failed", *[""] * 6, "see below") for name in result.errors if not name.startswith("mirror ")]
     cli.out.table(columns, rows)
+
+
+def show_roots(cli: Cli, result: Result) -> None:
+    """What the scan of each root found."""
+    if result.roots:
+        columns = [
+            Column("root"), Column("state"), Column("tables", right=True), Column("directories", right=True), Column("note", wide=True)
+        ]  # fmt: skip
+        rows = [(name, root.state, root.tables, root.directories, root.message) for name, root in result.roots.items()]
+        cli.out.table(columns, rows)
+        cli.note("federator drift --kind orphan lists those that no catalog declares")
 
 
 def show_outcomes(cli: Cli, result: Result) -> None:

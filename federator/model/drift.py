@@ -24,6 +24,7 @@ class DriftKind(StrEnum):
     DUPLICATE = "duplicate"
     DANGLING_MIRROR = "dangling_mirror"
     NAME_CLASH = "name_clash"
+    ORPHAN = "orphan"
 
     @property
     def severity(self) -> Severity:
@@ -38,13 +39,15 @@ _SEVERITY = {
     DriftKind.DUPLICATE: Severity.MEDIUM,
     DriftKind.DANGLING_MIRROR: Severity.HIGH,
     DriftKind.NAME_CLASH: Severity.MEDIUM,
+    DriftKind.ORPHAN: Severity.MEDIUM,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
     """One difference. ``source`` is the source of ``subject``, a table's path from the tree's root; ``other`` is what it differs from:
-    another path, or a location. The three that make its identity are kind, subject and other."""
+    another path, or a location. Of an orphan, which is no catalog's, ``source`` is empty, ``subject`` the location and ``other`` the root
+    that it was found under. The three that make its identity are kind, subject and other."""
 
     kind: DriftKind
     source: str

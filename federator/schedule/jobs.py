@@ -25,7 +25,7 @@ _log = logs.get(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One scheduled job: crawl a source, sync a mirror, make a report, or prune the history."""
+    """One scheduled job: crawl a source, sync a mirror, scan a root, make a report, or prune the history."""
 
     kind: str
     subject: str
@@ -41,8 +41,9 @@ def configured(settings: Settings) -> list[Job]:
     sources = [(f"[sources.{s.name}]", Job("crawl", s.name, s.schedule)) for s in settings.sources.values() if s.schedule]
     mirrors = [(f"[mirrors.{name}]", Job("sync", name, m.schedule)) for name, m in settings.mirrors.items() if m.schedule]
     reports = [(f"[reports.{name}]", Job("report", name, r.schedule)) for name, r in settings.reports.items() if r.schedule]
+    roots = [(f"[roots.{name}]", Job("scan", name, root.schedule)) for name, root in settings.roots.items() if root.schedule]
     pruning = [("[history]", Job("prune", "history", settings.history.schedule))] if settings.history.limited else []
-    everything = (*sources, *mirrors, *reports, *pruning)
+    everything = (*sources, *mirrors, *roots, *reports, *pruning)
     for section, job in everything:
         if job.schedule == AFTER_CRAWL:
             continue

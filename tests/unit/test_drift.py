@@ -43,7 +43,7 @@ def mirrored(index: Index, path: str, *, mirror: str = "m") -> None:
 
 
 def opened(index: Index, canonical: str, state: str, schema: str | None = None) -> None:
-    row = {"canonical": canonical, "location": canonical, "state": state, "schema": schema, "checked_at": 1.0} | {
+    row = {"canonical": canonical, "location": canonical, "state": state, "schema": schema, "checked_at": time.time()} | {
         "checked_through": "lake", "message": None, "version": None, "rows": None, "fragments": None,
     }  # fmt: skip
     with index.write() as connection:
