@@ -140,20 +140,21 @@ class Breaker:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Counts what becomes of one call. Raises Paused while the breaker is open."""
-        self._enter()
+        self.enter()
         try:
             yield
         except ServiceUnavailable:
-            self._failed()
+            self.failed()
             raise
         except BaseException:
             # Any other answer is an answer.
-            self._answered()
+            self.answered()
             raise
         else:
-            self._answered()
+            self.answered()
 
-    def _enter(self) -> None:
+    def enter(self) -> None:
+        """Before a call. Raises Paused while the breaker is open."""
         with self._lock:
             if self._failures < self._limits.breaker_failures:
                 return
@@ -165,11 +166,13 @@ class Breaker:
             # The one that tries; the others wait for what it finds.
             self._closed_until = self._clock() + self._limits.breaker_pause
 
-    def _failed(self) -> None:
+    def failed(self) -> None:
+        """The call had no answer."""
         with self._lock:
             self._failures += 1
             self._closed_until = self._clock() + self._limits.breaker_pause
 
-    def _answered(self) -> None:
+    def answered(self) -> None:
+        """The call had one, be it an error."""
         with self._lock:
             self._failures = 0

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +24,10 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
+from federator.connector.politeness import Paused
 from federator.demo.servers.process import Server
 from federator.model import ROOT, Coverage, NamespaceRecord
+from federator_connectors._glue import limits
 from federator_connectors._glue.catalog import GlueCatalog
 from federator_connectors.glue import CONNECTOR
 from tests.fixtures.glue import REGION, STATIC, GlueAccount, client_of, principals
@@ -240,6 +243,32 @@ def test_a_call_that_fails_gives_its_turn_back(script: Script) -> None:
         for _ in range(2):
             with pytest.raises(ServiceUnavailable):
                 catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
+
+
+def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five calls in a row, those of other catalogs of the source among them; any answer, also an error, ends the row."""
+    clock = [0.0]
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=time.sleep))
+
+    def create() -> None:
+        with opened(script.url, catalog_id="hive") as catalog, pytest.raises(CatalogError) as caught:
+            catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
+        raise caught.value
+
+    for status, code in ((503, ""), (503, ""), (400, "InvalidInputException"), *((503, ""),) * 5):
+        script.says(status, code)
+        with pytest.raises(CatalogError, match="creating database"):
+            create()
+    assert len(script.calls) == 8
+    with pytest.raises(Paused, match=f"aws: {script.url} did not answer the last 5 calls, and is not asked again for 15 s"):
+        create()
+    assert len(script.calls) == 8, "nothing was sent"
+    clock[0] = 16.0
+    script.says(400, "InvalidInputException")
+    for _ in range(2):
+        with pytest.raises(InvalidInput):
+            create()
+    assert len(script.calls) == 10
 
 
 @pytest.fixture

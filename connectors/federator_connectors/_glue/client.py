@@ -124,7 +124,7 @@ class Clients:
                 client = self.session.client("glue", endpoint_url=self._settings.endpoint, config=config)
         except ValueError as error:
             raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
-        in_force(self._source, self._settings.limits).bind(client)
+        in_force(self._source, client.meta.endpoint_url, self._settings.limits).bind(client)
         return client
 
 
