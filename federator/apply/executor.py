@@ -76,8 +76,8 @@ class Executor:
     max_failures: int | None = None
     #: target paths whose last call's fate is unknown: nothing more is done there until it is settled
     _open: set[str] = field(default_factory=set, init=False)
-    #: target paths that this application has freed, or pointed to another place
-    _freed: set[str] = field(default_factory=set, init=False)
+    #: places that target paths have left in this application: (path, canonical location)
+    _freed: set[tuple[str, str]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self._rate = Rate(self.writes_per_second, time.monotonic, time.sleep)
@@ -103,9 +103,9 @@ class Executor:
 
     def resume(self) -> list[Outcome]:
         """Settles the intents of a run that died, by what their objects say now. The caller has waited out the old lease."""
-        outcomes = []
+        outcomes, here = [], Connections(self.origin, self.target)
         for intent in self.journal.open_intents():
-            outcomes.append(self._fate(self.target, intent))
+            outcomes.append(self._fate(here, intent))
             self._close(intent, outcomes[-1])
         return outcomes
 
@@ -164,7 +164,7 @@ class Executor:
         self._rate.wait()
         if not self._may_call():
             return Outcome(change, State.SKIPPED, "lease", _LEASE_ENDS)
-        look = Look(self.journal, at.origin, at.target, self._freed, self.clock)
+        look = self._look(at)
         try:
             objection, saved = look.objection(change), None
             if objection is None:
@@ -173,7 +173,7 @@ class Executor:
             return Outcome(change, State.FAILED, str(error.code), f"could not be looked at before the change: {error.message}")
         intent = Intent(self.op_ids(), plan, number, change, saved)
         self.journal.intend(intent)
-        outcome = objection or self._call(at.target, intent)
+        outcome = objection or self._call(at, intent)
         self._close(intent, outcome)
         return outcome
 
@@ -182,21 +182,22 @@ class Executor:
             self._open.add(outcome.change.target_path)
             return
         change = outcome.change
-        if outcome.state is State.DONE and (change.action is Action.DEREGISTER_TABLE or change.moves_location):
-            self._freed.add(outcome.change.target_path)
+        left = change.before.canonical if change.before is not None else None
+        if outcome.state is State.DONE and left and (change.action is Action.DEREGISTER_TABLE or change.moves_location):
+            self._freed.add((change.target_path, left))
         self.journal.settle(intent, outcome)
 
-    def _call(self, target: Catalog, intent: Intent) -> Outcome:
+    def _call(self, at: Connections, intent: Intent) -> Outcome:
         change, op_id = intent.change, intent.op_id
         # Again, since the intent may have taken its time: the deadline counts from here.
         if not self._may_call():
             return Outcome(change, State.SKIPPED, "lease", _LEASE_ENDS, op_id=op_id)
         try:
-            record = carry_out(target, intent, self._may_call)
+            record = carry_out(at.target, intent, self._may_call)
         except CatalogError as error:
             if error.retryable:
                 # The call may have been carried out all the same, or half of it: only the object itself can tell.
-                return self._fate(target, intent)
+                return self._fate(at, intent)
             for raced, code in _RACED:
                 if isinstance(error, raced):
                     return Outcome(change, State.SKIPPED, code, error.message, op_id=op_id)
@@ -207,14 +208,18 @@ class Executor:
     def _may_call(self) -> bool:
         return self.journal.may_call(self.deadline)
 
-    def _fate(self, target: Catalog, intent: Intent) -> Outcome:
+    def _look(self, at: Connections) -> Look:
+        return Look(self.journal, at.origin, at.target, self._freed, self.clock)
+
+    def _fate(self, at: Connections, intent: Intent) -> Outcome:
         try:
-            told = Fate(target, intent, self.keeps_properties, self.clock()).outcome()
+            told = Fate(at.target, intent, self.keeps_properties, self.clock()).outcome()
             if told is not None:
                 return told
             if not self._may_call():
                 return Outcome(intent.change, State.UNKNOWN, "lease", _LEASE_ENDS)
-            return finish_recreation(target, intent, self.clock, self._may_call)
+            taken = self._look(at).taken_since(intent.change)
+            return finish_recreation(at.target, intent, self.clock, self._may_call, taken)
         except CatalogError as error:
             message = f"its fate is unknown: {error.message}"
             return Outcome(intent.change, State.UNKNOWN, str(error.code), message, op_id=intent.op_id)

@@ -17,12 +17,12 @@ from federator.planning.reasons import Reason
 
 @dataclass(frozen=True)
 class Look:
-    """``freed`` are target paths that this application has freed already, whatever the index says of them."""
+    """``freed`` are places (target path, canonical location) that this application has left, whatever the index says of them."""
 
     journal: Journal
     origin: Catalog
     target: Catalog
-    freed: Collection[str]
+    freed: Collection[tuple[str, str]]
     clock: Callable[[], float]
 
     def objection(self, change: Change) -> Outcome | None:
@@ -43,6 +43,18 @@ class Look:
             return None, Outcome(change, State.SKIPPED, "not_restorable", error.message)
         lost = self.target.lost_by_recreation(native)
         return native, Outcome(change, State.SKIPPED, "not_restorable", lost) if lost else None
+
+    def taken_since(self, change: Change) -> str | None:
+        """Which other name has got the place of a recreation that was left half done. Raises CatalogError where nobody can tell.
+
+        What the run that died had freed may still be in the index: each name is looked at.
+        """
+        canonical = change.after.canonical if change.after is not None else None
+        for other in self._others(change):
+            seen = self.target.observe(parse_key(other)).record
+            if seen is not None and seen.canonical == canonical:
+                return _points_to(other, change)
+        return None
 
     def _namespace(self, change: Change) -> Outcome | None:
         path = parse_key(change.target_path)
@@ -81,15 +93,21 @@ class Look:
 
     def _second_name(self, change: Change) -> Outcome | None:
         """The plan saw to it that a location gets one name; since then another mirror may have declared it, or a name not come free."""
+        others = self._others(change)
+        return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, _points_to(others[0], change)) if others else None
+
+    def _others(self, change: Change) -> list[str]:
+        """The names that the index has of the place that a Change would declare anew."""
         canonical = change.after.canonical if change.after is not None else None
         if canonical is None or not (change.action is Action.DECLARE_TABLE or change.moves_location):
-            return None
-        others = sorted(set(self.journal.names_at(canonical)) - set(self.freed) - {change.target_path})
-        if not others:
-            return None
-        detail = f"{others[0]} already points to {change.after and change.after.location}"
-        return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, detail)
+            return []
+        left = {path for path, place in self.freed if place == canonical}
+        return sorted(set(self.journal.names_at(canonical)) - left - {change.target_path})
 
     @staticmethod
     def _moved(change: Change, detail: str) -> Outcome:
         return Outcome(change, State.SKIPPED, Reason.MOVED, detail)
+
+
+def _points_to(other: str, change: Change) -> str:
+    return f"{other} already points to {change.after and change.after.location}"

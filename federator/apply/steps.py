@@ -20,6 +20,7 @@ from federator.connector import (
 from federator.model import NamespaceRecord, TableRecord, parse_key
 from federator.planning.changes import Action, Change
 from federator.planning.marks import bound_mark, stamped
+from federator.planning.reasons import Reason
 
 
 class Halfway(ServiceUnavailable):
@@ -61,26 +62,32 @@ def carry_out(target: Catalog, intent: Intent, may_call: Callable[[], bool]) -> 
     return _confirmed(after, target.update_table(now, replace(after, version=now.version)))
 
 
-def finish_recreation(target: Catalog, intent: Intent, clock: Callable[[], float], may_call: Callable[[], bool]) -> Outcome:
+def finish_recreation(
+    target: Catalog, intent: Intent, clock: Callable[[], float], may_call: Callable[[], bool], taken: str | None
+) -> Outcome:
     """Makes a recreation whole whose first half was done: the new declaration, or where that is refused, the old one.
 
-    Raises CatalogError where neither could be declared now: the intent stays open.
+    ``taken`` says which other name has got the new place by now: then it is refused here. Where the namespace is gone as well, there is
+    nothing to make whole: the ledger knows of an object that somebody removed, and ``on_missing`` decides. Raises CatalogError where
+    neither could be declared now: the intent stays open.
     """
     change, op_id = intent.change, intent.op_id
     assert change.before is not None
     assert change.after is not None
-    wanted = stamped(change.after, op_id)
+    made, refused = None, taken
     try:
-        made = _confirmed(wanted, target.declare_table(wanted))
-        return Outcome(change, State.DONE, record=made, observed_at=clock(), op_id=op_id)
-    except CatalogError as error:
-        if error.retryable:
-            raise
+        if refused is None:
+            made, refused = _accepted(target, stamped(change.after, op_id))
+        if made is not None:
+            return Outcome(change, State.DONE, record=made, observed_at=clock(), op_id=op_id)
         if not may_call():
-            raise Halfway(f"the lease ended before it was declared again as it was: {error.message}") from error
+            raise Halfway(f"the lease ended before it was declared again as it was: {refused}")
         restored = target.declare_table(change.before)
-        detail = f"declared again as it was, since the new declaration was refused: {error.message}"
-        return Outcome(change, State.FAILED, RESTORED, detail, restored, clock(), op_id)
+    except NamespaceNotFound as error:
+        detail = f"it was deregistered to be declared anew, and its namespace is gone: {error.message}"
+        return Outcome(change, State.FAILED, Reason.NAMESPACE_MISSING, detail, observed_at=clock(), op_id=op_id)
+    detail = f"declared again as it was, since the new declaration was refused: {refused}"
+    return Outcome(change, State.FAILED, RESTORED, detail, restored, clock(), op_id)
 
 
 def already_settled(change: Change, seen: Observation) -> bool:
@@ -163,3 +170,13 @@ def _confirmed(wanted: TableRecord, made: TableRecord) -> TableRecord:
     if made.canonical != wanted.canonical:
         raise Internal(f"{made.source}${made.key} was declared at {wanted.location} and reads back as {made.location}")
     return made
+
+
+def _accepted(target: Catalog, wanted: TableRecord) -> tuple[TableRecord | None, str]:
+    """The table as declared, or why the catalog refuses it. Raises CatalogError where it may take it later, or has no namespace."""
+    try:
+        return _confirmed(wanted, target.declare_table(wanted)), ""
+    except CatalogError as error:
+        if error.retryable or isinstance(error, NamespaceNotFound):
+            raise
+        return None, error.message

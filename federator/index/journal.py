@@ -9,7 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
+from federator.index import records
 from federator.index import tables as t
+from federator.model import parse_key
+from federator.planning.changes import Change
+from federator.planning.guards import destructive
+from federator.planning.reasons import Reason
 
 INTENT = "intent"
 # Outcomes that counted against the deletion guard when they were made.
@@ -20,6 +25,9 @@ LOCATION_CHANGED = "location_changed"
 RENAMED = "renamed"
 #: the code of a removal that had been carried out before, so that nothing was left to do or to forget
 ALREADY_GONE = "already_gone"
+_MAY_BE_DESTRUCTIVE = (*DESTRUCTIVE, "update_table", "adopt")
+# Codes of calls that may have been made later, or half of which was made.
+_GIVEN_UP = ("not_made", Reason.NAMESPACE_MISSING.value)
 
 
 def intend(connection: Connection, row: Mapping[str, Any]) -> None:
@@ -47,7 +55,28 @@ def destructive_since(connection: Connection, mirror: str, since: float) -> list
     relevant = (j.action.in_(DESTRUCTIVE) & ~harmless) | (j.code == LOCATION_CHANGED)
     made = j.state.in_(("done", "needs_adoption"))
     query = select(j.target_path).where(j.mirror == mirror, j.intent_at >= since, made, relevant)
-    return list(connection.execute(query).scalars())
+    return [*connection.execute(query).scalars(), *_made_after_all(connection, mirror, since)]
+
+
+def _made_after_all(connection: Connection, mirror: str, since: float) -> list[str]:
+    """Target paths of calls that were given up, or whose fate is open, and whose effect the target shows: they landed late, or were
+    half done. Each until something is done there again."""
+    j, later = t.journal.c, t.journal.alias("later").c
+    given_up = (j.state == INTENT) | ((j.state == "failed") & j.code.in_(_GIVEN_UP))
+    same_place = (later.mirror == j.mirror, later.target_source == j.target_source, later.target_path == j.target_path)
+    over = select(later.op_id).where(*same_place, later.state == "done", later.intent_at > j.intent_at).exists()
+    acts = j.action.in_(_MAY_BE_DESTRUCTIVE)
+    query = select(j.change).where(j.mirror == mirror, j.intent_at >= since, acts, given_up, ~over)
+    changes = (Change.from_json(json.loads(text)) for text in connection.execute(query).scalars())
+    return sorted({change.target_path for change in changes if destructive(change) and _shows(connection, change)})
+
+
+def _shows(connection: Connection, change: Change) -> bool:
+    """Whether the target as it is known now is as a removal or a move would leave it."""
+    row = records.get(connection, change.target_source, parse_key(change.target_path), is_table=True)
+    if change.action.value in DESTRUCTIVE:
+        return row is None
+    return row is not None and change.after is not None and row["canonical"] == change.after.canonical
 
 
 def obstructed(connection: Connection, mirror: str) -> set[str]:

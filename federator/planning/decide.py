@@ -16,6 +16,7 @@
     wanted            ours, different     yes      update_table; recreate_table (update_by_recreate) or drifted where it cannot alter
     wanted            ours, edited there  yes      as above, or drifted (on_drift = report)
     wanted            not ours any more   yes      not_ours, or unledgered (our mark, another operation), needs_adoption (no proof)
+    wanted            ours, other name    yes      as ours, different: mark and ledger follow to the origin that has the place by now
     wanted            ours, for another   yes      name_clash while that origin is there, else as for an origin that is not wanted
     wanted by two     any                 any      name_clash, case_fold_clash
     cannot be there   any                 any      loop, depth, name_not_allowed, no_location, property_refused
@@ -129,13 +130,17 @@ def _wanted(context: MirrorContext, cell: Cell, desired: Desired, knowledge: Kno
     if ledger.origin_path != origin.key and after.canonical != target.canonical:
         return _wanted_by_another(context, cell, origin, ledger, knowledge)
     merged = merge(target, after, ledger.declared, doc=context.rule.doc)
-    if merged.canonical == target.canonical and _same(merged, target):
+    as_wanted = merged.canonical == target.canonical and _same(merged, target)
+    if as_wanted and ledger.origin_path == origin.key:
         return None
     if context.rule.on_drift == "report" and ledger.origin_path == origin.key and _as_declared(after, ledger.declared):
         return _refuse(context, cell, Reason.DRIFTED, origin.key, "changed at the target, and on_drift = report")
     reason = "the location differs" if merged.canonical != target.canonical else "properties differ"
     if dict(merged.properties) == dict(target.properties) and merged.canonical == target.canonical:
         reason = "the comment differs"
+    if as_wanted:
+        # Where no mark tells: as long as the ledger names the first origin, whose absence is proven, nobody would miss this one.
+        reason = f"it was declared for {ledger.origin_path}"
     if context.target.can_alter:
         return _change(context, Action.UPDATE_TABLE, cell, origin, reason, before=target, after=merged, wanted=after)
     if context.rule.update_by_recreate:

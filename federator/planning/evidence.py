@@ -35,6 +35,15 @@ def covered(path: Path, coverage: Mapping[str, Coverage]) -> bool:
     return False
 
 
+def shows_nothing(namespace: str, coverage: Mapping[str, Coverage]) -> bool:
+    """Whether the last crawl was shown nothing in a namespace (text form): its listing was whole and empty, or it was not there itself.
+
+    Records of a direct look that is newer than the crawl are kept all the same: they do not tell what listings show.
+    """
+    listing = coverage.get(namespace)
+    return listing is None or (listing.complete and not listing.records)
+
+
 def enough_misses(misses: Sequence[float], needed: int, interval: float) -> bool:
     """Whether ``needed`` of the misses (times in seconds, ascending) lie at least ``interval`` apart."""
     return counted_misses(misses, interval) >= needed

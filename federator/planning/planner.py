@@ -7,13 +7,14 @@ that do not exist, namespaces, renames, guards, order.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from federator.model import canonical_location
 from federator.planning import windows
 from federator.planning.cells import Candidates
 from federator.planning.changes import Action, Change, Refusal
 from federator.planning.decide import Knowledge
+from federator.planning.evidence import shows_nothing
 from federator.planning.guards import GuardFacts, objections
 from federator.planning.mapping import MirrorContext, at_origin
 from federator.planning.namespaces import MadeNamespace, with_namespaces, without_empty
@@ -109,7 +110,7 @@ def plan(context: MirrorContext, knowledge: Knowledge, found: Candidates, facts:
         target_revision=facts.target_revision,
         changes=ordered(changes),
         refusals=tuple(sorted(refusals, key=lambda r: (r.target_path, r.origin_path, r.reason))),
-        held=tuple(_held(rule, changes, facts)),
+        held=tuple(_held(rule, changes, facts, knowledge)),
         selected=found.selected,
     )
 
@@ -147,8 +148,9 @@ def _outside(rule: MirrorRule, change: Change, now: float) -> tuple[Reason, str]
     return (Reason.OUTSIDE_WINDOW, late) if late else None
 
 
-def _held(rule: MirrorRule, changes: Sequence[Change], facts: Facts) -> list[str]:
-    held = objections(rule, changes, facts.guards)
+def _held(rule: MirrorRule, changes: Sequence[Change], facts: Facts, knowledge: Knowledge) -> list[str]:
+    listed = {key: n for key, n in facts.guards.there_by_origin.items() if not shows_nothing(key, knowledge.origin)}
+    held = objections(rule, changes, replace(facts.guards, there_by_origin=listed))
     if changes and rule.window_scope == "all" and not windows.is_open(rule, facts.now):
         held.append(f"{Reason.OUTSIDE_WINDOW}: {windows.told(rule)}")
     if changes and rule.approval == "required":

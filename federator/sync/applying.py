@@ -88,8 +88,10 @@ def _let_go_at_any_time(made: Plan) -> bool:
 def _settle_left(work: Work, rule: MirrorRule, executor: Executor, lease: Lease) -> list[Outcome]:
     settled = executor.resume()
     _publish(work, lease, rule.target, settled)
-    # A call that was made, or not made, is as good as any other; one that nobody can tell of is this run's failure too.
-    return [outcome for outcome in settled if outcome.state in (State.NEEDS_ADOPTION, State.UNKNOWN)]
+    # A call that was made, or not made, is as good as any other; one that nobody can tell of, or that was half made and can never be
+    # made whole, is this run's failure too.
+    lost = (State.NEEDS_ADOPTION, State.UNKNOWN)
+    return [outcome for outcome in settled if outcome.state in lost or outcome.code == Reason.NAMESPACE_MISSING]
 
 
 @contextmanager

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _OF_NAMESPACES = (Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE)
 _GONE = (Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE)
-_RENAMED = "renamed"
+_RENAMED, _ALREADY_GONE = "renamed", "already_gone"
 
 
 class LeaseLost(StateError):
@@ -74,7 +74,8 @@ class MemoryJournal:
         row.state, row.code = outcome.state.value, _RENAMED if done and outcome.change.pair is not None else code
         index.version += 1
         if done:
-            self._enter(outcome, intent.op_id)
+            forgot = self._enter(outcome, intent.op_id)
+            row.code = _ALREADY_GONE if outcome.change.action in _GONE and not forgot else row.code
         elif outcome.code == RESTORED and outcome.record is not None:
             for key, entry in index.ledger.items():
                 # The ledger's ``identify``.
@@ -97,18 +98,20 @@ class MemoryJournal:
         record = self.instance.index.states[self.rule.origin].tables.get(path)
         return record.digest if record else None
 
-    def _enter(self, outcome: Outcome, op_id: str) -> None:
+    def _enter(self, outcome: Outcome, op_id: str) -> bool:
+        """Returns whether the ledger had an entry of the target before."""
         change, record, ledger = outcome.change, outcome.record, self.instance.index.ledger
         is_table = int(change.action not in _OF_NAMESPACES)
-        for key in [
+        before = [
             key
             for key, row in ledger.items()
             if (key[0] == self.rule.name or change.action is Action.ADOPT)
             and (row["target_source"], key[3], key[4]) == (change.target_source, change.target_path, is_table)
-        ]:
+        ]
+        for key in before:
             del ledger[key]
         if change.action in _GONE:
-            return
+            return bool(before)
         ledger[self.rule.name, change.origin_source, change.origin_path, change.target_path, is_table] = {
             "mirror": self.rule.name,
             "origin_source": change.origin_source,
@@ -123,6 +126,7 @@ class MemoryJournal:
             "mapping_digest": self.rule.mapping_digest,
             "declared": change.declared,
         }
+        return bool(before)
 
     def _strikes(self, fault: str) -> bool:
         armed = self.instance.armed

@@ -64,6 +64,8 @@ class Witness(Protocol):
 
     def later(self, effect: Callable[[], None]) -> Callable[[], None]: ...
 
+    def denied(self, catalog: LightCatalog, key: str) -> None: ...
+
 
 @dataclass
 class Armed:
@@ -136,6 +138,7 @@ class LightCatalog(Catalog):
         key = path_key(path)
         if path_key(path[:-1]) in self.hidden:
             # The worst that such a catalog does: what may not be seen is said not to exist.
+            self.witness.denied(self, key)
             raise TableNotFound(f"{key} is not there")
         self._there(path[:-1])
         if key in self.foreign:

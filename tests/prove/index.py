@@ -28,13 +28,16 @@ from federator.model import (
 from federator.planning import evidence
 from federator.planning.cells import LedgerRow
 from federator.planning.changes import Action, Change
+from federator.planning.guards import destructive
 from federator.planning.namespaces import MadeNamespace
 from federator.planning.plan import Plan
+from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
 from tests.prove.catalog import LightCatalog
 
 _DESTRUCTIVE = (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE)
-_RENAMED = "renamed"
+_RENAMED, _ALREADY_GONE = "renamed", "already_gone"
+_GIVEN_UP = (("failed", "not_made"), ("failed", Reason.NAMESPACE_MISSING))
 
 
 @dataclass(slots=True)
@@ -227,12 +230,36 @@ class MemoryIndex:
 
     def destructive_since(self, mirror: str, since: float) -> list[str]:
         """``journal.destructive_since``."""
-        return [
+        rows = [row for row in self.journal.values() if row.mirror == mirror and row.at >= since]
+        made = [
             row.intent.change.target_path
-            for row in self.journal.values()
-            if row.mirror == mirror and row.at >= since and row.state in ("done", "needs_adoption")
-            and ((row.intent.change.action in _DESTRUCTIVE and row.code != _RENAMED) or row.code == "location_changed")
-        ]  # fmt: skip
+            for row in rows
+            if row.state in ("done", "needs_adoption")
+            and (
+                (row.intent.change.action in _DESTRUCTIVE and row.code not in (_RENAMED, _ALREADY_GONE))
+                or row.code == "location_changed"
+            )
+        ]
+        return [*made, *self._made_after_all(rows)]
+
+    def _made_after_all(self, rows: Sequence[Entry]) -> set[str]:
+        """``journal._made_after_all``; the journal's order is that of time."""
+        found: set[str] = set()
+        for row in rows:
+            change = row.intent.change
+            given_up = row.state == "intent" or (row.state, row.code) in _GIVEN_UP
+            if row.state == "done":
+                found.discard(change.target_path)
+            elif given_up and destructive(change) and self._shows(change):
+                found.add(change.target_path)
+        return found
+
+    def _shows(self, change: Change) -> bool:
+        """``journal._shows``."""
+        now = self.states[change.target_source].tables.get(change.target_path)
+        if change.action in _DESTRUCTIVE:
+            return now is None
+        return now is not None and change.after is not None and now.canonical == change.after.canonical
 
     def obstructed(self, mirror: str) -> set[str]:
         """``journal.obstructed``."""

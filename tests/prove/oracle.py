@@ -170,6 +170,11 @@ class Oracle:
 
         return land
 
+    def denied(self, catalog: LightCatalog, key: str) -> None:
+        """An application looked at what it may not see, and was told that it is not there: it does not know of it any more."""
+        if self.actor is not None:
+            self.shown.get((self.actor.instance.id, catalog.source), {}).pop(key, None)
+
     # What it judges.
 
     def wrote(self, catalog: LightCatalog, call: str, key: str, before: TableRecord | None, after: TableRecord | None) -> None:

@@ -99,6 +99,8 @@ CASES = [
     case(("wanted", "not ours any more", "yes"), Reason.UNLEDGERED, origins=(ORIGIN,), target=ours(), ledger=entry(op_id="op0")),
     case(("wanted", "not ours any more", "yes"), Reason.NEEDS_ADOPTION, origins=(ORIGIN,), target=ours(), ledger=entry(native_id=None), at=context(MARKLESS)),  # noqa: E501
     case(("wanted", "not ours any more", "yes"), Reason.NOT_OURS, origins=(ORIGIN,), target=table("b", "s$t", native_id="n1"), ledger=entry()),  # noqa: E501
+    case(("wanted", "ours, other name", "yes"), Action.UPDATE_TABLE, origins=(ORIGIN,), target=SETTLED, ledger=replace(OTHER, origin=GONE)),  # noqa: E501
+    case(("wanted", "ours, other name", "yes"), Action.UPDATE_TABLE, origins=(ORIGIN,), target=table("b", "s$t", native_id="n1"), ledger=replace(OTHER, origin=GONE), at=context(MARKLESS)),  # noqa: E501
     case(("wanted", "ours, for another", "yes"), Reason.NAME_CLASH, origins=(MOVED,), target=ours(), ledger=OTHER),
     case(("wanted", "ours, for another", "yes"), Reason.UNSELECTED, origins=(MOVED,), target=ours(), ledger=replace(OTHER, origin=OriginState.UNSELECTED)),  # noqa: E501
     case(("wanted", "ours, for another", "yes"), Reason.NOT_COVERED, origins=(MOVED,), target=ours(), ledger=replace(OTHER, origin=GONE)),  # noqa: E501

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from federator.model import COMPLETE, ROOT, Coverage, Evidence, carried, failed, parse_key, skipped
-from federator.planning.evidence import counted_misses, covered, enough_misses, proves_absent
+from federator.planning.evidence import counted_misses, covered, enough_misses, proves_absent, shows_nothing
 
 DOWN = failed(17, "down")
 DENIED = failed(15, "denied")
@@ -90,3 +90,16 @@ class TestMisses:
         assert counted_misses(misses, interval) == counted
         assert enough_misses(misses, counted, interval)
         assert not enough_misses(misses, counted + 1, interval)
+
+
+@pytest.mark.parametrize(
+    ("listing", "nothing"),
+    [
+        (None, True),
+        (Coverage("a", ("s",)), True),
+        (Coverage("a", ("s",), records=1), False),
+        *((Coverage("a", ("s",), evidence), False) for evidence in INCOMPLETE),
+    ],
+)
+def test_only_a_whole_listing_shows_nothing(listing: Coverage | None, nothing: bool) -> None:
+    assert shows_nothing("s", {"s": listing} if listing is not None else {}) is nothing

@@ -106,6 +106,15 @@ class TestWhatHoldsAPlan:
         assert made(NEW, at=at).held == ("approval_required: the mirror wants a person's word for every plan",)
         assert made(at=at).held == ()
 
+    @pytest.mark.parametrize(("shown", "held"), [(0, True), (1, False)])
+    def test_what_a_direct_look_keeps_does_not_stand_for_a_namespace_out_of_sight(self, shown: int, held: bool) -> None:
+        """Found by the proof (seed 888, run 37500): a grant was revoked while the clock went back, and a table that we had written
+        "later" made the namespace look as if something were left in it."""
+        guards = GuardFacts(100, {"s": 100}, {"s": 1}, 0, {}, 5, origin_filters_listings=True)
+        origin = coverage("a") | {"s": Coverage("a", ("s",), records=shown)}
+        found = made(GONE, knowing=knows(origin=origin), guards=guards)
+        assert bool(found.held) is held
+
 
 class TestNamespaces:
     OURS = NamespaceRecord("b", ("s",), Mark("me", "m", "a$s").properties(("s",)), native_id="7")
