@@ -13,7 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
+
+
+_LONGEST_END = 5.0
 
 
 class ChildDied(Exception):
@@ -51,7 +55,12 @@ class Child:
     def kill(self) -> None:
         """Ends the process, whatever it does; harmless twice."""
         self._process.kill()
-        self._process.communicate()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        # One that hangs in its kernel, on a dead network mount, ends when the mount does.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LONGEST_END)
 
     def _write(self, line: bytes, end: float) -> None:
         rest = memoryview(line)

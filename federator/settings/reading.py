@@ -15,6 +15,7 @@ from federator.settings.keeping import HistorySettings, ReportSettings
 from federator.settings.sections import (
     NESTED,
     AuditSettings,
+    DataSettings,
     IndexSettings,
     InstanceSettings,
     LocationsSettings,
@@ -129,6 +130,8 @@ def _allowed_keys(where: list[Any]) -> str:
         model = NESTED.get(str(where[2]))
     if where[:2] == ["serve", "oidc"]:
         model = OidcSettings
+    if where[:2] == ["serve", "data"]:
+        model = DataSettings
     if model is None:
         return ""
     names = [field.alias or name for name, field in model.model_fields.items() if name != "path"]

@@ -121,6 +121,16 @@ class OidcSettings(_Section):
     timeout: SomeDuration = 5.0
 
 
+class DataSettings(_Section):
+    """Tables opened for callers of the API: the most rows and bytes of an answer, bytes of a body, and seconds of work; in so many
+    ``processes``, which are started when they are first needed."""
+
+    max_rows: int = Field(default=1_000_000, ge=1)
+    max_seconds: SomeDuration = 60.0
+    max_bytes: int = Field(default=256 << 20, ge=1)
+    processes: int = Field(default=4, ge=1, le=64)
+
+
 class ServeSettings(_Section):
     """The service. On loopback, with neither ``token`` nor ``oidc``, who brings no credential is this machine's own user, unless
     ``auth`` is ``required``; anywhere else a credential is required. A caller may ask ``requests_per_second``, and ``burst`` at once;
@@ -134,6 +144,7 @@ class ServeSettings(_Section):
     requests_per_second: float | None = Field(default=500.0, gt=0)
     burst: int = Field(default=1000, ge=1)
     cors_origins: tuple[Origin, ...] = ()
+    data: DataSettings = DataSettings()
 
 
 class AuditSettings(_Section):
