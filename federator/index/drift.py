@@ -136,9 +136,9 @@ def _uncounted(seen: SeenDrift) -> SeenDrift:
 
 def _note(connection: Connection, found: Mapping[tuple[str, str, str], Drift], now: float) -> None:
     known = _known(connection, found)
-    fresh = [drift for key, drift in found.items() if key not in known]
+    fresh = [{**_values(drift), "first_seen": now, "last_seen": now} for key, drift in found.items() if key not in known]
     for batch in chunks(fresh):
-        connection.execute(insert(t.drift), [{**_values(drift), "first_seen": now, "last_seen": now} for drift in batch])
+        connection.execute(insert(t.drift), batch)
     same = (x.kind == bindparam("k")) & (x.subject == bindparam("s")) & (x.other == bindparam("o"))
     seen = update(t.drift).where(same).values(last_seen=now, detail=bindparam("d"), resolved_at=None)
     for back in (False, True):
@@ -146,11 +146,11 @@ def _note(connection: Connection, found: Mapping[tuple[str, str, str], Drift], n
         again = [
             _key(key) | {"d": drift.detail} for key, drift in found.items() if key in known and (known[key] is not None) is back
         ]
-        for batch in chunks(again):
-            connection.execute(seen.values(first_seen=now) if back else seen, batch)
+        for rows in chunks(again):
+            connection.execute(seen.values(first_seen=now) if back else seen, rows)
     gone = [_key(key) for key, resolved in known.items() if resolved is None and key not in found]
-    for batch in chunks(gone):
-        connection.execute(update(t.drift).where(same).values(resolved_at=now), batch)
+    for rows in chunks(gone):
+        connection.execute(update(t.drift).where(same).values(resolved_at=now), rows)
     begun = [drift for key, drift in found.items() if known.get(key, now) is not None]
     notices.add(connection, [*map(_found, begun), *(_resolved(key["k"], key["s"], key["o"]) for key in gone)])
 

@@ -100,7 +100,7 @@ def entries(connection: Connection, found: Touched, rules: Collection[str]) -> I
             queries.append(mine.where(e.origin_source == source, e.origin_path.in_(chunk)))
             queries.append(mine.where(e.target_source == source, e.target_path.in_(chunk)))
     seen = {tuple(row) for query in queries for row in connection.execute(query)}
-    yield from sorted(seen, key=lambda row: (row[1], row[3], row))  # type: ignore[arg-type,return-value]  # rows of five texts
+    yield from sorted(seen, key=lambda row: (row[1], row[3], row))
 
 
 def chunks(items: Iterable[_T]) -> Iterator[list[_T]]:

@@ -11,6 +11,9 @@ from federator.connector import StateError
 from federator.planning.plan import Plan
 
 if TYPE_CHECKING:
+    from federator.index.reports import Kept
+    from federator.index.retention import Pruned
+    from federator.index.roots import Scanned
     from federator.pipeline.publish import Published
     from federator.sync.rebuilding import Rebuilt
 
@@ -42,14 +45,14 @@ class Result:
     plans: list[Plan] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     rebuilt: list[Rebuilt] = field(default_factory=list)
-    #: digests of held plans that a person has approved
-    approved: set[str] = field(default_factory=set)
-
     pruned: list[Pruned] = field(default_factory=list)
     reports: list[Kept] = field(default_factory=list)
     roots: dict[str, Scanned] = field(default_factory=dict)
     #: subjects whose lease went to another process in the middle
     lost: list[str] = field(default_factory=list)
+    #: digests of held plans that a person has approved
+    approved: set[str] = field(default_factory=set)
+
     @property
     def waiting(self) -> list[Plan]:
         """Plans that a guard holds and nobody has approved."""
@@ -63,7 +66,9 @@ class Result:
         """Names the state: interrupted, failed and partial before held, held before ok."""
         unknown = any(rebuilt.gaps for rebuilt in self.rebuilt)
         incomplete = self.errors or unknown or any(p.state != "ok" for p in self.sources.values())
-        useless = not self.plans and not self.rebuilt and all(p.state == "failed" for p in self.sources.values())
+        incomplete = incomplete or any(root.state != "complete" for root in self.roots.values())
+        read = [p.state for p in (*self.sources.values(), *self.roots.values())]
+        useless = not (self.plans or self.rebuilt or self.pruned) and all(state == "failed" for state in read)
         if stopped:
             self.state = "interrupted"
         elif any(map(is_bad, self.outcomes)) or (incomplete and useless):
