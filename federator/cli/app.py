@@ -73,8 +73,8 @@ def root(
     output: OUTPUT = None,
     quiet: QUIET = False,
     log_format: LOG_FORMAT = None,
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     version: Annotated[  # noqa: ARG001 - its callback does the work
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Knows every Lance table of a company, keeps its catalogs in agreement, and can prove what it did."""
@@ -82,8 +82,8 @@ def root(
 
 
 _GROUPS = (
-    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, explaining, history, audit, instance, jobs, notifications,
-    service, demo, database,
+    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, explaining, history, diffing, audit, instance, jobs,
+    notifications, service, demo, database,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)
