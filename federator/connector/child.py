@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-
 _LONGEST_END = 5.0
 
 
