@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from federator.cli import complete
+from federator.cli.browse import AS_OF
 from federator.cli.context import Cli, command
 from federator.cli.output import Column, Printer, ago, at, counted
 from federator.model.drift import DriftKind, Severity
 
 if TYPE_CHECKING:
     from federator.index.datasets import DatasetView
+    from federator.index.history import PastDataset
 
 
 def datasets(
@@ -30,6 +33,7 @@ def datasets(
     conflicts: Annotated[
         bool, typer.Option("--conflicts", help="Only those that are declared twice in a source, or on which catalogs disagree.")
     ] = False,
+    as_of: AS_OF = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 200,
 ) -> None:
     """List the places where tables lie with everyone who declares them, or show one place."""
@@ -37,6 +41,11 @@ def datasets(
     from federator.index import datasets as views
     from federator.index.freshness import of_source
 
+    if as_of is not None:
+        if state is not None:
+            raise StateError("what opening a place found is known for now only", hint="--as-of goes without --state")
+        _past(cli, location, as_of, declared_in, conflicts=conflicts, limit=limit)
+        return
     if location is not None:
         with cli.index() as index:
             _show(cli, views.get(index, location, cli.settings.aliases))
@@ -59,15 +68,38 @@ def datasets(
         cli.note(f"there are more; --limit {limit * 4} shows more of them")
 
 
-def _names(view: DatasetView) -> str:
+def _past(cli: Cli, location: str | None, as_of: str, declared_in: str | None, *, conflicts: bool, limit: int) -> None:
+    from federator.index import history
+    from federator.index.moments import moment
+
+    with cli.index() as index:
+        then = moment(index, as_of)
+        if location is not None:
+            found, more = [history.dataset(index, location, cli.settings.aliases, then)], False
+        else:
+            page = history.datasets(index, then, declared_in=declared_in, conflicts=conflicts, limit=limit)
+            found, more = page.datasets, page.next is not None
+    if cli.json:
+        cli.out.document({"at": then.at, "datasets": [asdict(view) for view in found], "more": more})
+        return
+    if not found:
+        cli.note("no such dataset was known then")
+        return
+    columns = [Column("location", wide=True), Column("declared as", wide=True), Column("note", wide=True)]
+    cli.out.table(columns, [(v.location, _names(v), _note(v)) for v in found])
+    if more:
+        cli.note(f"there are more; --limit {limit * 4} shows more of them")
+
+
+def _names(view: DatasetView | PastDataset) -> str:
     return ", ".join(declared.id for declared in view.declarations)
 
 
-def _note(view: DatasetView) -> str:
+def _note(view: DatasetView | PastDataset) -> str:
     notes = [
         "declared twice in a source" if view.duplicates else "",
         f"they disagree on {', '.join(found.field for found in view.disagreements)}" if view.disagreements else "",
-        f"inside {view.inside[0]}" if view.inside else "",
+        f"inside {inside[0]}" if (inside := getattr(view, "inside", ())) else "",
     ]
     return "; ".join(note for note in notes if note)
 

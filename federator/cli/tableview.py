@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from federator.index import Index
+    from federator.index.history import PastTable
     from federator.index.tree import TableView
 
 
@@ -42,6 +43,21 @@ def show_table(out: Printer, view: TableView, why: list[dict[str, Any]]) -> None
     _lines(
         out, "left as it is", [f"mirror {r['mirror']}: {r['reason']}{': ' + r['detail'] if r['detail'] else ''}" for r in why]
     )
+
+
+def show_past_table(out: Printer, view: PastTable) -> None:
+    """Prints a table as it was at a moment; verification and mirrors are known for now only."""
+    out.line(view.id, style="bold")
+    rows = [
+        ("as of", f"{at(view.at)}, revision {view.revision}"), ("since", f"revision {view.since_revision}"),
+        ("kind", view.kind.replace("_", " ")), ("location", view.location), ("problem", view.problem), ("doc", view.doc),
+        ("owner", view.owner), ("native id", view.native_id), ("digest", view.digest[:12]),
+    ]  # fmt: skip
+    out.pairs([(name, value) for name, value in rows if value], indent="  ")
+    _section(out, "properties", [(name, value) for name, value in sorted(view.properties.items())])
+    columns = view.schema or []
+    _section(out, f"schema ({counted(len(columns), 'column')})", [_column(column) for column in columns])
+    _lines(out, "also declared as", view.also_declared)
 
 
 def why_not_mirrored(index: Index, mirrors: Mapping[str, str], source: str, path: str) -> list[dict[str, Any]]:

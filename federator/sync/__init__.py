@@ -16,6 +16,7 @@ from federator import logs
 from federator.audit.configuration import note_configuration
 from federator.connector.options import resolve
 from federator.index import Index, deployment, drift, migrate, open_index, plans, runs
+from federator.index.moments import ASIDE
 from federator.planning.plan import Plan, check
 from federator.planning.rule import MirrorRule
 from federator.settings import Settings
@@ -23,7 +24,9 @@ from federator.sync.applying import apply, resume
 from federator.sync.closing import finish, publish
 from federator.sync.crawling import crawl
 from federator.sync.mirroring import plan
+from federator.sync.pruning import need_policy, prune
 from federator.sync.rebuilding import rebuild
+from federator.sync.reporting import ReportWanted, make_report
 from federator.sync.result import Interrupted, Result, Step
 from federator.sync.scanning import scan
 from federator.sync.telling import keep_counts, notices_of
@@ -57,10 +60,19 @@ class Federator:
         migrate.check(index)
         return cls(settings, index, report)
 
-    def crawl(self, sources: Sequence[str] = (), *, trigger: str = "cli", actor: str | None = None) -> Result:
-        """Reads sources (default: all) into the index."""
+    def crawl(
+        self, sources: Sequence[str] = (), *, roots: Sequence[str] = (), trigger: str = "cli", actor: str | None = None
+    ) -> Result:
+        """Reads sources (default: all) into the index, and then scans ``roots``."""
         with self._run("crawl", trigger, actor) as work:
             crawl(work, list(sources) or list(self.settings.sources))
+            scan(work, roots)
+        return work.result
+
+    def scan(self, roots: Sequence[str] = (), *, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Scans storage roots (default: all) for tables that no catalog declares."""
+        with self._run("scan", trigger, actor) as work:
+            scan(work, list(roots) or list(self.settings.roots))
         return work.result
 
     def plan(
@@ -112,6 +124,20 @@ class Federator:
             rebuild(work, rules, enter=enter)
         return work.result
 
+    def prune(self, *, keep_days: float | None = None, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Removes what the policy, or ``keep_days``, does not keep of the past. Raises ConfigError where there is no policy."""
+        if keep_days is None:
+            need_policy(self.settings)
+        with self._run("prune", trigger, actor) as work:
+            prune(work, keep_days=keep_days)
+        return work.result
+
+    def make_report(self, wanted: ReportWanted, *, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Makes a report and keeps it."""
+        with self._run("report", trigger, actor) as work:
+            make_report(work, wanted)
+        return work.result
+
     def _rules(self, mirrors: Sequence[str]) -> list[MirrorRule]:
         return [self.settings.rule(name) for name in mirrors or self.settings.mirrors]
 
@@ -134,8 +160,9 @@ class Federator:
         try:
             note_configuration(self.index, self.settings, run)
             yield work
-            with work.recording("drift"):
-                drift.refresh(self.index, self.settings.rules)
+            if run.kind not in ASIDE:
+                with work.recording("drift"):
+                    drift.refresh(self.index, self.settings.rules, self.settings.roots)
         except BaseException as error:
             if isinstance(error, Exception) and self.stop.is_set():
                 # Whatever it raised, it raised because it was stopped.

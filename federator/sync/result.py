@@ -11,6 +11,9 @@ from federator.connector import StateError
 from federator.planning.plan import Plan
 
 if TYPE_CHECKING:
+    from federator.index.reports import Kept
+    from federator.index.retention import Pruned
+    from federator.index.roots import Scanned
     from federator.pipeline.publish import Published
     from federator.sync.rebuilding import Rebuilt
 
@@ -63,7 +66,9 @@ class Result:
         """Names the state: interrupted, failed and partial before held, held before ok."""
         unknown = any(rebuilt.gaps for rebuilt in self.rebuilt)
         incomplete = self.errors or unknown or any(p.state != "ok" for p in self.sources.values())
-        useless = not self.plans and not self.rebuilt and all(p.state == "failed" for p in self.sources.values())
+        incomplete = incomplete or any(root.state != "complete" for root in self.roots.values())
+        read = [p.state for p in (*self.sources.values(), *self.roots.values())]
+        useless = not (self.plans or self.rebuilt or self.pruned) and all(state == "failed" for state in read)
         if stopped:
             self.state = "interrupted"
         elif any(map(is_bad, self.outcomes)) or (incomplete and useless):
