@@ -27,14 +27,28 @@ id = {instance}
 url = "sqlite:///federator.db"
 """
 
+# What a source cannot do without, as it is after the installation of its server.
+_MORE = {"unity": 'unity.catalog = "unity"\n'}
+
 # impl → what it is, and the key that the option's value goes to
 _SOURCES = {
     "dir": ("A directory of Lance tables: a path (from this file on), or s3://bucket/prefix.", "dir.path"),
     "hive3": ("A Hive Metastore 3 or 4.", "hive3.uri"),
     "hive2": ("A Hive Metastore 2.", "hive2.uri"),
     "glue": ("AWS Glue, with the credentials of the environment.", "glue.region"),
+    "unity": ('One catalog of a Unity server. Where it wants a token: unity.auth_token = "${UNITY_TOKEN}"', "unity.endpoint"),
+    "polaris": ("Apache Polaris. Its login: polaris.client_id and polaris.client_secret, as ${VARIABLES}", "polaris.endpoint"),
+    "rest": ('A Lance REST server. Where it wants a token: rest.auth_token = "${LANCE_TOKEN}"', "rest.uri"),
 }
-_NAMES = {"dir": "files", "hive3": "hive", "hive2": "hive2", "glue": "aws"}
+_NAMES = {
+    "dir": "files",
+    "hive3": "hive",
+    "hive2": "hive2",
+    "glue": "aws",
+    "unity": "unity",
+    "polaris": "polaris",
+    "rest": "lance",
+}
 
 _TAIL = """\
 # Storage options for opening a source's tables: {first}storage.region = "us-west-2"
@@ -59,6 +73,9 @@ def init(
     ] = None,
     hive2: Annotated[list[str] | None, typer.Option("--hive2", metavar="URI", help="Add a Hive Metastore 2.")] = None,
     glue: Annotated[list[str] | None, typer.Option("--glue", metavar="REGION", help="Add AWS Glue in a region.")] = None,
+    unity: Annotated[list[str] | None, typer.Option("--unity", metavar="URL", help="Add a Unity Catalog.")] = None,
+    polaris: Annotated[list[str] | None, typer.Option("--polaris", metavar="URL", help="Add an Apache Polaris.")] = None,
+    rest: Annotated[list[str] | None, typer.Option("--rest", metavar="URL", help="Add a Lance REST server.")] = None,
     directory: Annotated[
         list[str] | None, typer.Option("--dir", metavar="PATH", help="Add a directory of Lance tables.")
     ] = None,
@@ -68,7 +85,9 @@ def init(
     target = file or cli.config
     if target.exists() and not force:
         raise ConfigError(f"{target} exists already", hint="--force overwrites it")
-    wanted = {"dir": directory or [], "hive3": hive3 or [], "hive2": hive2 or [], "glue": glue or []}
+    wanted = {
+        "dir": directory, "hive3": hive3, "hive2": hive2, "glue": glue, "unity": unity, "polaris": polaris, "rest": rest,
+    }  # fmt: skip
     text = _text({impl: values for impl, values in wanted.items() if values} or {"dir": ["tables"]})
     _check(text, target)
     try:
@@ -91,7 +110,7 @@ def _text(wanted: dict[str, list[str]]) -> str:
             names.append(_NAMES[impl] if number == 1 else f"{_NAMES[impl]}_{number}")
             what, key = _SOURCES[impl]
             told = json.dumps(value, ensure_ascii=False)
-            parts.append(f'# {what}\n[sources.{names[-1]}]\nimpl = "{impl}"\n{key} = {told}\n')
+            parts.append(f'# {what}\n[sources.{names[-1]}]\nimpl = "{impl}"\n{key} = {told}\n{_MORE.get(impl, "")}')
     parts.append(_TAIL.format(name=names[0], first=f"{next(iter(wanted))}."))
     return "\n".join(parts)
 

@@ -109,6 +109,7 @@ def test_init_writes_what_validate_accepts(shell: Shell) -> None:
     for words in (
         [],
         ["--hive3", "thrift://h:9083"],
+        ["--unity", "http://u:8080", "--polaris", "http://p:8181", "--rest", "https://r"],
         ["--hive2", "thrift://h:9083", "--glue", "eu-west-1", "--dir", "a", "--dir", 'b "x"'],
     ):
         result = shell.run("init", "new.toml", "--force", "-c", "ignored.toml", *words)
