@@ -8,7 +8,7 @@ from enum import IntEnum
 from federator.connector import PermissionDenied
 from federator.model import Path, path_key
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.settings import Settings, SourceSettings
+from federator.settings import SourceSettings
 
 
 class Role(IntEnum):
@@ -63,14 +63,6 @@ class Caller:
 
 #: where no token is asked for: this machine's own user
 LOCAL = Caller("api", Role.ADMIN, EVERYTHING)
-
-
-def mirrors(settings: Settings, scopes: Scopes) -> tuple[str, ...]:
-    """The configured mirrors that may be told of: those both of whose sources a scope covers whole.
-
-    A mirror's plans, guards and jobs speak of all that it copies, so they are shown whole or not at all.
-    """
-    return tuple(name for name, m in settings.mirrors.items() if scopes.covers((m.origin,)) and scopes.covers((m.target,)))
 
 
 def may_have_secrets(caller: Caller, source: SourceSettings, path: Path) -> bool:

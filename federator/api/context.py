@@ -8,10 +8,8 @@ from fastapi import Depends, Query, Request
 
 from federator.api.access import Caller
 from federator.index import Index
+from federator.index.run_views import Viewer
 from federator.settings import Settings
-
-#: who is named in runs and in the audit for what came through the API: the token says no more
-ACTOR = "api"
 
 
 def _index(request: Request) -> Index:
@@ -29,8 +27,14 @@ def _caller(request: Request) -> Caller:
     return caller
 
 
+def _viewer(request: Request) -> Viewer:
+    caller = _caller(request)
+    return Viewer(caller.name, caller.scopes, _settings(request).mirrors_in(caller.scopes))
+
+
 IndexOf = Annotated[Index, Depends(_index)]
 SettingsOf = Annotated[Settings, Depends(_settings)]
 CallerOf = Annotated[Caller, Depends(_caller)]
+ViewerOf = Annotated[Viewer, Depends(_viewer)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="entries on a page")]
 Cursor = Annotated[str | None, Query(max_length=8000, description="`next` of the page before")]

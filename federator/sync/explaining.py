@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from federator.connector import InvalidInput
+from federator.connector import InvalidInput, TableNotFound
 from federator.index import Connection, Index, RowMapping, coverage, datasets, records, trace
 from federator.index.freshness import of_source
 from federator.model import Coverage, Path, ancestors, parse_key, path_key
+from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.evidence import counted_misses, covered
 from federator.planning.rule import MirrorRule
 from federator.planning.selection import selected
@@ -73,28 +74,39 @@ class Explanation:
         return asdict(self)
 
 
-def explain(settings: Settings, index: Index, node: Path) -> Explanation:
-    """Explains ``source$path``, by the index alone. Raises InvalidInput, NamespaceNotFound for a source that is not in the index."""
+def explain(settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING) -> Explanation:
+    """Explains ``source$path``, by the index alone. Raises InvalidInput, NamespaceNotFound for a source that is not in the index,
+    TableNotFound for an object that the scope does not cover, whether it is there or not.
+
+    Of mirrors it tells those both of whose sources are inside the scope, of the ledger and the journal what is at both ends.
+    """
     if len(node) < 2:
         raise InvalidInput(f"{path_key(node)!r} names no object", hint="source$namespace$table, as federator tree shows it")
     source, path = node[0], node[1:]
     key = path_key(path)
-    crawled_at = of_source(index, source).crawled_at
+    crawled_at = of_source(index, source, scopes).crawled_at
+    if not scopes.covers(node):
+        raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
+    rules = settings.rules if scopes.everything else {name: settings.rules[name] for name in settings.mirrors_in(scopes)}
     with index.read() as connection:
         at = records.published(connection, source)
         row = _row(connection, source, path, at)
         evidence = _evidence(path, coverage.read(connection, source, at, only=_above(path)), crawled_at)
         versions = trace.versions(connection, source, key)
-        origins = [name for name, rule in settings.rules.items() if rule.origin == source]
-        writes = trace.writes(connection, source, key, origins)
-        entries = trace.entries(connection, source, key)
-        parts = list(_parts(connection, settings, source, path, entries, there=row is not None))
+        origins = [name for name, rule in rules.items() if rule.origin == source]
+        writes = [row for row in trace.writes(connection, source, key, origins) if scopes.everything or row["mirror"] in rules]
+        entries = [row for row in trace.entries(connection, source, key) if _both_ends(row, scopes)]
+        parts = list(_parts(connection, rules, source, path, entries, there=row is not None))
         verified = _verified(connection, row)
     return Explanation(
         id=path_key(node), source=source, kind=row["kind"] if row else None,
         summary=_summary(row, versions, entries, evidence, source, key), location=row["location"] if row else None,
         verified=verified, evidence=evidence, parts=parts, history=sorted(_history(versions, writes), key=lambda event: event.at),
     )  # fmt: skip
+
+
+def _both_ends(entry: RowMapping, scopes: Scopes) -> bool:
+    return all(scopes.covers((entry[f"{end}_source"], *parse_key(entry[f"{end}_path"]))) for end in ("origin", "target"))
 
 
 def _row(connection: Connection, source: str, path: Path, at: int) -> RowMapping | None:
@@ -144,10 +156,16 @@ def _summary(
 
 
 def _parts(
-    connection: Connection, settings: Settings, source: str, path: Path, entries: Sequence[RowMapping], *, there: bool
+    connection: Connection,
+    rules: Mapping[str, MirrorRule],
+    source: str,
+    path: Path,
+    entries: Sequence[RowMapping],
+    *,
+    there: bool,
 ) -> Iterator[Part]:
     key = path_key(path)
-    for name, rule in settings.rules.items():
+    for name, rule in rules.items():
         roles = [role for role, at in (("origin", rule.origin), ("target", rule.target)) if at == source]
         for role in roles:
             mine = [e for e in entries if e["mirror"] == name and e[f"{role}_source"] == source and e[f"{role}_path"] == key]

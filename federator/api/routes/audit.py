@@ -9,7 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from federator.api import models as m
-from federator.api.context import Cursor, IndexOf, Limit
+from federator.api.access import Role
+from federator.api.context import CallerOf, Cursor, IndexOf, Limit
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import documented
 from federator.connector import InvalidInput
@@ -22,12 +23,13 @@ router = APIRouter(prefix="/api/v1", tags=["audit"])
 @router.get(
     "/audit",
     response_model=m.AuditEvents,
-    responses={**documented_304(), **documented(400)},
+    responses={**documented_304(), **documented(400, 403)},
     summary="Sealed audit events, newest first",
 )
 def get_audit(
     request: Request,
     index: IndexOf,
+    caller: CallerOf,
     kind: Annotated[str | None, Query(max_length=100, description="e.g. `write`, `plan_approved`")] = None,
     subject: Annotated[str | None, Query(max_length=4000, description="what it is about, e.g. `aws$sales$orders`")] = None,
     run: Annotated[str | None, Query(max_length=64, description="the run's id")] = None,
@@ -35,7 +37,9 @@ def get_audit(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """A page of events that fit every filter. Each carries its digest and the one it was sealed upon."""
+    """A page of events that fit every filter. Each carries its digest and the one it was sealed upon. For an admin who may see
+    everything: a chain is proven whole or not at all."""
+    caller.require_everything(Role.ADMIN)
     named = {"kind": kind, "subject": subject, "run": run}
     fixed = {name: printable(text, name) if text is not None else None for name, text in named.items()}
     scope = json.dumps(["audit", *fixed.values(), str(since)])

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from federator.api import models as m
-from federator.api.context import Cursor, IndexOf, Limit, SettingsOf
+from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import documented
 from federator.connector import InvalidInput
@@ -25,6 +25,7 @@ _ANSWERS = {**documented_304(), **documented(400, 404)}
 def get_datasets(
     request: Request,
     index: IndexOf,
+    caller: CallerOf,
     state: Annotated[str | None, Query(max_length=40, description="what opening it found; `unverified`: never opened")] = None,
     declared_in: Annotated[str | None, Query(max_length=100, description="a source that declares it")] = None,
     conflicts: Annotated[bool, Query(description="declared twice in a source, or catalogs disagree on it")] = False,
@@ -35,12 +36,13 @@ def get_datasets(
     if state is not None and state not in datasets.STATES:
         raise InvalidInput(f"{state!r} is no state of a dataset", hint=f"states: {', '.join(datasets.STATES)}")
     if declared_in is not None:
-        of_source(index, printable(declared_in, "declared_in"))
-    scope = f"datasets {state} {declared_in} {conflicts}"
-    after, _ = decode(cursor, scope)
-    page = datasets.page(index, datasets.Wanted(state, declared_in, conflicts), after=after, limit=limit)
+        of_source(index, printable(declared_in, "declared_in"), caller.scopes)
+    listing = f"datasets {state} {declared_in} {conflicts}"
+    after, _ = decode(cursor, listing, scopes=caller.scopes)
+    wanted = datasets.Wanted(state, declared_in, conflicts)
+    page = datasets.page(index, wanted, after=after, limit=limit, scopes=caller.scopes)
     found = [m.PlaceOfTables.model_validate(view) for view in page.datasets]
-    end = encode(scope, page.next) if page.next is not None else None
+    end = encode(listing, page.next, scopes=caller.scopes) if page.next is not None else None
     return tagged(request, m.Datasets(datasets=found, next=end))
 
 
@@ -49,11 +51,12 @@ def get_dataset(
     request: Request,
     index: IndexOf,
     settings: SettingsOf,
+    caller: CallerOf,
     location: Annotated[str, Path(max_length=4000, examples=["s3://lake/sales/orders.lance"])],
 ) -> Response:
     """Which catalogs declare a location, under which names, and whether they agree. The location may be in any of its spellings; in the
     URL, percent-encode it as a whole."""
-    view = datasets.get(index, printable(location, "location"), settings.aliases)
+    view = datasets.get(index, printable(location, "location"), settings.aliases, scopes=caller.scopes)
     return tagged(request, m.PlaceOfTables.model_validate(view))
 
 
@@ -61,6 +64,7 @@ def get_dataset(
 def get_drift(
     request: Request,
     index: IndexOf,
+    caller: CallerOf,
     kind: Annotated[DriftKind | None, Query()] = None,
     severity: Annotated[Severity | None, Query()] = None,
     source: Annotated[str | None, Query(max_length=100, description="the source of the table that it is about")] = None,
@@ -70,11 +74,13 @@ def get_drift(
 ) -> Response:
     """A page of differences between catalogs, or a catalog and its storage, as the end of the last run found them."""
     if source is not None:
-        of_source(index, printable(source, "source"))
-    scope = f"drift {kind} {severity} {source} {resolved}"
-    after, _ = decode(cursor, scope)
+        of_source(index, printable(source, "source"), caller.scopes)
+    listing = f"drift {kind} {severity} {source} {resolved}"
+    after, _ = decode(cursor, listing, scopes=caller.scopes)
     last = tuple(json.loads(after)) if after else None
-    found = drift.page(index, kind=kind, severity=severity, source=source, resolved=resolved, after=last, limit=limit + 1)
+    found = drift.page(
+        index, kind=kind, severity=severity, source=source, resolved=resolved, after=last, limit=limit + 1, scopes=caller.scopes
+    )
     shown = found[:limit]
-    end = encode(scope, json.dumps(shown[-1].key)) if len(found) > limit else None
+    end = encode(listing, json.dumps(shown[-1].key), scopes=caller.scopes) if len(found) > limit else None
     return tagged(request, m.Drifts(drift=[m.Drift.model_validate(seen) for seen in shown], next=end))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from federator.api import models as m
-from federator.api.context import IndexOf, SettingsOf
+from federator.api.context import CallerOf, IndexOf, SettingsOf
 from federator.api.paging import printable
 from federator.api.problems import documented
 from federator.index.freshness import of_source
@@ -21,9 +21,10 @@ router = APIRouter(prefix="/api/v1", tags=["explain"])
 def get_explanation(
     index: IndexOf,
     settings: SettingsOf,
+    caller: CallerOf,
     id: Annotated[str, Path(max_length=4000, examples=["aws$sales$orders"])],  # noqa: A002 - the name in the URL's template
 ) -> m.Explanation:
     """Evidence, mirrors, history and what would happen next, also of an object that is not there."""
     node = parse_key(printable(id, "id"))
-    found = explain(settings, index, node)
-    return m.Explanation.model_validate({**found.to_json(), "freshness": of_source(index, node[0])})
+    found = explain(settings, index, node, caller.scopes)
+    return m.Explanation.model_validate({**found.to_json(), "freshness": of_source(index, node[0], caller.scopes)})

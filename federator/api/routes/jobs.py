@@ -7,9 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from federator.api import models as m
-from federator.api.context import ACTOR, IndexOf, SettingsOf
+from federator.api.access import Role
+from federator.api.context import CallerOf, IndexOf, SettingsOf, ViewerOf
 from federator.api.problems import NotFound, documented
 from federator.index import Index, requests, schedules
+from federator.index.run_views import Viewer
 from federator.schedule.jobs import Job, argument, configured
 from federator.settings import Settings
 
@@ -19,11 +21,11 @@ Name = Annotated[str, Path(max_length=80, examples=["crawl:lake_hive"])]
 
 
 @router.get("", response_model=m.Jobs, responses=documented(), summary="All scheduled jobs")
-def get_jobs(index: IndexOf, settings: SettingsOf) -> m.Jobs:
-    """Every job that the configuration schedules, with when it last began."""
+def get_jobs(index: IndexOf, settings: SettingsOf, viewer: ViewerOf) -> m.Jobs:
+    """Every job that the configuration schedules, with when it last began: those over sources that the caller may see whole."""
     with index.read() as connection:
         states = schedules.read(connection)
-    jobs = [(job, states.get(job.name, schedules.JobState())) for job in configured(settings)]
+    jobs = [(job, states.get(job.name, schedules.JobState())) for job in _jobs(settings, viewer)]
     return m.Jobs(
         jobs=[
             m.Job(
@@ -41,37 +43,47 @@ def get_jobs(index: IndexOf, settings: SettingsOf) -> m.Jobs:
 @router.post(
     "/{name}/pause", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404), summary="Pause a job"
 )
-def pause(index: IndexOf, settings: SettingsOf, name: Name) -> m.Requested:
+def pause(index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, name: Name) -> m.Requested:
     """Asks the worker to run the job no more until it is resumed; a run in hand goes on."""
-    return _ask(index, settings, name, "pause")
+    caller.require(Role.OPERATOR)
+    return _ask(index, settings, viewer, name, "pause")
 
 
 @router.post(
     "/{name}/resume", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404), summary="Resume a job"
 )
-def resume(index: IndexOf, settings: SettingsOf, name: Name) -> m.Requested:
+def resume(index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, name: Name) -> m.Requested:
     """Asks the worker to let the job go on."""
-    return _ask(index, settings, name, "resume")
+    caller.require(Role.OPERATOR)
+    return _ask(index, settings, viewer, name, "resume")
 
 
 @router.post(
     "/{name}/run", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404), summary="Run a job now"
 )
-def run(index: IndexOf, settings: SettingsOf, name: Name) -> m.Requested:
+def run(index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, name: Name) -> m.Requested:
     """Asks the worker to run the job at its next turn, also where it is paused. Its schedule stays."""
-    job = _job(settings, name)
+    caller.require(Role.OPERATOR)
+    job = _job(settings, viewer, name)
     with index.write() as connection:
-        return m.Requested.model_validate(requests.add(connection, job.kind, argument(job.kind, job.subject), actor=ACTOR))
+        asked = requests.add(connection, job.kind, argument(job.kind, job.subject), actor=caller.name)
+    return m.Requested.model_validate(asked)
 
 
-def _job(settings: Settings, name: str) -> Job:
-    jobs = {job.name: job for job in configured(settings)}
+def _jobs(settings: Settings, viewer: Viewer) -> list[Job]:
+    """The jobs that a viewer may be told of: those over sources that it may see whole."""
+    told = {"crawl": [name for name in settings.sources if viewer.scopes.covers((name,))], "sync": viewer.mirrors}
+    return [job for job in configured(settings) if viewer.scopes.everything or job.subject in told.get(job.kind, ())]
+
+
+def _job(settings: Settings, viewer: Viewer, name: str) -> Job:
+    jobs = {job.name: job for job in _jobs(settings, viewer)}
     if name not in jobs:
         raise NotFound(f"no job is called {name!r}", hint=f"jobs: {', '.join(jobs) or 'none is scheduled'}")
     return jobs[name]
 
 
-def _ask(index: Index, settings: Settings, name: str, kind: str) -> m.Requested:
-    _job(settings, name)
+def _ask(index: Index, settings: Settings, viewer: Viewer, name: str, kind: str) -> m.Requested:
+    _job(settings, viewer, name)
     with index.write() as connection:
-        return m.Requested.model_validate(requests.add(connection, kind, {"job": name}, actor=ACTOR))
+        return m.Requested.model_validate(requests.add(connection, kind, {"job": name}, actor=viewer.name))

@@ -7,14 +7,18 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 import federator
-from federator.api.context import IndexOf
+from federator.api.access import Role
+from federator.api.context import CallerOf, IndexOf
 from federator.api.problems import documented
-from federator.index import telemetry
+from federator.connector.calls import BUCKETS
+from federator.index import notifications, telemetry
+from federator.model.drift import DriftKind
+from federator.sync.telling import keep_counts
 
 router = APIRouter(tags=["metrics"])
 
@@ -24,9 +28,12 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 _STATES = ("ok", "partial", "failed")
 
 
-@router.get("/metrics", response_class=Response, responses={**_TEXT, **documented()}, summary="Metrics for Prometheus")
-def get_metrics(request: Request, index: IndexOf) -> Response:
-    """Freshness, coverage, pending changes, refusals, runs, the queue and the audit. No label holds a table's name."""
+@router.get("/metrics", response_class=Response, responses={**_TEXT, **documented(403)}, summary="Metrics for Prometheus")
+def get_metrics(request: Request, index: IndexOf, caller: CallerOf) -> Response:
+    """Freshness, coverage, drift, pending changes, calls to catalogs, runs, leases, the queue and the audit. No label holds a table's
+    name. For who may see everything: the numbers tell of all sources."""
+    caller.require_everything(Role.VIEWER)
+    keep_counts(index)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Counts(telemetry.read(index)))
     encode, media_type = choose_encoder(request.headers.get("accept", ""))
@@ -42,6 +49,8 @@ class _Counts(Collector):
         yield from self._sources()
         yield from self._mirrors()
         yield from self._service()
+        yield from self._drift()
+        yield from self._catalogs()
 
     def _sources(self) -> Iterator[Metric]:
         fresh = GaugeMetricFamily("federator_source_freshness_seconds", "Seconds since a source was crawled", labels=["source"])
@@ -101,6 +110,50 @@ class _Counts(Collector):
             ("federator_audit_unanchored_events", "Sealed events that no published head proves", self._counts.unanchored),
         ):
             yield GaugeMetricFamily(name, what, float(value))
+
+    def _drift(self) -> Iterator[Metric]:
+        drift = GaugeMetricFamily(
+            "federator_drift", "Differences between catalogs, and with storage, that are there now",
+            labels=["kind", "severity", "source"],
+        )  # fmt: skip
+        counts = self._counts.drift
+        for kind in DriftKind:
+            # A kind that is not there at all is a zero, so that an alert on it can end.
+            of = {key: number for key, number in counts.items() if key[0] == kind} or {(kind.value, kind.severity.value, ""): 0}
+            for labels, number in sorted(of.items()):
+                drift.add_metric(list(labels), number)
+        held = GaugeMetricFamily("federator_lease_held", "1 where some process holds a lease now", labels=["lease"])
+        taken = CounterMetricFamily("federator_lease_taken", "How often a lease was taken", labels=["lease"])
+        for name, (is_held, number) in sorted(self._counts.leases.items()):
+            held.add_metric([name], float(is_held))
+            taken.add_metric([name], number)
+        told = GaugeMetricFamily(
+            "federator_notifications", "Notifications by what became of them; sent ones are kept for 30 days",
+            labels=["channel", "state"],
+        )  # fmt: skip
+        known = self._counts.notifications
+        for channel in sorted({channel for channel, _ in known}):
+            for state in notifications.STATES:
+                told.add_metric([channel, state], known.get((channel, state), 0))
+        waiting = GaugeMetricFamily("federator_notices_waiting", "Notices that no channel was asked about yet")
+        waiting.add_metric([], self._counts.notices)
+        yield from (drift, held, taken, told, waiting)
+
+    def _catalogs(self) -> Iterator[Metric]:
+        latency = HistogramMetricFamily(
+            "federator_catalog_call_seconds", "Calls to catalogs and how long they took", labels=["source", "operation"]
+        )
+        for found in self._counts.latencies:
+            buckets = list(zip(BUCKETS, found.cumulative, strict=True))
+            latency.add_metric([found.source, found.operation], buckets, found.seconds)
+        errors = CounterMetricFamily(
+            "federator_catalog_errors",
+            "Errors of calls to catalogs, by the Lance error code",
+            labels=["source", "operation", "code"],
+        )
+        for labels, number in sorted(self._counts.errors.items()):
+            errors.add_metric(list(labels), number)
+        yield from (latency, errors)
 
 
 def _add(family: GaugeMetricFamily, mirror: str, counts: Mapping[str, int]) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
 from federator.api import models as m
-from federator.api.context import ACTOR, Cursor, IndexOf, Limit, SettingsOf
+from federator.api.access import Role
+from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf, ViewerOf
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import NotFound, documented
-from federator.connector import InvalidInput, StateError
-from federator.index import Connection, Index, RowMapping, plans, requests, runs
+from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
+from federator.index import Connection, Index, RowMapping, plans, requests, run_views
+from federator.index.run_views import Viewer
 from federator.settings import Settings
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
@@ -23,30 +24,33 @@ _CHANGES = 1000
 
 
 @router.get("/runs", response_model=m.Runs, responses={**documented_304(), **documented(400)}, summary="Runs, newest first")
-def get_runs(request: Request, index: IndexOf, limit: Limit = 20, cursor: Cursor = None) -> Response:
-    """A page of runs."""
-    before, _ = decode(cursor, "runs")
-    found = runs.recent(index, limit=limit + 1, before=before or None)
-    end = encode("runs", found[limit - 1]["id"]) if len(found) > limit else None
-    return tagged(request, m.Runs(runs=[m.Run.model_validate(_run(row)) for row in found[:limit]], next=end))
+def get_runs(request: Request, index: IndexOf, viewer: ViewerOf, limit: Limit = 20, cursor: Cursor = None) -> Response:
+    """A page of runs: those that touched what the caller may see, and its own."""
+    before, _ = decode(cursor, "runs", scopes=viewer.scopes)
+    found = run_views.recent(index, viewer, limit=limit + 1, before=before or None)
+    end = encode("runs", found[limit - 1]["id"], scopes=viewer.scopes) if len(found) > limit else None
+    return tagged(request, m.Runs(runs=[m.Run.model_validate(run) for run in found[:limit]], next=end))
 
 
 @router.get("/runs/{id}", response_model=m.RunDetail, responses={**documented_304(), **documented(400, 404)}, summary="One run")
-def get_run(request: Request, index: IndexOf, id: RunId) -> Response:  # noqa: A002 - the name in the URL's template
+def get_run(request: Request, index: IndexOf, viewer: ViewerOf, id: RunId) -> Response:  # noqa: A002 - the name in the URL's template
     """One run with what it did to each source and each of its writes (the first 1000), readable while it goes on."""
-    run, sources, changes = _get(index, id)
-    detail = {**_run(run), "sources": [dict(row) for row in sources], "changes": [dict(row) for row in changes[:_CHANGES]]}
-    return tagged(request, m.RunDetail.model_validate(detail))
+    run, sources, changes = _get(index, viewer, id)
+    return tagged(request, m.RunDetail.model_validate({**run, "sources": sources, "changes": changes[:_CHANGES]}))
 
 
 @router.post(
     "/runs", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404, 409), summary="Ask for a run"
 )
-def post_run(wanted: m.RunRequest, index: IndexOf, settings: SettingsOf, response: Response) -> m.Requested:
-    """Queues a run. Its request's address is in `Location`; the request says the run's id once it has begun."""
+def post_run(
+    wanted: m.RunRequest, index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, response: Response
+) -> m.Requested:
+    """Queues a run over sources that the caller may see whole. Its request's address is in `Location`; the request says the run's id
+    once it has begun."""
+    caller.require(Role.OPERATOR)
     with index.write() as connection:
-        argument = _argument(connection, settings, wanted)
-        asked = requests.add(connection, wanted.kind, argument, actor=ACTOR)
+        argument = _argument(connection, settings, wanted, viewer)
+        asked = requests.add(connection, wanted.kind, argument, actor=caller.name)
     response.headers["Location"] = f"/api/v1/requests/{asked.id}"
     return m.Requested.model_validate(asked)
 
@@ -58,71 +62,88 @@ def post_run(wanted: m.RunRequest, index: IndexOf, settings: SettingsOf, respons
     responses=documented(400, 403, 404, 409),
     summary="Cancel a run",
 )
-def cancel_run(index: IndexOf, id: RunId) -> m.Requested:  # noqa: A002 - the name in the URL's template
+def cancel_run(index: IndexOf, caller: CallerOf, viewer: ViewerOf, id: RunId) -> m.Requested:  # noqa: A002 - the name in the URL's template
     """Asks the worker to stop a run between two writes. A run that a command line began is stopped there."""
-    run, _, _ = _get(index, id)
+    caller.require(Role.OPERATOR)
+    run, _, _ = _get(index, viewer, id)
     with index.write() as connection:
         request = requests.of_run(connection, run["id"])
         if request is None:
             raise StateError(f"the run {run['id']} is {run['state']}, and no worker of ours has it in hand")
-        return m.Requested.model_validate(requests.add(connection, "cancel", {"request": request.id}, actor=ACTOR))
+        if not _reaches(connection, viewer, request):
+            raise PermissionDenied(f"{caller.name} may not change the run {id}: it touches more than {caller.name} may see")
+        return m.Requested.model_validate(requests.add(connection, "cancel", {"request": request.id}, actor=caller.name))
 
 
 @router.get("/requests/{id}", response_model=m.Requested, responses=documented(400, 404), summary="One request")
-def get_request(index: IndexOf, id: Annotated[int, Path(ge=1, le=2**63 - 1)]) -> m.Requested:  # noqa: A002 - as in the URL's template
+def get_request(index: IndexOf, viewer: ViewerOf, id: Annotated[int, Path(ge=1, le=2**63 - 1)]) -> m.Requested:  # noqa: A002 - as in the URL's template
     """What became of a request."""
     with index.read() as connection:
         try:
-            return m.Requested.model_validate(requests.get(connection, id))
+            found = requests.get(connection, id)
         except StateError as error:
             raise NotFound(error.message) from None
+        if found.actor != viewer.name and not _reaches(connection, viewer, found):
+            raise NotFound(f"there is no request {id}")
+        return m.Requested.model_validate(found)
 
 
-def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest) -> dict[str, Any]:
+def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest, viewer: Viewer) -> dict[str, Any]:
     """The request's argument, with every name checked now: who asked is still there to be told."""
     field = {"crawl": "sources", "apply": "plans"}.get(wanted.kind, "mirrors")
     for other in {"sources", "mirrors", "plans"} - {field}:
         if getattr(wanted, other):
             raise InvalidInput(f"{wanted.kind} takes {field}, not {other}")
     names: list[str] = getattr(wanted, field)
+    if field == "plans":
+        if not names:
+            raise InvalidInput("apply takes plans: the digests of what was decided")
+        for name in names:
+            _applicable(connection, name, viewer)
+        return {field: names}
+    known = viewer.mirrors if field == "mirrors" else tuple(name for name in settings.sources if viewer.scopes.covers((name,)))
     for name in names:
-        if field == "sources":
-            settings.source(printable(name, field))
-        elif field == "mirrors":
-            settings.rule(printable(name, field))
-        else:
-            _applicable(connection, name)
-    if wanted.kind == "apply" and not names:
-        raise InvalidInput("apply takes plans: the digests of what was decided")
-    return {field: names} if names else {}
+        if printable(name, field) not in known:
+            hint = f"{field}: {', '.join(known) or 'none is configured'}"
+            raise ConfigError(f"no {field.removesuffix('s')} is called {name!r}", hint=hint)
+    if names or viewer.scopes.everything:
+        return {field: names} if names else {}
+    if not known:
+        raise PermissionDenied(f"{viewer.name} may see none of the {field} whole")
+    return {field: list(known)}
 
 
-def _applicable(connection: Connection, digest: str) -> None:
-    state = plan_row(connection, digest)["state"]
+def _applicable(connection: Connection, digest: str, viewer: Viewer) -> None:
+    state = plan_row(connection, digest, viewer)["state"]
     if state not in ("ready", "approved"):
         raise StateError(f"the plan {digest[:12]} is {state}", hint="approve it first" if state == "held" else "plan again")
 
 
-def plan_row(connection: Connection, digest: str) -> RowMapping:
-    """The row of a plan by its whole digest. Raises NotFound."""
+def _reaches(connection: Connection, viewer: Viewer, request: requests.Request) -> bool:
+    """Whether a viewer may see all that a request is about."""
+    if viewer.scopes.everything:
+        return True
+    sources, mirrors = request.argument.get("sources", []), request.argument.get("mirrors", [])
+    digests = request.argument.get("plans", [])
+    mirrors = [*mirrors, *(plans.get(connection, digest)["mirror"] for digest in digests)]
+    named = bool(sources or mirrors)
+    return named and all(viewer.scopes.covers((name,)) for name in sources) and all(name in viewer.mirrors for name in mirrors)
+
+
+def plan_row(connection: Connection, digest: str, viewer: Viewer) -> RowMapping:
+    """The row of a plan by its whole digest. Raises NotFound, also for a plan of a mirror that the viewer may not be told of."""
+    missing = NotFound(f"no plan has the digest {printable(digest, 'digest')!r}", hint="give the whole digest")
     try:
-        row = plans.get(connection, printable(digest, "digest"))
-    except StateError as error:
-        raise NotFound(error.message) from None
-    if row["digest"] != digest:
-        raise NotFound(f"no plan has the digest {digest!r}", hint="give the whole digest")
+        row = plans.get(connection, digest)
+    except StateError:
+        raise missing from None
+    if row["digest"] != digest or not (viewer.scopes.everything or row["mirror"] in viewer.mirrors):
+        raise missing
     return row
 
 
-def _get(index: Index, run_id: str) -> tuple[RowMapping, list[RowMapping], list[RowMapping]]:
+def _get(index: Index, viewer: Viewer, run_id: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     try:
-        found = runs.get(index, printable(run_id, "id"))
+        return run_views.get(index, viewer, printable(run_id, "id"))
     except StateError as error:
-        raise NotFound(error.message) from None
-    if found[0]["id"] != run_id:
-        raise NotFound(f"no run has the id {run_id!r}", hint="give the whole id")
-    return found
-
-
-def _run(row: RowMapping) -> dict[str, Any]:
-    return {**row, "summary": json.loads(row["summary"]) if row["summary"] else None}
+        raise NotFound(error.message, hint=error.hint) from None
