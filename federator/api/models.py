@@ -389,3 +389,41 @@ class AuditEvents(Answer):
 
     events: list[AuditEvent]
     next: str | None = Field(description="the cursor of the next page; null: that was all")
+
+
+class ToldNotice(Answer):
+    """One of the notices that a notification tells of."""
+
+    event: str = Field(examples=["source_failed"])
+    severity: Literal["info", "warning", "error", "critical"]
+    at: Moment
+    subject: str
+    message: str
+    source: str | None
+    mirror: str | None
+    run: str | None
+
+
+class Notification(Answer):
+    """One message to one channel, about a group of notices."""
+
+    id: str = Field(description="what a receiver tells twins by")
+    channel: str = Field(examples=["ops"])
+    state: Literal["queued", "sent", "dead"]
+    severity: Literal["info", "warning", "error", "critical"]
+    events: int = Field(description="how many notices it tells of")
+    counts: dict[str, int] = Field(description="notices by event")
+    group: dict[str, str] = Field(description="what its notices share")
+    first: list[ToldNotice] = Field(description="the first of them")
+    created_at: Moment
+    due_at: Moment = Field(description="when it is tried next, while it is queued")
+    attempts: int
+    error: str | None = Field(description="why the last try failed")
+    ended_at: Moment | None = Field(description="when it was sent, or given up")
+
+
+class Notifications(Answer):
+    """A page of notifications, newest first."""
+
+    notifications: list[Notification]
+    next: str | None = Field(description="the cursor of the next page; null: that was all")
