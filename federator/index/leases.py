@@ -98,6 +98,15 @@ def is_held(index: Index, name: str) -> bool:
     return False
 
 
+def states(index: Index) -> dict[str, tuple[bool, int]]:
+    """Of each lease, those of runs apart, whether somebody holds it now and how often it was ever taken."""
+    kept = ~t.lease.c.name.startswith("run:", autoescape=True)
+    with index.read() as connection:
+        rows = connection.execute(select(t.lease.c.name, t.lease.c.token, t.lease.c.expires_at).where(kept)).all()
+        now = _database_now(connection)
+    return {name: (is_held(index, name) if index.sqlite else now < expires, token) for name, token, expires in rows}
+
+
 def _holder() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident()}"
 

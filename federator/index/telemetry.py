@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select, union_all
 
-from federator.index import leases, records
+from federator.index import calls, leases, notifications, records
 from federator.index import tables as t
+from federator.index.calls import Latency
 from federator.index.engine import Index
 
 _DAY = 86_400.0
@@ -45,7 +46,9 @@ class PlanCounts:
 @dataclass(frozen=True, slots=True)
 class Telemetry:
     """All counts at one time. ``runs`` by kind and state and ``outcomes`` by mirror and state are those of the last 24 hours;
-    ``unanchored`` are sealed events after the newest published head; ages are seconds."""
+    ``unanchored`` are sealed events after the newest published head; ages are seconds. ``drift`` is what is drifted now, by kind,
+    severity and source; ``leases`` say whether they are held, and how often they were taken; ``notifications`` are by channel and
+    state, ``notices`` those that nobody was told of yet. ``latencies`` and ``errors`` are of all calls that were ever made."""
 
     sources: list[SourceCounts]
     plans: list[PlanCounts]
@@ -57,12 +60,18 @@ class Telemetry:
     sealed: int
     unsealed: int
     unanchored: int
+    drift: dict[tuple[str, str, str], int]
+    leases: dict[str, tuple[bool, int]]
+    notifications: dict[tuple[str, str], int]
+    notices: int
+    latencies: list[Latency]
+    errors: dict[tuple[str, str, str], int]
 
 
 def read(index: Index) -> Telemetry:
     """Counts what is there now."""
     now = time.time()
-    leading = leases.is_held(index, "scheduler")
+    held = leases.states(index)
     with index.read() as connection:
         queued = t.request.c.state == "queued"
         length, oldest = connection.execute(select(func.count(), func.min(t.request.c.created_at)).where(queued)).one()
@@ -81,10 +90,16 @@ def read(index: Index) -> Telemetry:
             },
             queued=length,
             queue_age=max(0.0, now - oldest) if oldest is not None else 0.0,
-            leading=leading,
+            leading=held.get("scheduler", (False, 0))[0],
             sealed=sealed,
             unsealed=connection.execute(select(func.count()).select_from(t.audit_outbox)).scalar_one(),
             unanchored=sealed - anchored,
+            drift=_drift(connection),
+            leases=held,
+            notifications=notifications.counts(connection),
+            notices=connection.execute(select(func.count()).select_from(t.notice)).scalar_one(),
+            latencies=calls.latencies(connection),
+            errors=calls.errors(connection),
         )
 
 
@@ -108,6 +123,12 @@ def _coverage(connection: Connection, source: str, revision: int) -> dict[str, i
     ):
         counted[presence if presence != "complete" else detail] += n
     return dict(counted)
+
+
+def _drift(connection: Connection) -> dict[tuple[str, str, str], int]:
+    x = t.drift.c
+    query = select(x.kind, x.severity, x.source, func.count()).where(x.resolved_at.is_(None))
+    return {tuple(row[:3]): row[3] for row in connection.execute(query.group_by(x.kind, x.severity, x.source))}
 
 
 def _plans(connection: Connection) -> list[PlanCounts]:
