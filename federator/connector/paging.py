@@ -24,7 +24,7 @@ def page_of(names: Iterable[str], token: str | None, limit: int | None) -> tuple
     if limit is not None and limit < 1:
         raise InvalidInput(f"limit must be 1 or more, and is {limit}")
     ordered = sorted(set(names))
-    start = bisect_right(ordered, _name(token)) if token else 0
+    start = bisect_right(ordered, name_of(token)) if token else 0
     page = ordered[start:] if limit is None else ordered[start : start + limit]
     more = start + len(page) < len(ordered)
     return page, page_token(page[-1]) if more else None
@@ -35,7 +35,8 @@ def page_token(last: str) -> str:
     return base64.urlsafe_b64encode(_VERSION + last.encode("utf-8", "surrogatepass")).rstrip(b"=").decode("ascii")
 
 
-def _name(token: str) -> str:
+def name_of(token: str) -> str:
+    """The name that a page token begins after. Raises InvalidInput for one that is not ours."""
     try:
         text = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         if text.startswith(_VERSION):

@@ -29,13 +29,14 @@ def namespaces(connection: Connection, source: str, namespace: Path, *, after: s
 
 
 def tables(
-    connection: Connection, source: str, namespace: Path, *, after: str, limit: int, scopes: Scopes, written: bool = False
-) -> list[str]:
-    """The names of a namespace's Lance tables that a scope covers, after the name ``after``; described or not, managed ones left out.
+    connection: Connection, source: str, namespace: Path, *, after: str, limit: int, scopes: Scopes, written: bool = False,
+    managed: bool = False,
+) -> list[str]:  # fmt: skip
+    """The names of a namespace's Lance tables that a scope covers, after the name ``after``; described or not.
 
-    ``written``: without those that verification found to be declared only.
+    ``written``: without those that verification found to be declared only; ``managed``: also those whose catalog manages them.
     """
-    conditions = [*_children(namespace, after), *_lance(connection, scopes, written=written)]
+    conditions = [*_children(namespace, after), *_lance(connection, scopes, written=written, managed=managed)]
     return [path[-1] for path in _paths(connection, source, conditions, limit)]
 
 
@@ -73,10 +74,10 @@ def _children(namespace: Path, after: str) -> list[ColumnElement[bool]]:
     return [*found, r.path > path_key((*namespace, after))] if after else found
 
 
-def _lance(connection: Connection, scopes: Scopes, *, written: bool) -> list[ColumnElement[bool]]:
-    found = [
-        r.is_table == 1, r.kind != Kind.MANAGED_TABLE.value, visible.inside(connection, scopes, r.source, r.path),
-    ]  # fmt: skip
+def _lance(connection: Connection, scopes: Scopes, *, written: bool, managed: bool = False) -> list[ColumnElement[bool]]:
+    found = [r.is_table == 1, visible.inside(connection, scopes, r.source, r.path)]
+    if not managed:
+        found.append(r.kind != Kind.MANAGED_TABLE.value)
     if written:
         d = t.dataset.c
         found.append(~exists().where(d.canonical == r.canonical, d.state.in_(UNWRITTEN)))

@@ -295,4 +295,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _storable(value: Any) -> str:
-    return canonical_json(value).encode("utf-8", "replace").decode().replace("\0", "")
+    return canonical_json(value).encode("utf-8", "replace").decode()

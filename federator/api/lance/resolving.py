@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from federator.api.access import Caller, Role
+from federator.api.access import Caller, may_have_secrets
 from federator.connector import (
     Capabilities,
     Internal,
     InvalidInput,
     NamespaceNotFound,
+    PermissionDenied,
+    ServiceUnavailable,
     TableNotFound,
+    Unauthenticated,
+    is_secret_key,
 )
 from federator.connector.answers import storage_options
-from federator.connector.options import is_secret_key, resolve
-from federator.index import Connection, Index, records
+from federator.connector.options import resolve
+from federator.index import Connection, Index, late, listing, records
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
 from federator.model.rows import namespace_record, table_record
 from federator.model.scopes import Scopes
@@ -48,23 +52,14 @@ class Table:
 
     def shown_options(self, caller: Caller, *, vend_credentials: bool | None) -> dict[str, str]:
         """What a caller is told of how to open the table: plain options always, secret ones only when asked for and allowed."""
-        return options_shown(self.source, self.record, caller, vend_credentials=vend_credentials)
+        if vend_credentials and may_have_secrets(caller, self.source, self.path):
+            return self.storage_options()
+        return storage_options(_plain_storage(self.source), self.record, vend_credentials=False)
 
 
-def options_shown(
-    source: SourceSettings, record: TableRecord, caller: Caller, *, vend_credentials: bool | None
-) -> dict[str, str]:
-    """The storage options of a record as ``caller`` may see them."""
-    if vend_credentials and may_vend(caller, source):
-        spec = source.spec
-        settings = connector(spec.impl).configure(spec.properties, where=f"[sources.{spec.name}] ")
-        return storage_options(settings.storage, record, vend_credentials=True)
-    return storage_options(_plain_storage(source), record, vend_credentials=False)
-
-
-def may_vend(caller: Caller, source: SourceSettings) -> bool:
-    """Whether a caller may have the source's secret storage options: a source that allows it, a role that writes."""
-    return bool(getattr(source, "vend_credentials", False)) and caller.role >= Role.WRITER
+def shown_properties(record: TableRecord) -> dict[str, str]:
+    """A table's properties without those whose names say that they are secrets."""
+    return {key: value for key, value in record.properties.items() if not is_secret_key(key)}
 
 
 def resolve_source(settings: Settings, scopes: Scopes, path: Path) -> SourceSettings:
@@ -85,8 +80,17 @@ def capabilities(source: SourceSettings) -> Capabilities:
     return connector(source.impl).capabilities
 
 
-def resolve_namespace(index: Index, settings: Settings, scopes: Scopes, path: Path) -> NamespaceRecord:
-    """The namespace at a path of one level or more; a source is one, with nothing above. Raises NamespaceNotFound (1).
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace that the caller may see, of one level or more; the first level is the source. ``path`` is from the tree's root."""
+
+    path: Path
+    source: SourceSettings
+    record: NamespaceRecord
+
+
+def resolve_namespace(index: Index, settings: Settings, scopes: Scopes, path: Path) -> Namespace:
+    """The namespace at a path of one level or more. Raises NamespaceNotFound (1).
 
     A namespace on the way to a scope is shown without its properties, which nobody said the caller may see.
     """
@@ -95,15 +99,22 @@ def resolve_namespace(index: Index, settings: Settings, scopes: Scopes, path: Pa
     path = canonical(source, path)
     if not scopes.shows(path):
         raise missing
-    if len(path) == 1:
-        record = NamespaceRecord(source.name, ())
-    else:
-        with index.read() as connection:
-            row = records.get(connection, source.name, path[1:], is_table=False)
-        if row is None:
-            raise missing
-        record = namespace_record(source.name, dict(row))
-    return record if scopes.covers(path) else NamespaceRecord(source.name, path[1:])
+    found = NamespaceRecord(source.name, ()) if len(path) == 1 else _namespace(index, source.name, path[1:])
+    if found is None:
+        raise missing
+    return Namespace(path, source, found if scopes.covers(path) else NamespaceRecord(source.name, path[1:]))
+
+
+def children_known(connection: Connection, namespace: Namespace) -> None:
+    """Raises where an empty listing would say more than is known: a source that was never crawled (ServiceUnavailable), or a namespace
+    that could not be listed (PermissionDenied, or ServiceUnavailable)."""
+    source, text = namespace.source.name, path_key(namespace.path)
+    if not listing.crawled(connection, source):
+        raise ServiceUnavailable(f"{source} has not been crawled yet", hint=f"federator crawl {source}")
+    failure = listing.unread(connection, source, namespace.path[1:])
+    if failure is not None:
+        denied = failure.code in (PermissionDenied.code, Unauthenticated.code)
+        raise (PermissionDenied if denied else ServiceUnavailable)(f"{text} could not be listed: {failure.reason}")
 
 
 def resolve_table(index: Index, settings: Settings, scopes: Scopes, path: Path) -> Table:
@@ -112,6 +123,17 @@ def resolve_table(index: Index, settings: Settings, scopes: Scopes, path: Path) 
     Raises TableNotFound (4) for one that is not there or not the caller's to see, InvalidInput (13) for one that its catalog manages,
     Internal (18) for one that the crawl saw and could not describe.
     """
+    table = known_table(index, settings, scopes, path)
+    record = table.record
+    if record.kind is Kind.MANAGED_TABLE:
+        raise InvalidInput(f"{path_key(table.path)} is managed by its catalog, not an external Lance table")
+    if record.kind is not Kind.TABLE:
+        raise Internal(f"{path_key(table.path)} could not be described by the last crawl: {record.problem}")
+    return table
+
+
+def known_table(index: Index, settings: Settings, scopes: Scopes, path: Path) -> Table:
+    """The table at a path, whatever kind it is of. Raises TableNotFound (4), also for what no scope covers."""
     missing = TableNotFound(f"there is no table {path_key(path)}")
     if len(path) < 2 or path[0] not in settings.sources:
         raise missing
@@ -119,20 +141,28 @@ def resolve_table(index: Index, settings: Settings, scopes: Scopes, path: Path) 
     path = canonical(source, path)
     if not scopes.covers(path):
         raise missing
-    with index.read() as connection:
-        record = _record(connection, source.name, path[1:])
+    record = _record(index, source.name, path[1:])
     if record is None:
         raise missing
-    if record.kind is Kind.MANAGED_TABLE:
-        raise InvalidInput(f"{path_key(path)} is managed by its catalog, not an external Lance table")
-    if record.kind is not Kind.TABLE:
-        raise Internal(f"{path_key(path)} could not be described by the last crawl: {record.problem}")
     return Table(path, source, record)
 
 
-def _record(connection: Connection, source: str, path: Path) -> TableRecord | None:
-    row = records.get(connection, source, path, is_table=True)
+def _record(index: Index, source: str, path: Path) -> TableRecord | None:
+    seen = late.get(index, source, path, is_table=True)
+    if seen is not None:
+        return seen.record if isinstance(seen.record, TableRecord) else None
+    with index.read() as connection:
+        row = records.get(connection, source, path, is_table=True)
     return table_record(source, dict(row)) if row is not None else None
+
+
+def _namespace(index: Index, source: str, path: Path) -> NamespaceRecord | None:
+    seen = late.get(index, source, path, is_table=False)
+    if seen is not None:
+        return seen.record if isinstance(seen.record, NamespaceRecord) else None
+    with index.read() as connection:
+        row = records.get(connection, source, path, is_table=False)
+    return namespace_record(source, dict(row)) if row is not None else None
 
 
 def _plain_storage(source: SourceSettings) -> dict[str, str]:
