@@ -21,7 +21,7 @@ import federator
 from federator.api import problems
 from federator.api.docs import render
 from federator.api.guard import Guard, is_loopback, token_of
-from federator.api.lance.identifiers import EncodedPaths
+from federator.api.lance import serving as lance
 from federator.api.routes import audit, datasets, explain, health, jobs, metrics, notifications, plans, runs, sources, tree
 from federator.connector.options import resolve
 from federator.index import open_index
@@ -42,6 +42,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        lance.close(app)
         index.close()
 
     app = FastAPI(
@@ -65,7 +66,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     def documentation() -> HTMLResponse:
         return HTMLResponse(docs)
 
-    app.add_middleware(EncodedPaths)
+    lance.install(app, index, settings)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Guard, token=token, loopback=is_loopback(settings.serve.host), inline=_inline(page + docs))
     return app
