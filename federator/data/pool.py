@@ -6,8 +6,9 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +83,15 @@ class DataPool:
                 self._directory = Path(tempfile.mkdtemp(prefix="federator-data-"))
         with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as made:
             return Path(made.name)
+
+    @contextmanager
+    def file(self) -> Iterator[Path]:
+        """An empty file for a body or an answer, gone afterwards."""
+        path = self.new_file()
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Ends every process, whatever it does."""
