@@ -417,6 +417,20 @@ deployment = Table(
     Column("value", Text, nullable=False),
 )  # fmt: skip
 
+token = Table(
+    "token", metadata,
+    Column("name", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+    Column("revoked_by", Text),
+    Index("ux_token_digest", "digest", unique=True),
+)  # fmt: skip
+
 # FTS5's table, or the GIN index, over ``words`` is the migration's own: ``search_words``.
 search_entry = Table(
     "search_entry", metadata,
