@@ -121,14 +121,15 @@ def _classify_locally(error: Exception) -> dict[str, Any]:
 
 
 def _classify(error: Exception, location: str) -> dict[str, Any]:
-    return answer(_state_of(error, str(error), location), _first_line(error))
+    return answer(state_of(error, str(error), location), _first_line(error))
 
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:500]
 
 
-def _state_of(error: Exception, text: str, location: str) -> str:
+def state_of(error: Exception, text: str, location: str) -> str:
+    """The state that a failure at a location tells of; ``corrupt`` where nothing says better."""
     if isinstance(error, PermissionError):
         return "denied"
     if isinstance(error, TimeoutError | ConnectionError):

@@ -119,6 +119,22 @@ class Writer:
         self._settle(order, op_id, None)
         return Written(answer, op_id, self._follow(order, op_id, face))
 
+    def record(self, order: Order, act: Callable[[], T]) -> tuple[T, str]:
+        """Journals and audits what changes no catalog, a table's data; returns its answer and the id that both know it by.
+
+        Raises what ``act`` raises, and StateError in a clone of an index.
+        """
+        deployment.check_original(self._index, self._settings.instance)
+        self._sweep()
+        op_id = self._intend(order)
+        try:
+            answer = act()
+        except FederatorError as error:
+            self._settle(order, op_id, error)
+            raise
+        self._settle(order, op_id, None)
+        return answer, op_id
+
     def face(self, source: str) -> CatalogNamespace:
         """The official face of a configured source. Raises ConfigError."""
         with self._opening:

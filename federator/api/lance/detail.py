@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from federator.api.lance.resolving import Table
-from federator.connector import Unsupported
+from federator.connector import Unsupported, is_endpoint_key, is_secret_key
 from federator.data import DataPool, Place
 from federator.index import Index, datasets
+from federator.registry import connector
 
 
 def place_of(table: Table) -> Place:
-    """Where a table's data lies and how this service opens it. Raises Unsupported for a source that is not to be opened."""
+    """Where a table's data lies, and the source's own ``storage.*`` to open it with, which nothing of the table's is laid over.
+
+    Raises Unsupported for a source that is not to be opened.
+    """
     if not table.source.data_operations:
         raise Unsupported(f"tables of {table.source.name} are not opened here: data_operations = false in its settings")
-    return Place(table.location, table.storage_options())
+    spec = table.source.spec
+    storage = connector(spec.impl).configure(spec.properties, where=f"[sources.{spec.name}] ").storage
+    if any(is_endpoint_key(key) for key in table.record.properties):
+        # Its catalog says that the table is elsewhere: none of our credentials is meant for that.
+        storage = {key: value for key, value in storage.items() if not is_secret_key(key)}
+    return Place(table.location, dict(storage))
 
 
 def of_table(
