@@ -58,6 +58,25 @@ class Tree(Answer):
     freshness: Freshness | None = Field(description="of the path's source; null at the root, where each source has its own")
     nodes: list[Node]
     next: str | None = Field(description="the cursor of the next page; null: that was all")
+    as_of: Maybe = Field(default=None, description="the moment that was asked for; null: now")
+
+
+class FacetValue(Answer):
+    """How many matches have one value."""
+
+    value: str = Field(examples=["lake_hive"])
+    count: int = Field(examples=[42])
+
+
+class Facets(Answer):
+    """How the matches are spread: the most frequent values first, up to 20 of each."""
+
+    counted: int = Field(examples=[42], description="matches that were counted")
+    exact: bool = Field(examples=[True], description="false: there are more matches, and each count is a lower bound")
+    source: list[FacetValue]
+    namespace: list[FacetValue] = Field(description="by path from the root")
+    state: list[FacetValue] = Field(description="what opening the tables' locations found; `unverified`: never opened")
+    owner: list[FacetValue]
 
 
 class Found(Answer):
@@ -66,6 +85,7 @@ class Found(Answer):
     nodes: list[Node]
     next: str | None
     freshness: list[Freshness]
+    facets: Facets | None = Field(None, description="with facets=true")
 
 
 class Mirrored(Answer):

@@ -15,7 +15,10 @@ from federator.cli import (
     check,
     database,
     datasets,
+    declaring,
+    exporting,
     demo,
+    diffing,
     explaining,
     history,
     init,
@@ -26,6 +29,7 @@ from federator.cli import (
     notifications,
     pipeline,
     plans,
+    searching,
     service,
 )
 from federator.cli.context import CONFIG, LOG_FORMAT, OUTPUT, QUIET, Chosen
@@ -82,7 +86,7 @@ def root(
 
 
 _GROUPS = (
-    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, explaining, history, diffing, audit, instance, jobs,
+    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, declaring, exporting, explaining, history, diffing, audit, instance, jobs,
     notifications, service, demo, database,
 )  # fmt: skip
 for group in _GROUPS:

@@ -162,7 +162,8 @@ def _location(value: str) -> tuple[Expression | None, list[Filter]]:
     literal = value.rstrip("*")
     # A location is compared as it is written; its words only lead there quickly.
     inner = w.runs(literal)[1:-1]
-    expression = Both(tuple(Word(w.LOCATION + word) for word in inner)) if inner else None
+    marks = (w.LOCATION, w.NAME, w.LEVEL)
+    expression = Both(tuple(Either(tuple(Word(mark + word) for mark in marks)) for word in inner)) if inner else None
     return expression, [Filter("location", "like", "%" + _like(literal) + "%")]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal_column, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal_column, select, union_all
 
 from federator.index import tables as t
 from federator.index import visible
@@ -68,26 +68,6 @@ def subtree(
     state = at_revision(source, at, *conditions).subquery()
     query = select(state).order_by(state.c.path, state.c.is_table).execution_options(yield_per=5000)
     yield from connection.execute(query).mappings()
-
-
-def search(
-    connection: Connection, text: str, *, sources: Sequence[str], limit: int = 50, after: tuple[str, str] = ("", ""),
-    scopes: Scopes = EVERYTHING,
-) -> list[RowMapping]:  # fmt: skip
-    """Tables whose path, location, doc or properties contain ``text``, in any case; ordered by source and path."""
-    pattern = "%" + text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-    # SQLite's own function is the quicker one, and enough where only ASCII can match.
-    lower = func.lower if text.isascii() or connection.dialect.name != "sqlite" else func.unicode_lower
-    found: list[RowMapping] = []
-    for name in sorted(sources):
-        if name < after[0] or len(found) >= limit:
-            continue
-        matches = or_(*(lower(column).like(pattern, escape="\\") for column in (r.path, r.location, r.doc, r.properties)))
-        seen = visible.inside(connection, scopes, r.source, r.path)
-        conditions = [r.is_table == 1, seen, matches, *([r.path > after[1]] if name == after[0] else [])]
-        state = at_revision(name, published(connection, name), *conditions).subquery()
-        found += connection.execute(select(state).order_by(state.c.path).limit(limit - len(found))).mappings()
-    return found
 
 
 def declarations(

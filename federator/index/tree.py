@@ -153,18 +153,6 @@ def table(index: Index, node: Path, *, revision: int | None = None, scopes: Scop
     )  # fmt: skip
 
 
-def search(index: Index, text: str, *, limit: int = 50, after: str = "", scopes: Scopes = EVERYTHING) -> Page:
-    """Tables that a scope covers whose path, location, doc or properties contain ``text``; ``after`` is the last page's cursor."""
-    last = parse_key(after)
-    with index.read() as connection:
-        names = [known["name"] for known in _sources(connection, scopes)]
-        position = (last[0], path_key(last[1:])) if last else ("", "")
-        rows = records.search(connection, text, sources=names, limit=limit + 1, after=position, scopes=scopes)
-        verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
-    nodes = [_node(row["source"], row, {}, verified, scopes) for row in rows[:limit]]
-    return Page(nodes, nodes[-1].id if len(rows) > limit else None)
-
-
 def _roots(index: Index, after: str, limit: int, scopes: Scopes) -> Page:
     with index.read() as connection:
         rows = _sources(connection, scopes, after=after, limit=limit + 1)

@@ -16,7 +16,8 @@ from functools import lru_cache
 from federator.connector.options import is_secret_key
 from federator.model import parse_key
 
-#: where a word stands: the table's name; a level above it, or its source; a column; a property's key or value; doc; location; owner
+#: where a word stands: the table's name; a level above it, or its source; a column; a property's value; doc; owner; the location,
+#: unless the name or a level says it already
 NAME, LEVEL, COLUMN, PROPERTY, DOC, LOCATION, OWNER = "n", "s", "c", "p", "d", "l", "o"
 ANYWHERE = (NAME, LEVEL, COLUMN, PROPERTY, DOC, LOCATION, OWNER)
 #: a whole name, and a whole ``key=value``
@@ -77,11 +78,14 @@ def lexemes(
     """A table's lexemes, each once, from its row's columns. A secret's value is in none of them."""
     above, _, key = path.rpartition("$")
     name = key if "%" not in key else parse_key(key)[0]
-    found = dict.fromkeys([WHOLE + plain(name), *_marked(NAME, forms(name)), *_levels(source, above)])
+    own = forms(name)
+    found = dict.fromkeys([WHOLE + plain(name), *_marked(NAME, own), *_levels(source, above)])
     if location:
         base, _, last = location.rstrip("/").rpartition("/")
-        found |= dict.fromkeys(_location(base))
-        found |= dict.fromkeys(_marked(LOCATION, forms(last.removesuffix(".lance"))))
+        found |= dict.fromkeys(_location(base, source, above))
+        last = last.removesuffix(".lance")
+        if last != name:
+            found |= dict.fromkeys(_marked(LOCATION, (word for word in forms(last) if word not in own)))
     if owner:
         found |= dict.fromkeys(_marked(OWNER, forms(owner)))
     if properties != "{}":
@@ -103,8 +107,11 @@ def _levels(source: str, above: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16_384)
-def _location(base: str) -> tuple[str, ...]:
-    return tuple(LOCATION + word for segment in base.split("/") for word in forms(segment))
+def _location(base: str, source: str, above: str) -> tuple[str, ...]:
+    # Most locations repeat the path: what is found there already is not written twice.
+    known = _levels(source, above)
+    words = (word for segment in base.split("/") for word in forms(segment))
+    return tuple(LOCATION + word for word in words if LEVEL + word not in known)
 
 
 @lru_cache(maxsize=4096)
@@ -117,7 +124,6 @@ def _properties(properties: str) -> tuple[str, ...]:
     found: list[str] = []
     for key, value in json.loads(properties).items():
         secret = is_secret_key(key)
-        found += _marked(PROPERTY, forms(key))
         found.append(PAIR + plain(f"{key}={'' if secret else value}"))
         if not secret:
             found += _marked(PROPERTY, (word for part in str(value)[:_DOC].split() for word in forms(part)))

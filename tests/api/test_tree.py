@@ -149,8 +149,15 @@ def test_unknown_routes_and_methods_are_problems(api: Api) -> None:
 
 
 def test_search_finds_pages_and_freshness(api: Api) -> None:
-    found = api.json("/api/v1/search", params={"q": "TABLE NUMBER 1"})
+    found = api.json("/api/v1/search", params={"q": "TABLE NUMBER 1*", "facets": "true"})
     assert {node["name"] for node in found["nodes"]} == {"t01", *(f"t{i}" for i in range(10, 20))}
+    assert found["facets"]["namespace"] == [{"value": "lake$sales", "count": 11}]
+    assert (found["facets"]["counted"], found["facets"]["exact"], found["facets"]["state"][0]["value"]) == (
+        11,
+        True,
+        "unverified",
+    )
+    assert api.json("/api/v1/search?q=t01")["facets"] is None
     assert [fresh["source"] for fresh in found["freshness"]] == ["lake"]
     assert len(everything(api, "/api/v1/search?q=table%20number", 4)) == 25
     assert api.json("/api/v1/search", params={"q": "😀"})["nodes"][0]["id"] == "lake$odd$😀"

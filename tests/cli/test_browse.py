@@ -128,7 +128,11 @@ def test_an_error_as_json(filled: Shell) -> None:
 
 
 def test_search_finds_in_every_field_and_says_what_it_left(filled: Shell) -> None:
-    assert filled.run("search", "ALL ORD").stdout.splitlines()[1].split() == ["lake$sales$orders", "s3://lake/orders.lance"]
+    wanted = ["lake$sales$orders", "s3://lake/orders.lance"]
+    assert filled.run("search", "ALL ORD*").stdout.splitlines()[1].split() == wanted
+    assert filled.run("search", "orders", "--source", "lake", "--namespace", "sales").stdout.splitlines()[1].split() == wanted
+    counted = json.loads(filled.run("--output", "json", "search", "name:orders", "--facets").stdout)["facets"]
+    assert (counted["source"], counted["exact"]) == ([{"value": "copy", "count": 1}, {"value": "lake", "count": 1}], True)
     result = filled.run("search", "lake", "--limit", "2")
     assert len(result.stdout.splitlines()) == 3
     assert "there are more" in result.stderr

@@ -12,12 +12,14 @@ from federator.connector import InvalidInput
 from federator.index import Index, datasets, migrate, open_index, revisions, search, search_entries
 from federator.index import tables as t
 from federator.index.leases import hold
+from federator.model import Record
+from federator.model.rows import RECORD_COLUMNS
 from federator.model.scopes import Scopes
 from tests.fixtures.postgres import _execute
 from tests.integration.index_support import fill, namespace, row, table
 
 _COLUMNS = '[{"name":"unitPrice","type":"double"},{"name":"order_id","type":"bigint"}]'
-LAKE = [
+LAKE: list[Record] = [
     namespace("lake", "sales"),
     table(
         "lake", "sales", "orders", owner="ann", properties={"team": "ops", "aws.secret_access_key": "hunter2"}, schema=_COLUMNS
@@ -31,7 +33,7 @@ LAKE = [
     table("lake", "hr", "🚀"),
     table("lake", "hr", 'o\'brien AND "x" OR NEAR(y)'),
 ]
-COPY = [
+COPY: list[Record] = [
     table("copy", "default", "orderitems", location="s3://lake/sales/OrderItems.lance"),
     table("copy", "sales", "orders", owner="ann"),
 ]
@@ -97,8 +99,8 @@ def ids(index: Index, text: str, **how: Any) -> list[str]:
         ("rders", []),
         # beginnings and globs
         ("peop*", ["lake$hr$people"]),
-        ("order*", ["copy$default$orderitems", "copy$sales$orders", "lake$hr$people", "lake$hr$pre%24orders", "lake$sales$OrderItems",
-                    "lake$sales$orders", "lake$sales$orders_2023"]),
+        ("order* source:lake", ["lake$hr$people", "lake$hr$pre%24orders", "lake$sales$OrderItems", "lake$sales$orders",
+                                "lake$sales$orders_2023"]),
         ("*_2023", ["lake$sales$orders_2023"]),
         ("?eople", ["lake$hr$people"]),
         ("sales$*", ["copy$sales$orders", "lake$sales$OrderItems", "lake$sales$orders", "lake$sales$orders_2023"]),
@@ -107,7 +109,8 @@ def ids(index: Index, text: str, **how: Any) -> list[str]:
         ("*$orders", ["copy$sales$orders", "lake$sales$orders"]),
         # fields
         ("name:people", ["lake$hr$people"]),
-        ("name:*s", ["copy$default$orderitems", "copy$sales$orders", "lake$hr$pre%24orders", "lake$sales$OrderItems", "lake$sales$orders"]),
+        ("name:*s", ["copy$default$orderitems", "copy$sales$orders", "lake$hr$pre%24orders", "lake$sales$OrderItems",
+                     "lake$sales$orders"]),
         ("namespace:hr people", ["lake$hr$people"]),
         ("namespace:lake$sales orders", ["lake$sales$orders", "lake$sales$orders_2023"]),
         ("namespace:s* name:orders", ["copy$sales$orders", "lake$sales$orders", "lake$sales$orders_2023"]),
@@ -232,7 +235,7 @@ def test_an_index_from_before_the_search_is_searched_after_its_migration(make: C
         connection.execute(
             t.source.insert(), [{"name": "lake", "impl": "x", "config_digest": "x", "state": "ok", "revision": 1}]
         )
-        values = dict(zip(revisions.RECORD_COLUMNS, row(table("lake", "s", "orders")), strict=False))
+        values = dict(zip(RECORD_COLUMNS, row(table("lake", "s", "orders")), strict=False))
         old = {**values, "source": "lake", "valid_from": 0, "valid_to": 1, "path": "s$gone"}
         now = {**values, "source": "lake", "valid_from": 1, "valid_to": None}
         draft = {**values, "source": "lake", "valid_from": 2, "valid_to": None, "path": "s$draft"}
