@@ -101,9 +101,9 @@ class IndexJournal:
         return forgot
 
     def _entry(self, outcome: Outcome, op_id: str) -> dict[str, Any] | None:
-        """The ledger's entry of what was done; None where nothing is there any more."""
+        """The ledger's entry of what was done; None where nothing is there any more, or is nobody's mirror's."""
         change, record = outcome.change, outcome.record
-        if change.action in _GONE:
+        if change.action in _GONE or change.by_person:
             return None
         return {
             **self._key(change),

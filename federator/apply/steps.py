@@ -141,6 +141,10 @@ class Fate:
             return self._done(record)
         if before is not None and record.digest == before.digest:
             return self._not_made(record)
+        asked = self.intent.change
+        if asked.by_person and asked.after is not None and record.canonical == asked.after.canonical:
+            # Nothing becomes ours by it: what was asked for is there, whoever made it.
+            return self._done(record)
         what = (
             "it does not carry this operation's mark" if self.keeps_properties else "the catalog keeps no mark that would tell"
         )

@@ -16,10 +16,10 @@ from federator.cli import (
     database,
     datasets,
     declaring,
-    exporting,
     demo,
     diffing,
     explaining,
+    exporting,
     history,
     init,
     instance,
@@ -86,8 +86,8 @@ def root(
 
 
 _GROUPS = (
-    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, declaring, exporting, explaining, history, diffing, audit, instance, jobs,
-    notifications, service, demo, database,
+    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, declaring, exporting, explaining, history, diffing,
+    audit, instance, jobs, notifications, service, demo, database,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)

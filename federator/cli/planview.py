@@ -36,13 +36,21 @@ def short(digest: str) -> str:
     return digest[:_SHORT]
 
 
+def subject(plan: Plan) -> str:
+    """Whose plan it is."""
+    from federator.planning.declaring import target_of
+
+    target = target_of(plan.mirror)
+    return f"mirror {plan.mirror}" if target is None else f"declare into {target}"
+
+
 def show_plan(cli: Cli, plan: Plan, *, everything: bool = False, state: str | None = None) -> None:
     """Prints one plan. ``state`` is what became of it, where it was made before."""
     out = cli.out
     counts = Counter(map(_kind, _lines(plan)))
     told = ", ".join(f"{symbol} {number:,} {word}" for (symbol, word), number in counts.items())
     refused = f"; {counted(len(plan.refusals), 'refusal')}" if plan.refusals else ""
-    out.line(f"mirror {plan.mirror}: {told or 'no changes'}{refused}", style="bold")
+    out.line(f"{subject(plan)}: {told or 'no changes'}{refused}", style="bold")
     if plan.changes or plan.held:
         out.line(f"plan {short(plan.digest)}{f' ({state})' if state else ''}")
     _show_changes(cli, plan, everything=everything)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from federator.cli.context import Cli
 from federator.cli.errors import OF_STATE, say_error, split
 from federator.cli.output import Column, counted
+from federator.cli.planview import subject
 
 if TYPE_CHECKING:
     from federator.apply import Outcome
@@ -67,7 +68,7 @@ def show_outcomes(cli: Cli, result: Result) -> None:
     """What became of the Changes: counts, and each one that was not made."""
     states = [outcome.state.value for outcome in result.outcomes]
     for plan in result.waiting:
-        cli.out.line(f"mirror {plan.mirror}: held, nothing was changed")
+        cli.out.line(f"{subject(plan)}: held, nothing was changed")
     if states:
         cli.out.line(", ".join(f"{states.count(state):,} {state.replace('_', ' ')}" for state in sorted(set(states))))
     left = [outcome for outcome in result.outcomes if outcome.state.value != "done"]
@@ -82,10 +83,10 @@ def show_outcomes(cli: Cli, result: Result) -> None:
 
 def show_errors(cli: Cli, result: Result) -> None:
     """What failed, on stderr, and where the details are."""
-    for subject, text in result.errors.items():
+    for about, text in result.errors.items():
         message, hint = split(text)
         # Most messages begin with the source's name already.
-        say_error(message if message.startswith(f"{subject}:") else f"{subject}: {message}", hint)
+        say_error(message if message.startswith(f"{about}:") else f"{about}: {message}", hint)
     failed = sum(published.failed_namespaces for published in result.sources.values())
     if failed:
         cli.note(f"hint: {counted(failed, 'namespace')} could not be read in full; federator runs {result.run_id} says why")

@@ -92,6 +92,11 @@ class Change:
         return cls(**{**values, "action": Action(data["action"])})
 
     @property
+    def by_person(self) -> bool:
+        """Whether a person declares it, so that it has no origin, and nothing makes it ours."""
+        return not self.origin_source
+
+    @property
     def moves_location(self) -> bool:
         """Whether an update points the table somewhere else: counted by the guard like a deletion."""
         both = self.before is not None and self.after is not None

@@ -23,6 +23,8 @@ from federator.settings import Settings
 from federator.sync.applying import apply, resume
 from federator.sync.closing import finish, publish
 from federator.sync.crawling import crawl
+from federator.sync.declaring import Wanted, declare, rule_of
+from federator.sync.declaring import check as check_wanted
 from federator.sync.mirroring import plan
 from federator.sync.pruning import need_policy, prune
 from federator.sync.rebuilding import rebuild
@@ -93,7 +95,7 @@ class Federator:
         Raises StateError for a plan that was altered, that this index did not make, or that a person rejected.
         """
         for made, digest in decided:
-            check(made, digest=digest, mirror_digest=self.settings.rule(made.mirror).digest)
+            check(made, digest=digest, mirror_digest=rule_of(self.settings, made.mirror).digest)
             with self.index.read() as connection:
                 plans.applicable(connection, digest)
         with self._run("apply", trigger, actor) as work:
@@ -115,6 +117,13 @@ class Federator:
             crawl(work, [name for name in wanted if name not in fresh])
             plan(work, rules)
             apply(work)
+        return work.result
+
+    def declare(self, wanted: Wanted, *, trigger: str = "cli", actor: str | None = None) -> Result:
+        """Plans the declaration of physical tables; ``apply`` carries the plans out."""
+        check_wanted(self.settings, wanted)
+        with self._run("declare", trigger, actor) as work:
+            declare(work, wanted)
         return work.result
 
     def rebuild(self, mirrors: Sequence[str] = (), *, enter: bool, trigger: str = "cli", actor: str | None = None) -> Result:

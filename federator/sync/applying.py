@@ -13,10 +13,12 @@ from federator.index.leases import Lease, hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import parse_key
 from federator.planning.changes import Action
+from federator.planning.declaring import rule_into
 from federator.planning.plan import Plan, still_proven
 from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
 from federator.registry import capabilities, open_catalog
+from federator.sync.declaring import rule_of
 from federator.sync.mirroring import decision
 from federator.sync.result import Step, counted, is_bad, tally
 from federator.sync.work import LEASE_PATIENCE, Work
@@ -26,7 +28,8 @@ _OUTDATED = "what proved at the time of the plan that its origin is gone does no
 
 def resume(work: Work, rules: Sequence[MirrorRule]) -> None:
     """Settles open intents before anything is planned: a declaration whose record was lost is in no ledger yet."""
-    for rule in rules:
+    persons = [rule_into(name) for name in work.settings.sources]
+    for rule in (*rules, *persons):
         with work.index.read() as connection:
             left = len(journal.open_intents(connection, rule.name))
         if not left:
@@ -61,7 +64,7 @@ def apply(work: Work) -> None:
 
 
 def _apply(work: Work, made: Plan) -> list[Outcome]:
-    rule = work.settings.rule(made.mirror)
+    rule = rule_of(work.settings, made.mirror)
 
     def report(outcome: Outcome) -> None:
         change = outcome.change

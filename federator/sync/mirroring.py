@@ -69,7 +69,7 @@ def _plan(work: Work, rule: MirrorRule) -> Plan:
         origin_revision=at[rule.origin], target_revision=at[rule.target],
     )  # fmt: skip
     made = planner.plan(context, knowledge, found, _facts(work, context, entries, found, at))
-    _save(work, made)
+    save(work, made)
     return made
 
 
@@ -161,7 +161,8 @@ def context_of(work: Work, rule: MirrorRule) -> MirrorContext:
     return MirrorContext(rule, work.settings.instance.id or "", origin.levels, target, home, origin.nested, rivals)
 
 
-def _save(work: Work, made: Plan) -> None:
+def save(work: Work, made: Plan) -> None:
+    """Keeps a plan in the index, and says so in the audit."""
     state = "held" if made.held else "ready"
     counts = {"changes": len(made.changes), "refusals": len(made.refusals), "held": list(made.held), "plan": made.digest}
     with work.index.write() as connection:
