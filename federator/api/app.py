@@ -22,7 +22,22 @@ from federator.api import problems
 from federator.api.docs import render
 from federator.api.guard import Guard, is_loopback, token_of
 from federator.api.lance import serving as lance
-from federator.api.routes import audit, datasets, explain, health, jobs, metrics, notifications, plans, runs, sources, tree
+from federator.api.routes import (
+    audit,
+    datasets,
+    explain,
+    health,
+    history,
+    jobs,
+    metrics,
+    notifications,
+    plans,
+    reports,
+    runs,
+    search,
+    sources,
+    tree,
+)
 from federator.connector.options import resolve
 from federator.index import open_index
 from federator.settings import DEFAULT_FILE, Settings, load
@@ -52,7 +67,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )  # fmt: skip
     app.state.index, app.state.settings = index, settings
     problems.install(app)
-    for module in (tree, datasets, explain, sources, runs, plans, jobs, audit, notifications, metrics, health):
+    for module in (
+        tree,
+        search,
+        datasets,
+        history,
+        explain,
+        sources,
+        runs,
+        plans,
+        jobs,
+        audit,
+        reports,
+        notifications,
+        metrics,
+        health,
+    ):
         app.include_router(module.router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
     page = files("federator.web").joinpath("index.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""``tree``, ``ls``, ``show``, ``search``: looking at the index. No Spark, no catalog."""
+"""``tree``, ``ls``, ``show``: looking at the index. No Spark, no catalog."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import typer
 from federator.cli import complete
 from federator.cli.context import Cli, command
 from federator.cli.output import Column, Printer
-from federator.cli.tableview import show_table, why_not_mirrored
+from federator.cli.tableview import show_past_table, show_table, why_not_mirrored
 from federator.connector.errors import CatalogError, StateError
 
 if TYPE_CHECKING:
     from federator.index import Index
+    from federator.index.moments import Moment
     from federator.index.tree import Node
     from federator.model import Path
 
@@ -26,6 +27,12 @@ PATH = Annotated[
         help="A source or namespace: 'lake$sales', or lake/sales without quotes.",
     ),
 ]
+AS_OF = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", metavar="WHEN", help="As it was at the end of a run, or at a time: 2026-11-20, 2026-11-20T08:30, -2d."
+    ),
+]
 _PAGE = 1000
 _FIELDS = ("id", "name", "kind", "location", "coverage", "verified", "message")
 
@@ -34,29 +41,31 @@ def tree(
     cli: Cli,
     path: PATH = None,
     depth: Annotated[int | None, typer.Option("--depth", min=1, help="Levels to show. Default: all.")] = None,
+    as_of: AS_OF = None,
 ) -> None:
     """Show everything that is known as one tree."""
     with cli.index() as index:
-        start = parsed(path)
-        top = _children(index, start)
+        start, at = parsed(path), moment_of(index, as_of)
+        top = _children(index, start, at)
         if cli.json:
-            cli.out.document({"id": path_text(start), "children": [_nested(index, node, depth) for node in top]})
+            cli.out.document({"id": path_text(start), "children": [_nested(index, node, depth, at) for node in top]})
             return
         if start:
             cli.out.line(path_text(start), style="bold")
-        draw(cli.out, index, start, depth)
+        draw(cli.out, index, start, depth, at=at)
         if not top and not start:
-            cli.note("nothing is known yet; federator crawl reads the sources")
+            cli.note("nothing was known then" if at else "nothing is known yet; federator crawl reads the sources")
 
 
 def ls(
     cli: Cli,
     path: PATH = None,
     long: Annotated[bool, typer.Option("--long", "-l", help="Kind, verification and location of each.")] = False,
+    as_of: AS_OF = None,
 ) -> None:
     """List what lies directly in a namespace; sources without PATH. A name that ends in $ holds others."""
     with cli.index() as index:
-        nodes = _children_or_itself(index, parsed(path))
+        nodes = _children_or_itself(index, parsed(path), moment_of(index, as_of))
     if cli.json:
         cli.out.document({"nodes": [_data(node) for node in nodes]})
     elif long:
@@ -83,6 +92,7 @@ def show(
             help="A table: 'lake$sales$orders', or lake/sales/orders without quotes.",
         ),
     ],
+    as_of: AS_OF = None,
 ) -> None:
     """Show everything that is known about one table, or one source."""
     from federator.index import tree as views
@@ -90,6 +100,9 @@ def show(
 
     node = parsed(path)
     with cli.index() as index:
+        if at := moment_of(index, as_of):
+            _show_past(cli, index, node, at)
+            return
         if len(node) < 2:
             _show_source(cli, index, node)
             return
@@ -109,28 +122,6 @@ def show(
         show_table(cli.out, view, why)
 
 
-def search(
-    cli: Cli,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Looked for in path, location, doc and properties, in any case.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 50,
-) -> None:
-    """Find tables."""
-    from federator.index import tree as views
-
-    with cli.index() as index:
-        page = views.search(index, text, limit=limit)
-    if cli.json:
-        cli.out.document({"nodes": [_data(node) for node in page.nodes], "more": page.next is not None})
-        return
-    if not page.nodes:
-        cli.note(f"no table holds {text!r}")
-        return
-    columns = [Column("table", wide=True), Column("state"), Column("location", wide=True)]
-    cli.out.table(columns, [(node.id, _state(node), node.location) for node in page.nodes])
-    if page.next is not None:
-        cli.note(f"there are more; --limit {limit * 4} shows more of them")
-
-
 def parsed(text: str | None) -> Path:
     """The path of what was typed. A slash separates as well where there is no ``$``: a shell would read that one as its own."""
     from federator.model import parse_key
@@ -147,33 +138,44 @@ def path_text(path: Path) -> str:
     return path_key(path)
 
 
-def _children(index: Index, node: Path) -> list[Node]:
+def moment_of(index: Index, as_of: str | None) -> Moment | None:
+    """The moment that ``--as-of`` names; None: now."""
+    from federator.index.moments import moment
+
+    return moment(index, as_of) if as_of is not None else None
+
+
+def _children(index: Index, node: Path, at: Moment | None = None) -> list[Node]:
     """Every child, in an order that no database's collation decides."""
+    from federator.index import history
     from federator.index import tree as views
 
     nodes: list[Node] = []
     after: str | None = ""
     while after is not None:
-        page = views.children(index, node, after=after, limit=_PAGE)
+        if at is None:
+            page = views.children(index, node, after=after, limit=_PAGE)
+        else:
+            page = history.children(index, node, at, after=after, limit=_PAGE)
         nodes += page.nodes
         after = page.next
     return sorted(nodes, key=lambda node: (node.name, node.kind))
 
 
-def _children_or_itself(index: Index, node: Path) -> list[Node]:
+def _children_or_itself(index: Index, node: Path, at: Moment | None) -> list[Node]:
     try:
-        return _children(index, node)
+        return _children(index, node, at)
     except CatalogError:
         if len(node) > 1:
-            itself = [child for child in _children_or_none(index, node[:-1]) if child.name == node[-1]]
+            itself = [child for child in _children_or_none(index, node[:-1], at) if child.name == node[-1]]
             if itself:
                 return itself
         raise
 
 
-def _children_or_none(index: Index, node: Path) -> list[Node]:
+def _children_or_none(index: Index, node: Path, at: Moment | None = None) -> list[Node]:
     try:
-        return _children(index, node)
+        return _children(index, node, at)
     except CatalogError:
         return []
 
@@ -182,24 +184,24 @@ def _is_namespace(index: Index, node: Path) -> bool:
     return any(child.name == node[-1] and child.kind == "namespace" for child in _children_or_none(index, node[:-1]))
 
 
-def _nested(index: Index, node: Node, depth: int | None) -> dict[str, Any]:
+def _nested(index: Index, node: Node, depth: int | None, at: Moment | None) -> dict[str, Any]:
     data = _data(node)
     if node.kind in ("source", "namespace"):
         below = None if depth is None else depth - 1
-        deeper = [] if below == 0 else _children(index, parsed(node.id))
-        data["children"] = [_nested(index, child, below) for child in deeper]
+        deeper = [] if below == 0 else _children(index, parsed(node.id), at)
+        data["children"] = [_nested(index, child, below, at) for child in deeper]
     return data
 
 
-def draw(out: Printer, index: Index, start: Path, depth: int | None, indent: str = "") -> None:
+def draw(out: Printer, index: Index, start: Path, depth: int | None, indent: str = "", *, at: Moment | None = None) -> None:
     """Prints what is below a node as a tree, ``depth`` levels of it."""
-    nodes = _children(index, start)
+    nodes = _children(index, start, at)
     for number, node in enumerate(nodes):
         last = number == len(nodes) - 1
         branch, deeper = ("", "") if not start else ("└── ", "    ") if last else ("├── ", "│   ")
         out.line(f"{indent}{branch}{'  '.join(_described(node))}", style=None if start else "bold")
         if node.kind in ("source", "namespace") and (depth is None or depth > 1):
-            draw(out, index, (*start, node.name), None if depth is None else depth - 1, indent + deeper)
+            draw(out, index, (*start, node.name), None if depth is None else depth - 1, indent + deeper, at=at)
 
 
 def _described(node: Node) -> Iterator[str]:
@@ -229,6 +231,16 @@ def _data(node: Node) -> dict[str, Any]:
     return {name: getattr(node, name) for name in _FIELDS}
 
 
+def _show_past(cli: Cli, index: Index, node: Path, at: Moment) -> None:
+    from federator.index import history
+
+    view = history.table(index, node, at)
+    if cli.json:
+        cli.out.document(view.to_json())
+    else:
+        show_past_table(cli.out, view)
+
+
 def _show_source(cli: Cli, index: Index, node: Path) -> None:
     from dataclasses import asdict
 
@@ -251,5 +263,5 @@ def _show_source(cli: Cli, index: Index, node: Path) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    for function in (tree, ls, show, search):
+    for function in (tree, ls, show):
         command(app, function.__name__)(function)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exists, select, union, union_all
@@ -18,6 +18,7 @@ from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
 from federator.index.engine import Index
 from federator.index.moments import Moment, iso, reading
+from federator.index.tree import Node, Page
 from federator.model import Aliases, Coverage, Kind, Path, canonical_location, parse_key, path_key
 from federator.model.rows import table_record
 from federator.model.scopes import EVERYTHING, Scopes
@@ -25,26 +26,6 @@ from federator.model.scopes import EVERYTHING, Scopes
 _CHUNK = 500
 
 r = t.record.c
-
-
-@dataclass(frozen=True, slots=True)
-class PastNode:
-    """One entry of the tree as it was. ``id`` is its path in text form from the root; ``coverage`` is what its listing proved."""
-
-    id: str
-    name: str
-    kind: str
-    location: str | None = None
-    coverage: str | None = None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PastPage:
-    """Some entries in order, and the cursor of the next page (None: that was all)."""
-
-    nodes: list[PastNode] = field(default_factory=list)
-    next: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +48,9 @@ class PastTable:
     also_declared: list[str]
     at: float
     revision: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +82,7 @@ class PastDatasets:
 
 def children(
     index: Index, node: Path, at: Moment, *, after: str = "", limit: int = 1000, scopes: Scopes = EVERYTHING
-) -> PastPage:
+) -> Page:
     """The entries below a node, by path; ``after`` is the last page's cursor. Raises NamespaceNotFound and BeyondHorizon."""
     with reading(index, at) as connection:
         if not node:
@@ -117,7 +101,7 @@ def children(
     # A namespace and a table may have one name; a cursor names the path only, so a page does not end between the two.
     end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
     nodes = [_node(source, row, proven, scopes) for row in rows[:end]]
-    return PastPage(nodes, rows[end - 1]["path"] if len(rows) > end else None)
+    return Page(nodes, rows[end - 1]["path"] if len(rows) > end else None)
 
 
 def table(index: Index, node: Path, at: Moment, *, scopes: Scopes = EVERYTHING) -> PastTable:
@@ -166,7 +150,7 @@ def dataset(index: Index, location: str, aliases: Aliases, at: Moment, *, scopes
     return found[0]
 
 
-def walk(index: Index, node: Path, at: Moment, *, limit: int = 1000, scopes: Scopes = EVERYTHING) -> Iterator[PastNode]:
+def walk(index: Index, node: Path, at: Moment, *, limit: int = 1000, scopes: Scopes = EVERYTHING) -> Iterator[Node]:
     """Every entry below a node, page by page."""
     after: str | None = ""
     while after is not None:
@@ -175,21 +159,21 @@ def walk(index: Index, node: Path, at: Moment, *, limit: int = 1000, scopes: Sco
         after = page.next
 
 
-def _roots(at: Moment, after: str, limit: int, scopes: Scopes) -> PastPage:
+def _roots(at: Moment, after: str, limit: int, scopes: Scopes) -> Page:
     names = [name for name in sorted(at.revisions) if name > after and scopes.shows((name,))]
-    return PastPage(
-        [PastNode(name, name, "source") for name in names[:limit]], names[limit - 1] if len(names) > limit else None
+    return Page(
+        [Node(name, name, "source") for name in names[:limit]], names[limit - 1] if len(names) > limit else None
     )
 
 
-def _node(source: str, row: RowMapping, proven: dict[str, Coverage], scopes: Scopes) -> PastNode:
+def _node(source: str, row: RowMapping, proven: dict[str, Coverage], scopes: Scopes) -> Node:
     path = (source, *parse_key(row["path"]))
     if not scopes.covers(path):
-        return PastNode(path_key(path), row["name"], Kind(row["kind"]).value)
+        return Node(path_key(path), row["name"], Kind(row["kind"]).value)
     evidence = proven.get(row["path"]) if not row["is_table"] else None
     state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
-    return PastNode(
-        path_key(path), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None,
+    return Node(
+        path_key(path), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None, None,
         row["problem"] or (state.reason or None if state else None),
     )  # fmt: skip
 

@@ -57,6 +57,12 @@ def moment(index: Index, text: str) -> Moment:
         return _of_run(connection, _run(connection, text.strip())) if at is None else Moment(at, _published(connection, at))
 
 
+def at_time(index: Index, at: float) -> Moment:
+    """The moment of a time, in seconds since the epoch."""
+    with index.read() as connection:
+        return Moment(at, _published(connection, at))
+
+
 def last_runs(index: Index) -> tuple[Moment, Moment]:
     """The moments of the last two runs that looked at catalogs. Raises StateError where there are not two yet."""
     query = select(t.run).where(x.finished_at.is_not(None), x.kind.not_in(ASIDE)).order_by(x.id.desc()).limit(2)

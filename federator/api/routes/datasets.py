@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from federator.api import models as m
 from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
 from federator.api.paging import decode, documented_304, encode, printable, tagged
+from federator.api.past import AsOf, PastDataset, PastDatasets, dataset_at, datasets_at
 from federator.api.problems import documented
 from federator.connector import InvalidInput
 from federator.index import datasets, drift
@@ -18,10 +19,10 @@ from federator.model.drift import DriftKind, Severity
 
 router = APIRouter(prefix="/api/v1", tags=["datasets"])
 
-_ANSWERS = {**documented_304(), **documented(400, 404)}
+_ANSWERS = {**documented_304(), **documented(400, 404, 409)}
 
 
-@router.get("/datasets", response_model=m.Datasets, responses=_ANSWERS, summary="The places where tables lie")
+@router.get("/datasets", response_model=m.Datasets | PastDatasets, responses=_ANSWERS, summary="The places where tables lie")
 def get_datasets(
     request: Request,
     index: IndexOf,
@@ -29,6 +30,7 @@ def get_datasets(
     state: Annotated[str | None, Query(max_length=40, description="what opening it found; `unverified`: never opened")] = None,
     declared_in: Annotated[str | None, Query(max_length=100, description="a source that declares it")] = None,
     conflicts: Annotated[bool, Query(description="declared twice in a source, or catalogs disagree on it")] = False,
+    as_of: AsOf = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Response:
@@ -37,6 +39,10 @@ def get_datasets(
         raise InvalidInput(f"{state!r} is no state of a dataset", hint=f"states: {', '.join(datasets.STATES)}")
     if declared_in is not None:
         of_source(index, printable(declared_in, "declared_in"), caller.scopes)
+    if as_of is not None:
+        if state is not None:
+            raise InvalidInput("what opening a place found is known for now only", hint="as_of goes without state")
+        return datasets_at(request, index, caller, as_of, declared_in, conflicts=conflicts, limit=limit, cursor=cursor)
     listing = f"datasets {state} {declared_in} {conflicts}"
     after, _ = decode(cursor, listing, scopes=caller.scopes)
     wanted = datasets.Wanted(state, declared_in, conflicts)
@@ -46,16 +52,19 @@ def get_datasets(
     return tagged(request, m.Datasets(datasets=found, next=end))
 
 
-@router.get("/datasets/{location:path}", response_model=m.PlaceOfTables, responses=_ANSWERS, summary="One place")
+@router.get("/datasets/{location:path}", response_model=m.PlaceOfTables | PastDataset, responses=_ANSWERS, summary="One place")
 def get_dataset(
     request: Request,
     index: IndexOf,
     settings: SettingsOf,
     caller: CallerOf,
     location: Annotated[str, Path(max_length=4000, examples=["s3://lake/sales/orders.lance"])],
+    as_of: AsOf = None,
 ) -> Response:
     """Which catalogs declare a location, under which names, and whether they agree. The location may be in any of its spellings; in the
     URL, percent-encode it as a whole."""
+    if as_of is not None:
+        return dataset_at(request, index, caller, printable(location, "location"), settings.aliases, as_of)
     view = datasets.get(index, printable(location, "location"), settings.aliases, scopes=caller.scopes)
     return tagged(request, m.PlaceOfTables.model_validate(view))
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from federator.api import models as m
 from federator.api.context import CallerOf, Cursor, IndexOf, Limit
 from federator.api.paging import decode, documented_304, encode, printable, tagged
+from federator.api.past import AsOf, PastTable, table_at, tree_at
 from federator.api.problems import documented
 from federator.connector.options import masked
 from federator.index import Index, tree
@@ -19,7 +20,7 @@ from federator.model.scopes import Scopes
 
 router = APIRouter(prefix="/api/v1", tags=["tree"])
 
-_ANSWERS = {**documented_304(), **documented(400, 404)}
+_ANSWERS = {**documented_304(), **documented(400, 404, 409)}
 
 
 @router.get("/tree", response_model=m.Tree, responses=_ANSWERS, summary="The entries below a path")
@@ -31,9 +32,12 @@ def get_tree(
     limit: Limit = 200,
     cursor: Cursor = None,
     depth: Annotated[int, Query(ge=1, le=3, description="levels; below the first, `limit` bounds all nodes together")] = 1,
+    as_of: AsOf = None,
 ) -> Response:
     """A page of children, in order of their paths. All pages of one listing show the revision that the first one showed."""
     node = parse_key(printable(path, "path"))
+    if as_of is not None:
+        return tree_at(request, index, caller, node, as_of, limit=limit, cursor=cursor)
     known = freshness(index, caller.scopes)
     source = of_source(index, node[0], caller.scopes) if node else None
     after, revision = decode(cursor, path_key(node), source.revision if source else None, scopes=caller.scopes)
@@ -45,15 +49,18 @@ def get_tree(
     return tagged(request, m.Tree(path=path_key(node), freshness=shown, nodes=nodes, next=end), revision)
 
 
-@router.get("/tables/{id:path}", response_model=m.Table, responses=_ANSWERS, summary="One table")
+@router.get("/tables/{id:path}", response_model=m.Table | PastTable, responses=_ANSWERS, summary="One table")
 def get_table(
     request: Request,
     index: IndexOf,
     caller: CallerOf,
     id: Annotated[str, Path(max_length=4000, examples=["lake_hive$sales$orders"])],  # noqa: A002 - the name in the URL's template
+    as_of: AsOf = None,
 ) -> Response:
     """Everything known about one declaration. In the URL, percent-encode the id as a whole: `$` in a name is `%2524` there."""
     node = parse_key(printable(id, "id"))
+    if as_of is not None:
+        return table_at(request, index, caller, node, as_of)
     source = of_source(index, node[0], caller.scopes) if node else None
     view = tree.table(index, node, revision=source.revision if source else None, scopes=caller.scopes).to_json()
     view |= {"properties": masked(view["properties"]), "freshness": m.Freshness.model_validate(source)}

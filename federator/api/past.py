@@ -1,0 +1,205 @@
+"""Answers about the past: the tree, a table and the Datasets as of a moment, and what changed between two."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+from pydantic import ConfigDict, Field
+
+from federator.api import models as m
+from federator.api.access import Caller
+from federator.api.paging import decode, encode, printable, tagged
+from federator.connector.options import MASKED, masked
+from federator.index import Index, differences, history
+from federator.index.moments import Moment, at_time, last_runs, moment
+from federator.model import Aliases, Path, parse_key, path_key
+
+AsOf = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        description="as it was at the end of a run (its id) or at a time: `2026-11-20`, `2026-11-20T08:30:00Z`, `-2d`; "
+        "what is known for now only (verification, freshness, mirrors) is left out",
+    ),
+]
+
+
+class PastTable(m.Answer):
+    """One declaration as it was."""
+
+    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
+
+    id: str = Field(examples=["lake_hive$sales$orders"])
+    source: str
+    path: list[str]
+    kind: str
+    location: str | None
+    properties: dict[str, str] = Field(description=f"as the catalog had them; values that are secrets by name are {MASKED}")
+    doc: str | None
+    owner: str | None
+    schema_: list[dict[str, Any]] | None = Field(alias="schema", description="the catalog's own column list")
+    native_id: str | None
+    problem: str | None
+    digest: str
+    since_revision: int
+    also_declared: list[str]
+    at: m.Moment
+    revision: int
+
+
+class PastDataset(m.Answer):
+    """A Dataset as it was declared."""
+
+    location: str = Field(examples=["s3://lake/sales/orders.lance"])
+    declarations: list[m.Declaration]
+    disagreements: list[m.Disagreement]
+    duplicates: list[str] = Field(description="declarations that one source had under more than one name")
+
+
+class PastDatasets(m.Answer):
+    at: m.Moment
+    datasets: list[PastDataset]
+    next: str | None
+
+
+class When(m.Answer):
+    """A moment: a time, or the end of a run, and the revision of each source then."""
+
+    at: m.Moment
+    run: str | None
+    revisions: dict[str, int]
+
+
+class FieldChange(m.Answer):
+    """One field before and after; null where it was not there."""
+
+    field: str = Field(examples=["location"], description="location, doc, owner, kind, property:<key>, column:<name>, ...")
+    before: str | None
+    after: str | None
+
+
+class Doer(m.Answer):
+    """The write of ours that did it."""
+
+    mirror: str
+    run_id: str
+    actor: str | None
+    action: str
+    op_id: str
+
+
+class Difference(m.Answer):
+    """One object that differs."""
+
+    how: str = Field(examples=["changed"], description="added, removed or changed")
+    id: str = Field(examples=["aws$sales$orders"])
+    source: str
+    kind: str
+    location: str | None
+    fields: list[FieldChange] = Field(description="of what changed")
+    revision: int = Field(description="the source's revision that first showed it so, its run and its time")
+    run_id: str | None
+    at: m.Maybe
+    by: Doer | None = Field(description="null: it was done by others")
+
+
+class Differences(m.Answer):
+    """What changed from one moment to another."""
+
+    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
+
+    from_: When = Field(alias="from")
+    to: When
+    totals: dict[str, int] = Field(examples=[{"added": 2, "removed": 0, "changed": 1}])
+    differences: list[Difference]
+    next: str | None
+
+
+def tree_at(
+    request: Request, index: Index, caller: Caller, node: Path, as_of: str, *, limit: int, cursor: str | None
+) -> Response:
+    """A page of the children that there were."""
+    listing = f"{path_key(node)} as of {as_of}"
+    after, (at,) = _turned(index, caller, listing, (as_of,), cursor)
+    page = history.children(index, node, at, after=after or "", limit=limit, scopes=caller.scopes)
+    end = _next(listing, page.next, (at,), caller)
+    nodes = [m.Node.model_validate(found) for found in page.nodes]
+    body = m.Tree.model_validate({"path": path_key(node), "freshness": None, "nodes": nodes, "next": end, "as_of": at.at})
+    return tagged(request, body)
+
+
+def table_at(request: Request, index: Index, caller: Caller, node: Path, as_of: str) -> Response:
+    """One table as it was."""
+    view = history.table(index, node, moment(index, printable(as_of, "as_of")), scopes=caller.scopes).to_json()
+    return tagged(request, PastTable.model_validate(view | {"properties": masked(view["properties"])}))
+
+
+def datasets_at(
+    request: Request, index: Index, caller: Caller, as_of: str, declared_in: str | None, *, conflicts: bool, limit: int,
+    cursor: str | None,
+) -> Response:  # fmt: skip
+    """A page of the Datasets that there were."""
+    listing = f"datasets {declared_in} {conflicts} as of {as_of}"
+    after, (at,) = _turned(index, caller, listing, (as_of,), cursor)
+    page = history.datasets(
+        index, at, declared_in=declared_in, conflicts=conflicts, after=after or "", limit=limit, scopes=caller.scopes
+    )
+    found = [PastDataset.model_validate(view) for view in page.datasets]
+    end = _next(listing, page.next, (at,), caller)
+    return tagged(request, PastDatasets.model_validate({"at": at.at, "datasets": found, "next": end}))
+
+
+def dataset_at(request: Request, index: Index, caller: Caller, location: str, aliases: Aliases, as_of: str) -> Response:
+    """One Dataset as it was declared."""
+    at = moment(index, printable(as_of, "as_of"))
+    return tagged(request, PastDataset.model_validate(history.dataset(index, location, aliases, at, scopes=caller.scopes)))
+
+
+def diff(
+    request: Request, index: Index, caller: Caller, begin: str | None, end: str | None, wanted: differences.Wanted, *, limit: int,
+    cursor: str | None,
+) -> Response:  # fmt: skip
+    """A page of what changed; all pages of one listing compare the moments that the first one compared."""
+    listing = f"diff {begin} {end} {path_key(wanted.below)} {wanted.how}"
+    after, (first, last) = _turned(index, caller, listing, (begin, end), cursor)
+    position = tuple(json.loads(after)) if after else None
+    page = differences.page(index, first, last, wanted, after=position, limit=limit, scopes=caller.scopes)
+    totals = differences.totals(index, first, last, wanted, scopes=caller.scopes)
+    body = Differences.model_validate({
+        "from": _when(first, caller), "to": _when(last, caller), "totals": totals, "differences": page.differences,
+        "next": _next(listing, json.dumps(page.next) if page.next else None, (first, last), caller),
+    })  # fmt: skip
+    return tagged(request, body)
+
+
+def _when(at: Moment, caller: Caller) -> When:
+    seen = {name: number for name, number in sorted(at.revisions.items()) if caller.scopes.shows((name,))}
+    return When.model_validate({"at": at.at, "run": at.run, "revisions": seen})
+
+
+def _turned(
+    index: Index, caller: Caller, listing: str, texts: tuple[str | None, ...], cursor: str | None
+) -> tuple[str | None, tuple[Moment, ...]]:
+    """Where a page begins, and the moments that its listing shows: -2d is another time with every page that is asked for."""
+    packed, _ = decode(cursor, listing, scopes=caller.scopes)
+    if packed:
+        after, pinned = json.loads(packed)
+        return after, tuple(moment(index, at) if isinstance(at, str) else at_time(index, at) for at in pinned)
+    if texts == (None, None):
+        return None, last_runs(index)
+    if len(texts) == 2 and texts[0] is None:
+        return None, (last_runs(index)[0], moment(index, printable(texts[1] or "now", "to")))
+    return None, tuple(moment(index, printable(text or "now", "as_of")) for text in texts)
+
+
+def _next(listing: str, after: str | None, moments: tuple[Moment, ...], caller: Caller) -> str | None:
+    if after is None:
+        return None
+    return encode(listing, json.dumps([after, [at.run or at.at for at in moments]]), scopes=caller.scopes)
+
+
+def below(path: str) -> Path:
+    """The path of a filter."""
+    return parse_key(printable(path, "path"))

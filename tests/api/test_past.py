@@ -1,0 +1,107 @@
+"""The past over HTTP: as_of on the tree, a table and the datasets, and what changed, each within the caller's scopes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from federator.api import guard
+from federator.api.access import Caller, Role
+from federator.index import Index, retention, runs
+from federator.index.leases import hold
+from federator.model import Scopes
+from tests.api.conftest import Api
+from tests.integration.index_support import fill, table
+
+
+@pytest.fixture
+def then(index: Index) -> float:
+    """A time after which a table was added, one moved and one taken away."""
+    at = time.time()
+    fill(
+        index, "lake", table("lake", "sales", "t00", location="s3://b/new"), table("lake", "hr", "new"), gone=[("sales", "t01")]
+    )
+    return at
+
+
+@contextmanager
+def scoped(monkeypatch: pytest.MonkeyPatch, *texts: str) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setattr(guard, "LOCAL", Caller("viewer", Role.VIEWER, Scopes.parse(texts)))
+        yield
+
+
+def when(at: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def test_the_tree_and_a_table_as_they_were(api: Api, then: float) -> None:
+    asked = {"path": "lake$sales", "as_of": when(then)}
+    names, cursor = [], None
+    while True:
+        page = api.json("/api/v1/tree", params={**asked, "limit": 10, **({"cursor": cursor} if cursor else {})})
+        names += [node["name"] for node in page["nodes"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert (len(names), "t01" in names) == (27, True)
+    assert "t01" not in [node["name"] for node in api.json("/api/v1/tree", params={"path": "lake$sales"})["nodes"]]
+    was = api.json("/api/v1/tables/lake%24sales%24t00", params={"as_of": when(then)})
+    assert (was["location"], was["revision"]) == ("s3://lake/sales/t00.lance", 2)
+    assert api.json("/api/v1/tables/lake%24sales%24t00")["location"] == "s3://b/new"
+    assert api.json("/api/v1/tree", params={"as_of": "1970-01-02"})["nodes"] == []
+    secret = api.json("/api/v1/tables/lake%24sales%24orders", params={"as_of": when(then)})
+    assert "hunter2" not in str(secret)
+    places = api.json("/api/v1/datasets", params={"as_of": when(then), "limit": 1000})["datasets"]
+    assert "s3://lake/sales/t01.lance" in [place["location"] for place in places]
+    (declared,) = api.json("/api/v1/datasets/s3%3A%2F%2Flake%2Fsales%2Ft01.lance", params={"as_of": when(then)})["declarations"]
+    assert declared["id"] == "lake$sales$t01"
+
+
+def test_what_changed(api: Api, then: float) -> None:
+    asked = {"from": when(then), "to": "now", "limit": 2}
+    page = api.json("/api/v1/diff", params=asked)
+    rest = api.json("/api/v1/diff", params={**asked, "cursor": page["next"]})
+    assert [(d["id"], d["how"], d["by"]) for d in page["differences"] + rest["differences"]] == [
+        ("lake$hr$new", "added", None), ("lake$sales$t00", "changed", None), ("lake$sales$t01", "removed", None),
+    ]  # fmt: skip
+    assert page["totals"] == {"added": 1, "removed": 1, "changed": 1}
+    assert page["differences"][1]["fields"][0]["after"] == "s3://b/new"
+    assert rest["next"] is None
+    only = api.json("/api/v1/diff", params={"from": when(then), "path": "lake$sales", "kind": "removed"})
+    assert [d["id"] for d in only["differences"]] == ["lake$sales$t01"]
+
+
+def test_a_scope_bounds_the_past_too(api: Api, then: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scoped(monkeypatch, "lake$hr"):
+        page = api.json("/api/v1/diff", params={"from": when(then)})
+        assert ([d["id"] for d in page["differences"]], page["totals"]["changed"]) == (["lake$hr$new"], 0)
+        assert [n["name"] for n in api.json("/api/v1/tree", params={"path": "lake", "as_of": "now"})["nodes"]] == ["hr"]
+        assert api.get("/api/v1/tables/lake%24sales%24t00", params={"as_of": "now"}).status_code == 404
+        assert api.get("/api/v1/reports").status_code == 403
+        assert api.post("/api/v1/reports", json={"report": "drift"}).status_code == 403
+
+
+def test_what_cannot_be_answered_says_why(api: Api, index: Index, then: float) -> None:
+    for text in ("tomorrow", "2199-01-01", "ffff"):
+        answer = api.get("/api/v1/tree", params={"as_of": text})
+        assert (answer.status_code, bool(answer.json()["hint"])) == (400, True)
+    run = runs.start(index, "prune")
+    with hold(index, "source:lake") as lease:
+        retention.prune(index, lease, "lake", time.time(), run)
+    answer = api.get("/api/v1/tree", params={"path": "lake", "as_of": when(then)})
+    assert (answer.status_code, answer.json()["title"]) == (409, "Beyond horizon")
+    assert "is kept from" in answer.json()["detail"]
+
+
+def test_a_report_is_asked_for_by_name(api: Api, index: Index) -> None:
+    answer = api.post("/api/v1/reports", json={"report": "inventory"})
+    assert (answer.status_code, answer.json()["kind"]) == (202, "report")
+    assert api.post("/api/v1/reports", json={"report": "nothing"}).status_code == 400
+    assert api.json("/api/v1/reports") == {"reports": [], "next": None}
+    assert api.get("/api/v1/reports/x").status_code == 404
