@@ -18,18 +18,19 @@ from fastapi.responses import HTMLResponse
 from starlette.middleware.gzip import GZipMiddleware
 
 import federator
-from federator.api import problems
+from federator.api import guard, problems
 from federator.api.docs import render
-from federator.api.guard import Guard, is_loopback, token_of
 from federator.api.lance import serving as lance
 from federator.api.routes import (
     audit,
     datasets,
+    events,
     explain,
     health,
     history,
     jobs,
     metrics,
+    mirrors,
     notifications,
     plans,
     reports,
@@ -51,7 +52,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Raises ConfigError, also where the configured host is not loopback and no token is set.
     """
     settings = settings or load(Path(os.environ.get(CONFIG) or DEFAULT_FILE))
-    token = token_of(settings)
+    token = guard.token_of(settings)
     index = open_index(resolve(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
 
     @asynccontextmanager
@@ -75,7 +76,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         explain,
         sources,
         runs,
+        events,
         plans,
+        mirrors,
         jobs,
         audit,
         reports,
@@ -98,7 +101,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     lance.install(app, index, settings)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
-    app.add_middleware(Guard, token=token, loopback=is_loopback(settings.serve.host), inline=_inline(page + docs))
+    guard.install(app, settings, index, token, inline=_inline(page + docs))
     return app
 
 

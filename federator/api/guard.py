@@ -1,25 +1,33 @@
-"""Who may ask: the token, the Host header on loopback, the origin of writes; and the headers that every answer carries."""
+"""Before every route: the Host header on loopback, who asks, how often, the origin of writes; and the headers of every answer."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
 import ipaddress
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from federator.api.access import LOCAL
-from federator.api.problems import Refused, of_error
-from federator.connector import ConfigError
+from federator.api.access import LOCAL, Caller, Role
+from federator.api.authentication import Authentication
+from federator.api.limits import Limits
+from federator.api.problems import Refused, of_database, of_error
+from federator.connector import ConfigError, FederatorError
 from federator.connector.options import is_reference, resolve, secret
+from federator.index import DatabaseError, Index
+from federator.model.scopes import Scopes
 from federator.settings import Settings
 
 #: probes carry no token
 OPEN_PATHS = ("/healthz", "/readyz")
+#: headers that pages of other origins may send, and read
+_ASKED_WITH = ("Authorization", "X-Api-Key", "Content-Type", "If-Match", "If-None-Match")
+_ANSWERED_WITH = ("ETag", "Location", "Retry-After")
+_NOBODY = Caller("nobody", Role.VIEWER, Scopes())
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -39,10 +47,10 @@ def token_of(settings: Settings) -> str | None:
     where = f"{settings.path}: [serve] token"
     text = settings.serve.token
     if text is None:
-        if not is_loopback(settings.serve.host):
+        if not (is_loopback(settings.serve.host) or settings.serve.oidc or settings.serve.auth == "required"):
             raise ConfigError(
                 f"{where}: required to listen on {settings.serve.host}",
-                hint='token = "${FEDERATOR_TOKEN}", or host = "127.0.0.1"',
+                hint='token = "${FEDERATOR_TOKEN}", or auth = "required" with tokens of federator token, or host = "127.0.0.1"',
             )
         return None
     if not is_reference(text):
@@ -56,14 +64,41 @@ def token_of(settings: Settings) -> str | None:
     return token
 
 
-class Guard:
-    """ASGI middleware. ``token`` None means that none is asked for; ``loopback`` that the Host header must name this
-    machine; ``inline`` are the digests of the scripts and styles of our own pages."""
+def install(app: Starlette, settings: Settings, index: Index, token: str | None, *, inline: Sequence[str]) -> None:
+    """Puts the guard before everything that an app has by now; ``inline`` as ``Guard`` takes it."""
+    serve, loopback = settings.serve, is_loopback(settings.serve.host)
+    verifier = None
+    if serve.oidc is not None:
+        from federator.api.oidc import Verifier
 
-    def __init__(self, app: ASGIApp, *, token: str | None, loopback: bool, inline: Sequence[str]) -> None:
+        verifier = Verifier(serve.oidc)
+    required = serve.auth == "required" or token is not None or verifier is not None or not loopback
+    authentication = Authentication(index, token=token, oidc=verifier, required=required)
+    limits = Limits(serve.requests_per_second, serve.burst)
+    app.add_middleware(
+        Guard, authentication=authentication, limits=limits, loopback=loopback, origins=serve.cors_origins, inline=inline
+    )
+    if serve.cors_origins:
+        # Outside the guard: a browser asks beforehand, without a credential.
+        app.add_middleware(
+            CORSMiddleware, allow_origins=serve.cors_origins, allow_methods=("GET", "HEAD", "POST", "PUT", "DELETE"),
+            allow_headers=_ASKED_WITH, expose_headers=_ANSWERED_WITH,
+        )  # fmt: skip
+
+
+class Guard:
+    """ASGI middleware. ``loopback`` means that the Host header must name this machine; pages of ``origins`` may write, besides our
+    own; ``inline`` are the digests of the scripts and styles of our own pages."""
+
+    def __init__(
+        self, app: ASGIApp, *, authentication: Authentication, limits: Limits, loopback: bool, origins: Sequence[str],
+        inline: Sequence[str],
+    ) -> None:  # fmt: skip
         self._app = app
-        self._token = token.encode() if token is not None else None
+        self._authentication = authentication
+        self._limits = limits
         self._loopback = loopback
+        self._origins = origins
         allowed = " ".join(f"'{digest}'" for digest in inline)
         self._page_policy = f"{_POLICY}; script-src {allowed}; style-src {allowed}; connect-src 'self'; img-src data:"
 
@@ -78,34 +113,44 @@ class Guard:
             await send(message)
 
         try:
-            self._check(scope, Headers(scope=scope))
-            scope["caller"] = LOCAL
-        except Refused as refused:
+            scope["caller"] = await self._admitted(scope, Headers(scope=scope))
+        except FederatorError as refused:
             await of_error(scope["path"], refused)(scope, receive, sending)
+            return
+        except DatabaseError as error:
+            await of_database(scope["path"], error)(scope, receive, sending)
             return
         await self._app(scope, receive, sending)
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
+    async def _admitted(self, scope: Scope, headers: Headers) -> Caller:
         host = headers.get("host", "")
         if self._loopback and not is_loopback(_hostname(host)):
             raise Refused(421, "Misdirected request", f"this service answers for localhost, not for {host or 'no Host'}")
-        if scope["path"] not in OPEN_PATHS and self._token is not None and not self._carries_token(headers):
-            raise Refused(401, "Unauthenticated", "a token is required: Authorization: Bearer <token>")
+        if scope["path"] in OPEN_PATHS:
+            return _NOBODY
+        caller = await self._caller(scope, headers)
+        if caller is not LOCAL:
+            self._pass(caller.name)
         origin = headers.get("origin")
-        if scope["method"] not in _SAFE and origin is not None and urlsplit(origin).netloc != host:
+        foreign = origin is not None and origin not in self._origins and urlsplit(origin).netloc != host
+        if scope["method"] not in _SAFE and foreign:
             raise Refused(403, "Permission denied", "a page of another origin may not write here")
+        return caller
 
-    def _carries_token(self, headers: Headers) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "basic":
-            # What a browser can send for the page: the token as the password of any user.
-            try:
-                given = base64.b64decode(given, validate=True).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
-                return False
-        elif scheme.lower() != "bearer":
-            return False
-        return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token or b"")
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
+        try:
+            found = self._authentication.at_once(headers)
+            return found if isinstance(found, Caller) else await run_in_threadpool(self._authentication.ask, found)
+        except Refused:
+            # Guesses are counted where they come from; who they are is not known.
+            self._pass(f"address:{(scope.get('client') or ('', 0))[0]}")
+            raise
+
+    def _pass(self, name: str) -> None:
+        wait = self._limits.take(name)
+        if wait:
+            headers = {"Retry-After": str(wait)}
+            raise Refused(429, "Too many requests", f"too many requests: again in {wait} s", headers=headers)
 
     def _harden(self, headers: MutableHeaders) -> None:
         headers["X-Content-Type-Options"] = "nosniff"

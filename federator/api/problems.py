@@ -28,12 +28,18 @@ class NotFound(StateError):
 
 
 class Refused(FederatorError):
-    """A request that is refused before its route is looked at, with its HTTP status."""
+    """A request that is refused before its route is looked at, with its HTTP status and the headers that go with it."""
 
-    def __init__(self, status: int, title: str, message: str) -> None:
+    def __init__(self, status: int, title: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.title = title
+        self.headers = dict(headers or {})
+
+    @property
+    def code(self) -> int | None:
+        """The Lance Namespace spec's code, where it has one."""
+        return {401: 16, 403: 15, 429: 21, 503: 17}.get(self.status)
 
 
 class Problem(BaseModel):
@@ -61,12 +67,13 @@ class Problem(BaseModel):
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The ``responses`` of a route that may answer with these problems, besides those that any route may."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": _MEANING[status], "content": content} for status in sorted({401, 421, 503, *statuses})}
+    return {status: {"description": _MEANING[status], "content": content} for status in sorted({401, 421, 429, 503, *statuses})}
 
 
 _MEANING = {
-    400: "The request is not valid", 401: "The token is missing or wrong", 403: "A page of another origin asked",
-    404: "There is no such thing", 409: "What is stored does not allow it", 421: "The Host header is not ours",
+    400: "The request is not valid", 401: "The token is missing or wrong", 403: "The caller may not, or a page of another origin asked",
+    404: "There is no such thing", 409: "What is stored does not allow it", 412: "If-Match names another version",
+    428: "If-Match is missing", 421: "The Host header is not ours", 429: "The caller asks too often",
     503: "The index does not answer",
 }  # fmt: skip
 
@@ -97,8 +104,9 @@ def answer(
 def of_error(path: str, error: FederatorError) -> JSONResponse:
     """The problem document of one of our errors."""
     if isinstance(error, Refused):
-        headers = {"WWW-Authenticate": 'Bearer, Basic realm="Lance Federator, the token is the password"'}
-        return answer(path, error.status, error.title, error.message, headers if error.status == 401 else None)
+        signing_in = {"WWW-Authenticate": 'Bearer, Basic realm="Lance Federator, the token is the password"'}
+        headers = error.headers | (signing_in if error.status == 401 else {})
+        return answer(path, error.status, error.title, error.message, headers, code=error.code)
     status, code = _status(error)
     return answer(path, status, _title(error), error.message, code=code, hint=error.hint)
 
@@ -135,10 +143,14 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _database(request: Request, error: Exception) -> JSONResponse:
-    # Its text may hold SQL and values; that is for the log.
-    _log.error("index error", path=request.url.path, error=str(error).splitlines()[0])
+    return of_database(_instance(request), error)
+
+
+def of_database(path: str, error: Exception) -> JSONResponse:
+    """The problem document of a failure of the index. Its text may hold SQL and values; that is for the log."""
+    _log.error("index error", path=path, error=str(error).splitlines()[0])
     hint = "federator db check"
-    return answer(_instance(request), 503, "Index unavailable", "the index does not answer, or is not migrated", hint=hint)
+    return answer(path, 503, "Index unavailable", "the index does not answer, or is not migrated", hint=hint)
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

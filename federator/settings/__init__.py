@@ -5,7 +5,7 @@ answer from wherever it is run.
 """
 
 from federator.settings.reading import load, parse
-from federator.settings.sections import AuditSettings, InstanceSettings, MirrorSettings, Settings, SourceSettings
+from federator.settings.sections import AuditSettings, InstanceSettings, MirrorSettings, OidcSettings, Settings, SourceSettings
 from federator.settings.values import AFTER_CRAWL, DEFAULT_FILE, seconds
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "AuditSettings",
     "InstanceSettings",
     "MirrorSettings",
+    "OidcSettings",
     "Settings",
     "SourceSettings",
     "load",

@@ -96,7 +96,8 @@ def _anchor(text: str) -> str:
     return text
 
 
-def _web_url(text: str) -> str:
+def web_url(text: str) -> str:
+    """An address that is asked with trust in its answer: https, or this machine. Raises ValueError."""
     parts = urlsplit(text)
     local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
     if not parts.netloc or parts.username is not None or not (local or parts.scheme == "https"):
@@ -133,7 +134,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Place = Annotated[str, AfterValidator(_place)]
 AnchorUrl = Annotated[str, AfterValidator(_anchor)]
 AnchorOption = Literal["endpoint", "region", "access_key_id", "secret_access_key", "session_token"]
-WebUrl = Annotated[str, AfterValidator(_web_url)]
+WebUrl = Annotated[str, AfterValidator(web_url)]
 Origin = Annotated[str, AfterValidator(_origin)]
 RoleName = Literal["viewer", "operator", "writer", "admin"]
 #: those whose public keys cannot be used to sign
