@@ -46,7 +46,10 @@ def merge(
     use_index: bool | None = None,
     branch: str | None = None,
 ) -> dict[str, Any]:
-    """Updates the rows that match on the columns ``on``, inserts and deletes others, as asked. A ``MergeInsertIntoTableResponse``."""
+    """Updates rows that match on the columns ``on``, inserts and deletes others. A ``MergeInsertIntoTableResponse``.
+
+    As in Lance's own server, what does not match is inserted unless that is declined, and a filter asks for what it filters.
+    """
     with _stream(input) as reader:
         try:
             dataset = place.open(branch=branch)
@@ -60,11 +63,11 @@ def merge(
                 raise TableColumnNotFound(f"the table has no column {column!r}")
         try:
             builder = dataset.merge_insert(list(on))
-            if when_matched_update_all:
+            if when_matched_update_all or when_matched_update_all_filt:
                 builder = builder.when_matched_update_all(when_matched_update_all_filt)
-            if when_not_matched_insert_all:
+            if when_not_matched_insert_all is not False:
                 builder = builder.when_not_matched_insert_all()
-            if when_not_matched_by_source_delete:
+            if when_not_matched_by_source_delete or when_not_matched_by_source_delete_filt:
                 builder = builder.when_not_matched_by_source_delete(when_not_matched_by_source_delete_filt)
             if use_index is not None:
                 builder = builder.use_index(use_index)
