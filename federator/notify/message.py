@@ -100,7 +100,7 @@ def as_email(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage
     mail["Auto-Submitted"] = "auto-generated"
     lines = [message.title, ""]
     for notice in message.first:
-        lines += [f"- {_words(notice['event'])}: {notice['subject']}", f"  {notice['message']}"]
+        lines += [f"- {_words(notice['event'])}: {_flat(notice['subject'])}", f"  {_flat(notice['message'])}"]
         named = [f"{key} {notice[key]}" for key in ("source", "mirror", "run") if notice.get(key)]
         lines += [f"  {', '.join(named)}, {_time(notice['at'])}" if named else f"  {_time(notice['at'])}"]
     lines += [f"- and {message.more:,} more"] if message.more else []
@@ -122,8 +122,12 @@ def _words(event: str) -> str:
     return event.replace("_", " ")
 
 
+def _flat(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in redacted(text)).split())
+
+
 def _line(text: str) -> str:
-    flat = " ".join("".join(c if c.isprintable() else " " for c in redacted(text)).split())
+    flat = _flat(text)
     return flat if len(flat) <= _LINE else f"{flat[: _LINE - 1]}…"
 
 

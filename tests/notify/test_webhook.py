@@ -1,0 +1,167 @@
+"""Webhooks on a real server: signed, tried again as the server wishes, dead in the end, and never followed elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federator.connector import StateError
+from federator.index import Index, notifications
+from federator.notify import Delivered, deliver
+from federator.notify.deliver import pause
+from federator.notify.webhook import retry_after
+from federator.settings import Settings
+from tests.notify.conftest import failed
+from tests.notify.receiver import Receiver, receiving
+
+Make = Callable[..., Settings]
+Note = Callable[..., None]
+DOCS = Path(__file__).parents[2] / "docs" / "notifications.md"
+SECRET = "s1gning-secret"
+
+
+@pytest.fixture
+def hook(receiver: Receiver, settings_of: Make, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+    return settings_of(ops={"kind": "webhook", "url": f"{receiver.url}/hook", "secret": "${HOOK_SECRET}", "attempts": 3})
+
+
+def only_row(index: Index) -> dict[str, Any]:
+    with index.read() as connection:
+        (row,) = notifications.recent(connection)
+    return dict(row)
+
+
+def is_genuine() -> Callable[..., bool]:
+    """The function that the docs give to receivers."""
+    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    known: dict[str, Any] = {}
+    exec(code, known)
+    found: Callable[..., bool] = known["is_genuine"]
+    return found
+
+
+def test_the_docs_verify_what_is_sent(lite: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
+    note(lite, failed("läke 😀"))
+    assert deliver(lite, hook, at_once=True) == Delivered(sent=1)
+    (got,) = receiver.received
+    check = is_genuine()
+    assert check(SECRET, got.headers, got.body)
+    assert not check("another", got.headers, got.body)
+    assert not check(SECRET, got.headers, got.body.replace(b"error", b"info"))
+    old = {**got.headers, "Federator-Timestamp": str(int(got.headers["Federator-Timestamp"]) - 400)}
+    assert not check(SECRET, old, got.body)
+    assert not check(SECRET, {}, got.body)
+    body = json.loads(got.body)
+    assert body["id"] == got.headers["Federator-Notification"] == only_row(lite)["id"]
+    documented = set(json.loads(re.sub("…", "", re.findall(r"```json\n(.*?)```", DOCS.read_text(), re.DOTALL)[0])))
+    assert set(body) == documented
+
+
+def test_later_means_later_and_the_server_says_when(lite: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
+    receiver.answers = [(503, {"Retry-After": "3600"})]
+    note(lite, failed("lake"))
+    assert deliver(lite, hook, at_once=True) == Delivered(later=1)
+    row = only_row(lite)
+    assert (row["state"], row["attempts"], row["error"]) == ("queued", 1, "it answered 503")
+    assert row["due_at"] > time.time() + 3000
+    assert deliver(lite, hook) == Delivered()
+    assert deliver(lite, hook, only=row["id"]) == Delivered(sent=1)
+    assert len(receiver.received) == 2
+
+
+def test_tries_end_and_a_person_begins_them_anew(lite: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
+    receiver.answers = [(500, {}), (429, {}), (502, {})]
+    note(lite, failed("lake"))
+    deliver(lite, hook, at_once=True)
+    number = only_row(lite)["id"]
+    assert deliver(lite, hook, only=number) == Delivered(later=1)
+    assert deliver(lite, hook, only=number) == Delivered(dead=1)
+    row = only_row(lite)
+    assert (row["state"], row["attempts"], row["error"]) == ("dead", 3, "it answered 502; that was try 3 of 3")
+    with lite.write() as connection:
+        notifications.retry(connection, number[:20])
+    assert deliver(lite, hook) == Delivered(sent=1)
+    assert {got.headers["Federator-Notification"] for got in receiver.received} == {number}
+    with pytest.raises(StateError, match="is sent, not dead"), lite.write() as connection:
+        notifications.retry(connection, number)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 410, 413])
+def test_a_refusal_is_final(lite: Index, hook: Settings, note: Note, receiver: Receiver, status: int) -> None:
+    receiver.answers = [(status, {})]
+    note(lite, failed("lake"))
+    assert deliver(lite, hook, at_once=True) == Delivered(dead=1)
+    assert only_row(lite)["error"] == f"it answered {status}"
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(lite: Index, hook: Settings, note: Note, receiver: Receiver, status: int) -> None:
+    with receiving() as elsewhere:
+        receiver.answers = [(status, {"Location": f"{elsewhere.url}/stolen"})]
+        note(lite, failed("lake"))
+        assert deliver(lite, hook, at_once=True) == Delivered(dead=1)
+        assert elsewhere.received == []
+    assert only_row(lite)["error"] == f"it answered {status}: redirects are not followed"
+
+
+def test_netrc_is_not_asked(
+    lite: Index, hook: Settings, note: Note, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login ann password hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    note(lite, failed("lake"))
+    deliver(lite, hook, at_once=True)
+    assert "Authorization" not in receiver.received[0].headers
+
+
+def test_silence_says_nothing_of_the_url(lite: Index, settings_of: Make, note: Note, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("URL", "http://127.0.0.1:9/T000/B000/planted-path")
+    note(lite, failed("lake"))
+    deliver(lite, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True)
+    assert only_row(lite)["error"] == "no answer (ConnectionError)"
+
+
+def test_pauses_grow_and_obey() -> None:
+    def none() -> float:
+        return 0.0
+
+    assert [pause(n, None, none) for n in (1, 2, 3, 4)] == [10, 20, 40, 80]
+    assert pause(50, None, none) == 3600
+    assert pause(1, None, lambda: 1.0) == 15
+    assert pause(1, 7.0, none) == 7
+    assert pause(1, 10**9, none) == 86_400
+
+
+def test_retry_after_is_a_number_or_a_date() -> None:
+    assert retry_after({"Retry-After": " 12 "}) == 12
+    soon = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    found = retry_after({"Retry-After": soon})
+    assert found is not None
+    assert 3000 < found <= 3600
+    assert retry_after({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert [retry_after({"Retry-After": text}) for text in ("", "soon", "-5")] == [None, None, None]
+
+
+def test_slack_gets_blocks_and_a_text_without_markup_of_ours(
+    lite: Index, settings_of: Make, note: Note, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("URL", receiver.url)
+    note(lite, failed("<!channel> *lake*", "a & b\nover `two` lines"), *(failed(f"s{n}", "x" * 5000) for n in range(30)))
+    assert deliver(lite, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True) == Delivered(sent=1)
+    payload = json.loads(receiver.bodies[0])
+    assert payload["text"] == ":x: error: 31 source failed (test)"
+    header, section, context = payload["blocks"]
+    assert (header["type"], header["text"]["type"]) == ("header", "plain_text")
+    lines = section["text"]["text"].splitlines()
+    assert lines[0] == ":x: *&lt;!channel&gt; ∗lake∗* source failed: a &amp; b over 'two' lines"
+    assert len(section["text"]["text"]) < 3000
+    assert context["elements"][0]["text"].startswith(f"and {31 - len(lines)} more · ")
