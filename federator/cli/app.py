@@ -31,6 +31,7 @@ from federator.cli import (
     plans,
     searching,
     service,
+    tokens,
 )
 from federator.cli.context import CONFIG, LOG_FORMAT, OUTPUT, QUIET, Chosen
 from federator.cli.errors import FAILED, INTERRUPTED, report_unexpected, report_usage
@@ -87,7 +88,7 @@ def root(
 
 _GROUPS = (
     init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, declaring, exporting, explaining, history, diffing,
-    audit, instance, jobs, notifications, service, demo, database,
+    audit, instance, jobs, tokens, notifications, service, demo, database,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)
