@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from federator.apply import Connections, Executor, Outcome, State
 from federator.apply.index_journal import IndexJournal
@@ -18,6 +19,7 @@ from federator.planning.plan import Plan, still_proven
 from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
 from federator.registry import capabilities, open_catalog
+from federator.sync import lineage
 from federator.sync.declaring import rule_of
 from federator.sync.mirroring import decision
 from federator.sync.result import Step, counted, is_bad, tally
@@ -58,7 +60,7 @@ def apply(work: Work) -> None:
                 continue
             if made.held:
                 work.result.approved.add(made.digest)
-            outcomes = _apply(work, made)
+            outcomes = lineage.told(work, made, partial(_apply, work, made))
             work.result.outcomes += outcomes
             done("failed" if any(map(is_bad, outcomes)) else "ok", tally([outcome.state.value for outcome in outcomes]))
 
