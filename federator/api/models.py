@@ -323,6 +323,78 @@ class PlanView(Answer):
     plan: dict[str, Any]
 
 
+class PlanSummary(Answer):
+    """A plan without its body."""
+
+    digest: str = Field(examples=["9f2c" * 16])
+    mirror: str = Field(examples=["hive-to-glue"])
+    run_id: str
+    state: str = Field(examples=["held"], description="ready, held, approved, rejected, applied or outdated")
+    created_at: Moment
+    decided_at: Maybe
+    decided_by: str | None
+    changes: dict[str, int] = Field(examples=[{"declare_table": 3}], description="how many changes it has, by action")
+    refusals: dict[str, int] = Field(examples=[{"no_location": 1}], description="what it leaves as it is, by reason")
+
+
+class Plans(Answer):
+    plans: list[PlanSummary]
+    next: str | None
+
+
+class Mirror(Answer):
+    """A mirror as configured, and how it stands."""
+
+    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True, populate_by_name=True)
+
+    name: str = Field(examples=["hive-to-glue"])
+    origin: str = Field(alias="from", examples=["lake_hive"])
+    target: str = Field(alias="to", examples=["aws"])
+    schedule: str | None = Field(examples=["@every 15m"])
+    paused: bool
+    state: str = Field(examples=["ok"], description="held: a plan waits for a decision; else how its last run went, or never")
+    tables: int = Field(examples=[120], description="tables that it has declared and that are in its ledger")
+    namespaces: int = Field(examples=[4], description="namespaces that it has made")
+    last_plan: PlanSummary | None
+    last_run: Run | None
+    held: list[PlanSummary] = Field(description="plans that wait for a decision, the newest first, up to 10")
+    rule: dict[str, Any] = Field(examples=[{"include": ["hive$sales$*"], "delete": "owned"}])
+    digest: str = Field(description="of the rule: plans and ledger are bound to it")
+    freshness: list[Freshness] = Field(description="of its two sources, where they were ever crawled")
+
+
+class Mirrors(Answer):
+    mirrors: list[Mirror]
+
+
+class RunProgress(Run):
+    """A run as it stands: the data of one event."""
+
+    sources: list[RunSource]
+    writes: dict[str, int] = Field(examples=[{"done": 12, "failed": 1}], description="its writes by state")
+
+
+class Proof(Answer):
+    """What one listing proved of one namespace."""
+
+    namespace: str = Field(examples=["lake_hive$sales"], description="by path from the root")
+    presence: str = Field(examples=["failed"], description="complete, carried, failed or skipped: which children there are")
+    presence_reason: str = Field(examples=["denied"])
+    presence_code: int | None = Field(examples=[15], description="of the Lance Namespace spec, of a failure")
+    detail: str = Field(examples=["failed"], description="the same of what each child says of itself")
+    detail_reason: str
+    detail_code: int | None
+    records: int = Field(examples=[12], description="children that were read")
+
+
+class SourceCoverage(Answer):
+    """What the last crawl of a source proved, namespace by namespace."""
+
+    freshness: Freshness
+    namespaces: list[Proof]
+    next: str | None
+
+
 class Job(Answer):
     """A scheduled job."""
 

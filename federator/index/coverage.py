@@ -42,6 +42,30 @@ def unread(connection: Connection, source: str, revision: int, scopes: Scopes, *
     return int(connection.execute(select(func.sum(counts.c.n))).scalar_one())
 
 
+def page(
+    connection: Connection,
+    source: str,
+    revision: int,
+    scopes: Scopes,
+    *,
+    short: bool,
+    after: str | None = None,
+    limit: int = 200,
+) -> list[Coverage]:
+    """Coverage of the namespaces inside a scope, by the namespace's text form; ``short``: only of those that were not both listed
+    and described completely."""
+    c = t.coverage.c
+    begun = select(t.coverage).where(c.source == source, c.valid_from + 0 <= revision)
+    begun = begun.where(visible.inside(connection, scopes, c.source, c.namespace))
+    if short:
+        begun = begun.where(or_(c.presence != CoverageState.COMPLETE.value, c.detail != CoverageState.COMPLETE.value))
+    if after is not None:
+        begun = begun.where(c.namespace > after)
+    state = union_all(begun.where(c.valid_to.is_(None)), begun.where(c.valid_to > revision)).subquery()
+    rows = connection.execute(select(state).order_by(state.c.namespace).limit(limit)).mappings()
+    return [_coverage(source, row) for row in rows]
+
+
 def write(connection: Connection, draft: Draft, now: Iterable[Coverage], before: Mapping[str, Coverage]) -> int:
     """Writes what changed of a source's Coverage into a draft; returns how many rows."""
     c = t.coverage.c

@@ -60,6 +60,12 @@ def count_tables(connection: Connection, mirror: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def count_namespaces(connection: Connection, mirror: str) -> int:
+    """How many namespaces a mirror has made."""
+    query = select(func.count()).select_from(t.ledger).where(t.ledger.c.mirror == mirror, t.ledger.c.is_table == 0)
+    return int(connection.execute(query).scalar_one())
+
+
 def origins(connection: Connection, source: str) -> set[str]:
     """Paths of the source's tables that some mirror has copied: those whose absence is worth proving."""
     query = select(t.ledger.c.origin_path).where(t.ledger.c.origin_source == source, t.ledger.c.is_table == 1).distinct()

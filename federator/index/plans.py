@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, delete, insert, or_, select, update
 
 from federator.connector import StateError
 from federator.index import notices
 from federator.index import tables as t
 from federator.model.notices import Event, Notice
+
+# Counts of plans' bodies by digest: as many as there are mirrors, with room.
+_KEPT = 1000
+_KNOWN: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
 
 
 def save(
@@ -45,6 +52,43 @@ def recent(connection: Connection, *, mirror: str | None = None, state: str | No
     if state is not None:
         query = query.where(t.plan.c.state == state)
     return list(connection.execute(query).mappings())
+
+
+def page(
+    connection: Connection,
+    *,
+    mirrors: Sequence[str] | None = None,
+    state: str | None = None,
+    after: tuple[float, str] | None = None,
+    limit: int = 20,
+) -> list[RowMapping]:
+    """Plans without their bodies, newest first: of some mirrors, in one state. Keyset paging with ``after`` = the last one's
+    ``created_at`` and digest."""
+    p = t.plan.c
+    query = select(*(column for column in p if column.name != "body")).order_by(p.created_at.desc(), p.digest).limit(limit)
+    if mirrors is not None:
+        query = query.where(p.mirror.in_(mirrors))
+    if state is not None:
+        query = query.where(p.state == state)
+    if after is not None:
+        at, digest = after
+        query = query.where(or_(p.created_at < at, and_(p.created_at == at, p.digest > digest)))
+    return list(connection.execute(query).mappings())
+
+
+def counts(connection: Connection, digest: str) -> tuple[dict[str, int], dict[str, int]]:
+    """A plan's changes by action and refusals by reason; a body is read once, since its digest says all of it."""
+    known = _KNOWN.get(digest)
+    if known is None:
+        body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
+        known = (
+            dict(Counter(change["action"] for change in body["changes"])),
+            dict(Counter(refusal["reason"] for refusal in body["refusals"])),
+        )
+        while len(_KNOWN) >= _KEPT:
+            _KNOWN.pop(next(iter(_KNOWN)), None)
+        _KNOWN[digest] = known
+    return known
 
 
 def applicable(connection: Connection, digest: str) -> RowMapping:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, exists, or_, select, true
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select, true
 
 from federator.connector import StateError
 from federator.index import tables as t
@@ -60,6 +60,20 @@ def get(index: Index, viewer: Viewer, run_id: str) -> tuple[dict[str, Any], list
         query = select(t.journal).where(line.run_id == run_id, _written(connection, viewer)).order_by(line.seq).limit(_LINES)
         lines = [_change(found, viewer) for found in connection.execute(query).mappings()]
     return _told(row, viewer, [found["state"] for found in sources], [found["state"] for found in lines]), sources, lines
+
+
+def progress(index: Index, viewer: Viewer, run_id: str) -> dict[str, Any]:
+    """One run with what it did to each source so far, and how many of its writes are in which state. Raises StateError as ``get``."""
+    with index.read() as connection:
+        row = connection.execute(select(t.run).where(run.id == run_id, _seen(connection, viewer))).mappings().first()
+        if row is None:
+            raise StateError(f"no run has the id {run_id!r}", hint="give the whole id")
+        sources = _sources(connection, viewer, run_id)
+        counted = (
+            select(line.state, func.count()).where(line.run_id == run_id, _written(connection, viewer)).group_by(line.state)
+        )
+        writes = dict(connection.execute(counted.order_by(line.state)).tuples().all())
+    return {**_told(row, viewer, [found["state"] for found in sources], list(writes)), "sources": sources, "writes": writes}
 
 
 def _seen(connection: Connection, viewer: Viewer) -> ColumnElement[bool]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select, union_all
 
-from federator.index import calls, leases, notifications, records
+from federator.index import calls, leases, notifications, plans, records
 from federator.index import tables as t
 from federator.index.calls import Latency
 from federator.index.engine import Index
@@ -17,9 +16,6 @@ from federator.index.engine import Index
 _DAY = 86_400.0
 #: what is still to be done of a plan in one of these states
 _PENDING = ("ready", "held", "approved")
-# Counts of plans' bodies by digest: as many as there are mirrors, with room.
-_KEPT = 1000
-_KNOWN: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +134,6 @@ def _plans(connection: Connection) -> list[PlanCounts]:
     query = select(p.mirror, p.digest, p.state).select_from(t.plan.join(newest, same)).order_by(p.mirror)
     found = []
     for mirror, digest, state in connection.execute(query).all():
-        changes, refusals = _counted(connection, digest)
+        changes, refusals = plans.counts(connection, digest)
         found.append(PlanCounts(mirror, changes if state in _PENDING else {}, refusals, state == "held"))
     return found
-
-
-def _counted(connection: Connection, digest: str) -> tuple[dict[str, int], dict[str, int]]:
-    """A plan's changes by action and refusals by reason; a body is read once, since its digest says all of it."""
-    known = _KNOWN.get(digest)
-    if known is None:
-        body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
-        known = (
-            dict(Counter(change["action"] for change in body["changes"])),
-            dict(Counter(refusal["reason"] for refusal in body["refusals"])),
-        )
-        while len(_KNOWN) >= _KEPT:
-            _KNOWN.pop(next(iter(_KNOWN)), None)
-        _KNOWN[digest] = known
-    return known

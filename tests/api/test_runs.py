@@ -18,10 +18,10 @@ from federator.settings import Settings
 from tests.api.conftest import Api
 
 
-def add_plan(index: Index, state: str) -> str:
-    plan = Plan("m", "d", 1, 1, held=("too much",) if state == "held" else ())
+def add_plan(index: Index, state: str, *, mirror: str = "m") -> str:
+    plan = Plan(mirror, "d", 1, 1, held=("too much",) if state == "held" else ())
     with index.write() as connection:
-        plans.save(connection, digest=plan.digest, mirror="m", run_id="r", state=state, body=json.dumps(plan.to_json()))
+        plans.save(connection, digest=plan.digest, mirror=mirror, run_id="r", state=state, body=json.dumps(plan.to_json()))
     return plan.digest
 
 
@@ -110,7 +110,7 @@ def test_a_held_plan_is_approved_and_then_applied(api: Api, index: Index) -> Non
     digest = add_plan(index, "held")
     assert api.json(f"/api/v1/plans/{digest}")["plan"]["held"] == ["too much"]
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 409
-    decided = api.post(f"/api/v1/plans/{digest}/approve").json()
+    decided = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'}).json()
     assert (decided["state"], decided["decided_by"]) == ("approved", "api")
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 202
     audit.seal(index)
@@ -119,13 +119,13 @@ def test_a_held_plan_is_approved_and_then_applied(api: Api, index: Index) -> Non
 
 def test_a_rejected_plan_is_not_applied_and_an_applied_one_not_decided(api: Api, index: Index) -> None:
     digest = add_plan(index, "ready")
-    assert api.post(f"/api/v1/plans/{digest}/reject").json()["state"] == "rejected"
+    assert api.post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": f'"{digest}"'}).json()["state"] == "rejected"
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 409
     with index.write() as connection:
         plans.decide(connection, digest, "applied", "ann")
-    assert api.post(f"/api/v1/plans/{digest}/approve").status_code == 409
+    assert api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'}).status_code == 409
     assert api.get(f"/api/v1/plans/{digest[:8]}").status_code == 404
-    assert api.post("/api/v1/plans/none/approve").status_code == 404
+    assert api.post("/api/v1/plans/none/approve", headers={"If-Match": "none"}).status_code == 404
 
 
 def test_jobs_are_shown_paused_and_resumed(api: Api, index: Index) -> None:

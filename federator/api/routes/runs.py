@@ -99,7 +99,7 @@ def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest, 
         if not names:
             raise InvalidInput("apply takes plans: the digests of what was decided")
         for name in names:
-            _applicable(connection, name, viewer)
+            applicable(connection, name, viewer)
         return {field: names}
     known = viewer.mirrors if field == "mirrors" else tuple(name for name in settings.sources if viewer.scopes.covers((name,)))
     for name in names:
@@ -113,7 +113,8 @@ def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest, 
     return {field: list(known)}
 
 
-def _applicable(connection: Connection, digest: str, viewer: Viewer) -> None:
+def applicable(connection: Connection, digest: str, viewer: Viewer) -> None:
+    """Raises StateError for a plan that waits for a decision, or for which it is too late."""
     state = plan_row(connection, digest, viewer)["state"]
     if state not in ("ready", "approved"):
         raise StateError(f"the plan {digest[:12]} is {state}", hint="approve it first" if state == "held" else "plan again")

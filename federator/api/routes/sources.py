@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from federator.api import models as m
-from federator.api.context import CallerOf, IndexOf, SettingsOf
-from federator.api.paging import documented_304, tagged
+from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
+from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import documented
 from federator.connector import NamespaceNotFound
-from federator.index import Index, tree
+from federator.index import Index, coverage, tree
+from federator.index.freshness import of_source
+from federator.model import Coverage, path_key
 from federator.model.scopes import Scopes
 from federator.settings import Settings
 
@@ -39,6 +41,53 @@ def get_source(
     if name not in found:
         raise NamespaceNotFound(f"there is no source {name!r}", hint=f"known: {', '.join(found) or 'none'}")
     return tagged(request, found[name], found[name].freshness.revision)
+
+
+@router.get(
+    "/sources/{name}/coverage",
+    response_model=m.SourceCoverage,
+    responses={**documented_304(), **documented(400, 404)},
+    summary="What the last crawl of a source proved",
+)
+def get_coverage(
+    request: Request,
+    index: IndexOf,
+    caller: CallerOf,
+    name: Annotated[str, Path(max_length=64, examples=["lake_hive"])],
+    short: Annotated[bool, Query(description="only namespaces that were not read in full, each with its reason")] = False,
+    limit: Limit = 200,
+    cursor: Cursor = None,
+) -> Response:
+    """A page of namespaces with the evidence of their last listing: what it proves about what is there, and why not."""
+    scopes = caller.scopes
+    fresh = of_source(index, printable(name, "name"), scopes)
+    listing = f"coverage {name} {short}"
+    # One sign before each: the root's own name is empty, and so is the place before it.
+    after, revision = decode(cursor, listing, fresh.revision, scopes=scopes)
+    with index.read() as connection:
+        at = fresh.revision if revision is None else revision
+        found = coverage.page(
+            connection, name, at, scopes, short=short, after=after.removeprefix("=") if after else None, limit=limit + 1
+        )
+    end = encode(listing, "=" + found[limit - 1].key, revision, scopes=scopes) if len(found) > limit else None
+    answer = m.SourceCoverage(
+        freshness=m.Freshness.model_validate(fresh), namespaces=[_proof(proven) for proven in found[:limit]], next=end
+    )
+    return tagged(request, answer, revision)
+
+
+def _proof(proven: Coverage) -> m.Proof:
+    presence, detail = proven.presence, proven.detail
+    return m.Proof(
+        namespace=path_key((proven.source, *proven.namespace)),
+        presence=presence.state.value,
+        presence_reason=presence.reason,
+        presence_code=presence.code,
+        detail=detail.state.value,
+        detail_reason=detail.reason,
+        detail_code=detail.code,
+        records=proven.records,
+    )
 
 
 def _sources(index: Index, settings: Settings, scopes: Scopes) -> list[m.Source]:
