@@ -29,6 +29,7 @@ from federator.cli import (
     notifications,
     pipeline,
     plans,
+    reporting,
     searching,
     service,
     tokens,

@@ -28,3 +28,9 @@ def _names(table: str) -> Callable[[typer.Context, str], list[str]]:
 sources = _names("sources")
 mirrors = _names("mirrors")
 roots = _names("roots")
+
+
+def reports(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The kinds, and the reports that are configured."""
+    kinds = ("inventory", "drift", "mirrors", "freshness", "growth", "access")
+    return [name for name in (*_names("reports")(ctx, incomplete), *kinds) if name.startswith(incomplete)]

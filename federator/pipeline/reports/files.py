@@ -1,0 +1,65 @@
+"""A report's files but for the page. Details pass through batch by batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from federator.pipeline.reports.sections import Report
+
+_BATCH = 20_000
+_TIME = pa.timestamp("us", "UTC")
+
+
+def write_details(staged: Path, directory: Path, name: str, formats: Sequence[str]) -> list[Path]:
+    """Writes Spark's Parquet as one CSV (RFC 4180) and one Parquet file, as far as wanted; returns the files.
+
+    Columns that end in ``_at`` become times in UTC.
+    """
+    parts = sorted(staged.glob("*.parquet"))
+    schema = _typed(pq.read_schema(parts[0]))
+    wanted = [directory / f"{name}.{suffix}" for suffix in ("csv", "parquet") if suffix in formats]
+    with ExitStack() as opened:
+        writers = [
+            opened.enter_context(
+                pa_csv.CSVWriter(str(path), schema)
+                if path.suffix == ".csv"
+                else pq.ParquetWriter(path, schema, compression="zstd")
+            )
+            for path in wanted
+        ]
+        for batch in _batches(parts, schema) if writers else ():
+            for writer in writers:
+                writer.write_batch(batch)
+    return wanted
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Writes the figures."""
+    path.write_text(json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _typed(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, _TIME if field.name.endswith("_at") else field.type) for field in schema])
+
+
+def _batches(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        with pq.ParquetFile(part) as file:
+            for batch in file.iter_batches(_BATCH):
+                columns = [
+                    _moments(column) if field.type == _TIME else column
+                    for column, field in zip(batch.columns, schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _moments(seconds: pa.Array) -> pa.Array:
+    return pc.cast(pc.cast(pc.round(pc.multiply(seconds, 1e6)), pa.int64()), _TIME)

@@ -1,0 +1,99 @@
+"""The index's tables as Spark DataFrames: read once, in key ranges, into the run's staging, from which each query of a report reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from federator.index.readers import IndexReader
+from federator.index.scans import TableScan
+from federator.pipeline.diff import read_ranges, spark_parallelism
+
+#: what a query may name: the columns of each table, and the one whose order cuts it into ranges
+TABLES: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "source": (("name", "impl", "revision", "state", "message", "crawled_at", "published_at", "horizon"), None),
+    "revision": (("source", "number", "run_id", "state", "published_at", "added", "changed", "removed"), None),
+    "dataset": (
+        ("canonical", "state", "version", "rows", "fragments", "size", "indices", "format", "changed_at", "checked_at"), "canonical",
+    ),
+    "alias": (("canonical", "place"), "canonical"),
+    "drift": (
+        ("kind", "severity", "source", "subject", "other", "detail", "first_seen", "last_seen", "resolved_at"), "subject",
+    ),
+    "ledger": (
+        ("mirror", "origin_source", "origin_path", "target_source", "target_path", "is_table", "location", "run_id", "updated_at"),
+        "target_path",
+    ),
+    "journal": (("op_id", "run_id", "mirror", "action", "state", "code", "target_source", "target_path", "intent_at"), "op_id"),
+    "plan": (("digest", "mirror", "run_id", "state", "body", "created_at"), "digest"),
+    "run": (("id", "kind", "state", "trigger", "actor", "started_at", "finished_at"), "id"),
+    "coverage": (
+        ("source", "namespace", "presence", "presence_reason", "detail", "detail_reason", "records", "valid_from", "valid_to"), "id",
+    ),
+    "record": (("source", "is_table", "path", "valid_from", "valid_to"), "id"),
+    "audit_event": (("seq", "at", "kind", "actor", "run_id", "subject"), "seq"),
+    "audit_outbox": (("id",), None),
+    "token": (("name", "role", "scopes", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by"), None),
+}  # fmt: skip
+_CURRENT = {
+    "is_table": "smallint", "path": "string", "parent": "string", "kind": "string", "location": "string", "canonical": "string",
+    "owner": "string", "native_id": "string", "problem": "string", "valid_from": "bigint",
+}  # fmt: skip
+
+
+@dataclass
+class Inputs:
+    """What the queries of one report read. ``current`` are the records of every source at its published revision."""
+
+    spark: SparkSession
+    reader: IndexReader
+    staging: Path
+    _staged: dict[str, DataFrame] = field(default_factory=dict)
+
+    def frame(self, name: str) -> DataFrame:
+        """One table by its name, or ``current``. Raises KeyError for another name."""
+        if name not in self._staged:
+            made = self._current() if name == "current" else self._table(name)
+            self._staged[name] = self.stage(made, name)
+        return self._staged[name]
+
+    def stage(self, frame: DataFrame, name: str) -> DataFrame:
+        """Writes a frame to Parquet and reads it from there: what was computed once is not computed again."""
+        directory = str(self.staging / f"report-{name}.parquet")
+        frame.write.mode("overwrite").parquet(directory)
+        return self.spark.read.parquet(directory)
+
+    def _table(self, name: str) -> DataFrame:
+        columns, key = TABLES[name]
+        scan = TableScan(self.reader, name, columns, key)
+        spans = scan.spans(spark_parallelism(self.spark))
+
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from scan.rows(spans[number])
+
+        return self.spark.range(0, len(spans), 1, len(spans)).mapInArrow(read, scan.ddl)
+
+    def _current(self) -> DataFrame:
+        ddl = ", ".join(f"{name} {kind}" for name, kind in _CURRENT.items())
+        parts = spark_parallelism(self.spark)
+        frames = [
+            read_ranges(
+                self.spark, self.reader, row["name"], row["revision"], list(_CURRENT), ddl, self.reader.ranges(row["name"], parts)
+            ).withColumn("source", F.lit(row["name"]))
+            for row in self.frame("source").select("name", "revision").collect()
+        ]  # fmt: skip
+        if not frames:
+            return self.spark.range(0).selectExpr(
+                *(f"cast(null as {kind}) as {name}" for name, kind in (*_CURRENT.items(), ("source", "string")))
+            )
+        together = frames[0]
+        for frame in frames[1:]:
+            together = together.unionByName(frame)
+        return together
