@@ -89,7 +89,7 @@ def root(
 
 _GROUPS = (
     init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, declaring, exporting, explaining, history, diffing,
-    audit, instance, jobs, tokens, notifications, service, demo, database,
+    reporting, audit, instance, jobs, tokens, notifications, service, demo, database,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)
