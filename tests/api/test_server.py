@@ -105,36 +105,45 @@ def test_the_api_alone_answers_and_ends_with_a_signal(start: Callable[..., Proce
     assert httpx.get(f"{url}/readyz").json() == {"status": "ok"}
     assert httpx.post(f"{url}/api/v1/runs", json={"kind": "crawl"}).json()["state"] == "queued"
     assert process.end(number) == 0
-    port = int(url.rpartition(":")[2])
-    with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", port)) != 0
+    assert not listens(int(url.rpartition(":")[2]))
     assert "Traceback" not in process.text
 
 
 def test_answers_in_flight_end(start: Callable[..., Process]) -> None:
     process = start("api")
     port = httpx.URL(process.url()).port or 0
-    head = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 16\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", port)) as connection:
+    head = (
+        b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 16\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(head)
-        time.sleep(0.3)
+        # The request is in hand, and its body is asked for.
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")
         ending = threading.Thread(target=process.end)
         ending.start()
-        time.sleep(0.3)
+        end = time.monotonic() + 60
+        while listens(port) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not listens(port)
         connection.sendall(b'{"kind":"crawl"}')
         assert connection.recv(100).startswith(b"HTTP/1.1 202")
         ending.join()
 
 
-@pytest.mark.timeout(180)
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.timeout(900)
 def test_a_run_from_request_to_tree(start: Callable[..., Process], tmp_path: Path) -> None:
     process = start("all", FEDERATOR_LOG="json")
     url = process.url()
     process.await_line("spark is ready", 120)
     with httpx.Client(base_url=url) as client:
-        cold = timed(client)
-        warm = timed(client)
-        assert warm < cold + 5
+        crawled(client)
+        crawled(client)
         nodes = client.get("/api/v1/tree", params={"path": "lake$sales"}).json()["nodes"]
         assert {node["name"] for node in nodes} == {"orders", ODD}
         odd = next(node["id"] for node in nodes if node["name"] == ODD)
@@ -145,17 +154,16 @@ def test_a_run_from_request_to_tree(start: Callable[..., Process], tmp_path: Pat
     assert '"run ended"' in process.text
 
 
-def timed(client: httpx.Client) -> float:
-    """Asks for a crawl, waits for its end, and returns its seconds."""
-    began = time.monotonic()
+def crawled(client: httpx.Client) -> None:
+    """Asks for a crawl, and waits for its end."""
+    end = time.monotonic() + 240
     address = client.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).headers["location"]
     while (asked := client.get(address).json())["state"] in ("queued", "running"):
-        assert time.monotonic() - began < 90
+        assert time.monotonic() < end
         time.sleep(0.1)
     assert asked["state"] == "done"
     run = client.get(f"/api/v1/runs/{asked['run_id']}").json()
     assert (run["state"], run["sources"][0]["tables"]) == ("ok", 2)
-    return time.monotonic() - began
 
 
 def test_a_port_that_is_taken_is_an_error_of_ours(start: Callable[..., Process], tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -204,11 +203,8 @@ def test_help_loads_nothing_heavy(shell: Shell) -> None:
         "try: main()\nexcept SystemExit: pass\n"
         "print(*sorted({'pyarrow', 'sqlalchemy', 'pydantic', 'rich', 'pyspark', 'alembic'} & set(sys.modules)), file=sys.stderr)"
     )
-    began = time.monotonic()
     ran = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
     assert ran.stderr.strip() == ""
-    # A quiet machine takes a fifth of a second; this only notices what became another kind of slow.
-    assert time.monotonic() - began < 5
 
 
 def test_a_reader_that_goes_away_is_no_error(filled: Shell) -> None:

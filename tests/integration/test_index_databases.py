@@ -142,11 +142,15 @@ class TestLeases:
         with another(index, "print(lease.token, flush=True); time.sleep(60)") as process:
             token = int(said(process))
             process.kill()
-            died = time.monotonic()
-            with hold(index, "source:x", wait=10) as lease:
+            process.wait()
+            with index.read() as connection:
+                until = connection.execute(select(t.lease.c.expires_at).where(t.lease.c.name == "source:x")).scalar_one()
+            with hold(index, "source:x", wait=60) as lease:
                 assert lease.token == token + 1
                 if not index.sqlite:
-                    assert time.monotonic() - died > 0.5
+                    with index.read() as connection:
+                        now = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
+                    assert float(now) >= until + leases.CALL_DEADLINE
 
     def test_that_were_lost_refuse_writes(self, index: Index) -> None:
         revisions.register(index, "lake", "memory", "d")
@@ -168,14 +172,17 @@ class TestLeases:
     def test_outlast_a_database_that_is_away_for_a_moment(self, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
         if index.sqlite:
             pytest.skip("a file lock needs no renewal")
-        monkeypatch.setattr(leases, "TTL", 1.2)
+        # Renewed after a sixth of it.
+        monkeypatch.setattr(leases, "TTL", 6.0)
         with hold(index, "source:x") as lease:
             with index.engine.connect() as connection:
                 mine = "pid <> pg_backend_pid() AND datname = current_database()"
                 connection.execute(text(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {mine}"))
-            time.sleep(1.5)
+            before, end = lease.expires_at, time.monotonic() + 60
+            while lease.expires_at == before and not lease.lost.is_set() and time.monotonic() < end:
+                time.sleep(0.05)
+            assert lease.expires_at > before
             assert not lease.lost.is_set()
-            assert lease.fits(0.1)
 
 
 class TestRevisions:
@@ -522,11 +529,11 @@ class TestAudit:
             assert said(process) == "held"
             process.kill()
             process.wait()
-            began = time.monotonic()
             with index.write() as connection:
                 audit_log.append(connection, "write", actor="a", run_id=None, subject="s", detail={})
             assert audit.seal(index) == 1
-            assert time.monotonic() - began < 5
+            # A lease outlives its process on PostgreSQL: nothing waited for it.
+            assert index.sqlite or leases.is_held(index, "audit")
 
 
 def names(index: Index, *, revision: int | None = None) -> list[str]:

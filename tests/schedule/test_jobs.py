@@ -120,7 +120,7 @@ def test_a_job_that_breaks_does_not_end_the_scheduler(configure: Callable[..., S
         assert eventually(lambda: len(waiting(index)) == 1)
 
 
-def eventually(true: Callable[[], bool], seconds: float = 10) -> bool:
+def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:

@@ -99,3 +99,41 @@ def test_without_an_identity_an_expired_log_proves_nothing() -> None:
     log.log.clear()
     log.current_event = lambda: 1  # type: ignore[method-assign]
     assert "nothing else tells" in (feed(log).since(cursor).full_crawl or "")
+
+
+def test_a_counter_that_went_back_a_little_loses_nothing() -> None:
+    """Two writers at once may set Derby's counter back: what comes next gets ids that were used before."""
+    log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 301)))
+    cursor = feed(log).cursor()
+    log.current_event = lambda: 300 - OVERLAP  # type: ignore[method-assign]
+    log.log += [event(number, "CREATE_TABLE", tableName=f"again{number}") for number in (300 - OVERLAP + 1, 299, 300)]
+    changes = feed(log).since(cursor)
+    assert changes.full_crawl is None
+    assert changes.tables == {("hive", "d", f"again{number}") for number in (300 - OVERLAP + 1, 299, 300)}
+    assert feed(log).since(changes.cursor) == Changes(changes.cursor)
+
+
+def test_a_counter_that_went_back_further_than_is_read_again_needs_a_full_crawl() -> None:
+    log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 301)))
+    cursor = feed(log).cursor()
+    log.current_event = lambda: 300 - OVERLAP - 1  # type: ignore[method-assign]
+    log.log.append(event(300 - OVERLAP, "CREATE_TABLE", tableName="lost"))
+    assert feed(log).since(cursor).full_crawl == f"the log went back from event 300 to {300 - OVERLAP - 1}"
+
+
+@pytest.mark.parametrize(
+    ("left", "current", "why"),
+    [
+        # The event that was read last is gone, and the counter does not say that it expired.
+        (range(1, 300), 299, "the log is at event 299, before the cursor's 300"),
+        (range(1, 300), 301, "the log has expired: event 300 is gone"),
+        (range(0), 300, None),
+    ],
+)
+def test_a_counter_behind_its_last_event_is_a_doubt_only_without_that_event(left: range, current: int, why: str | None) -> None:
+    events = {number: event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 301)}
+    log = Log(*events.values())
+    cursor = feed(log).cursor()
+    log.log = [events[number] for number in left]
+    log.current_event = lambda: current  # type: ignore[method-assign]
+    assert feed(log).since(cursor).full_crawl == why

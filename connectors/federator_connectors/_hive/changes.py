@@ -102,6 +102,9 @@ class ChangeFeed:
         current = self._store.current_event()
         if current - cursor.event > MOST_EVENTS:
             raise _Doubt(f"{current - cursor.event:,} events are more than a full crawl costs")
+        if cursor.event - current > OVERLAP:
+            # What happens next gets ids that are not read again.
+            raise _Doubt(f"the log went back from event {cursor.event} to {current}")
         events = self._read(cursor.event - OVERLAP)
         last_seen = [event for event in events if event.eventId == cursor.event]
         if last_seen:
