@@ -7,6 +7,7 @@ Two declarations disagree where both say something, and not the same.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,19 +56,51 @@ def pair_drift(origin: TableRecord, target: TableRecord, wanted: str) -> Iterato
 
 
 def schema_drift(source: str, subject: str, location: str, declared: str | None, stored: str | None) -> Drift | None:
-    """A catalog's column list against the Lance schema at its location, both as JSON; None where they agree or one is not known."""
+    """A catalog's column list against the Lance schema at its location, both as JSON; None where they agree or one is not known.
+
+    Types are compared by what they are about (a whole number, a text, a list): their names differ with every catalog.
+    """
     said, found = column_names(declared), column_names(stored)
-    if not said or not found or said == found:
+    if not said or not found:
         return None
-    parts = (("not stored", set(said) - set(found)), ("not declared", set(found) - set(said)))
+    parts = [("not stored", set(said) - set(found)), ("not declared", set(found) - set(said))]
+    types, kept = _types(declared), _types(stored)
+    other = {name for name in types.keys() & kept.keys() if None not in (a := (types[name], kept[name])) and a[0] != a[1]}
+    parts.append(("of another type", other))
     told = "; ".join(f"{what}: {', '.join(sorted(names))}" for what, names in parts if names)
-    return Drift(DriftKind.SCHEMA_DIFFERS, source, subject, location, told or "the columns are in another order")
+    if not told and said != found:
+        told = "the columns are in another order"
+    return Drift(DriftKind.SCHEMA_DIFFERS, source, subject, location, told) if told else None
 
 
 @lru_cache(maxsize=4096)
 def column_names(schema: str | None) -> tuple[str, ...]:
     """The names of a column list (canonical JSON), in order, in lower case: Hive keeps no other. Empty where there is none."""
     return tuple(str(column["name"]).lower() for column in json.loads(schema)) if schema else ()
+
+
+@lru_cache(maxsize=4096)
+def _types(schema: str | None) -> Mapping[str, str | None]:
+    """What each column is about, by its name in lower case; None where its type is none that several catalogs know."""
+    columns = json.loads(schema) if schema else ()
+    return {str(column["name"]).lower(): _about(str(column.get("type") or "")) for column in columns}
+
+
+def _about(kind: str) -> str | None:
+    word = _WORD.match(kind.strip().lower())
+    return next((about for about, words in _ABOUT.items() if word is not None and word[0] in words), None)
+
+
+_WORD = re.compile(r"[a-z_]+")
+# The first words of types, without the numbers behind them: Arrow's, Hive's and Glue's, Unity's.
+_ABOUT = {
+    "a whole number": ("tinyint", "smallint", "int", "uint", "integer", "bigint", "long", "short", "byte"),
+    "a fraction": ("float", "double", "halffloat", "real"), "a decimal": ("decimal", "numeric"), "a truth": ("bool", "boolean"),
+    "a text": ("string", "large_string", "string_view", "varchar", "char", "text", "utf"),
+    "bytes": ("binary", "large_binary", "fixed_size_binary", "binary_view", "varbinary"),
+    "a day": ("date",), "a moment": ("timestamp", "timestamp_ntz"),
+    "a list": ("list", "large_list", "fixed_size_list", "array"), "a map": ("map",), "a struct": ("struct",),
+}  # fmt: skip
 
 
 def _said(table: TableRecord) -> Mapping[str, object]:
