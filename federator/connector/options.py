@@ -103,7 +103,7 @@ class Settings:
                 values[known[key].name] = _parsed(known[key], f"{where}{full}", text)
             elif family:
                 if is_secret_key(key):
-                    remember(text)
+                    text = _read(f"{where}{full}", text)
                 values[families[family].name][key.removeprefix(family)] = text
             else:
                 allowed = ", ".join([*sorted(known), *(f"{prefix}*" for prefix in families)])
@@ -136,6 +136,13 @@ def _parsed(option_field: dataclasses.Field[Any], where: str, text: str) -> Any:
     except ValueError as error:
         shown = "" if option_field.metadata["secret"] else f" {text!r} is not allowed"
         raise ConfigError(f"{where}:{shown}", hint=f"allowed: {error}") from None
+
+
+def _read(where: str, text: str) -> str:
+    try:
+        return secret(text)
+    except ValueError as error:
+        raise ConfigError(f"{where}:", hint=f"allowed: {error}") from None
 
 
 def masked(value: Any) -> Any:
