@@ -51,8 +51,12 @@ class Child:
         answer: dict[str, Any] = json.loads(self._read_line(end))
         return answer
 
+    def interrupt(self) -> None:
+        """Ends the process while another thread waits for its answer, which then raises ChildDied and calls ``kill``."""
+        self._process.kill()
+
     def kill(self) -> None:
-        """Ends the process, whatever it does; harmless twice."""
+        """Ends the process, whatever it does, and lets go of it; harmless twice. Only for the thread that asks it."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

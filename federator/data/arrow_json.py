@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from federator.connector import InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NAMES = {
     "halffloat": "float16", "float": "float32", "double": "float64", "string": "utf8", "large_string": "large_utf8",
@@ -30,28 +31,33 @@ def schema_json(schema: pa.Schema) -> dict[str, Any]:
 
 def data_type(told: Mapping[str, Any]) -> pa.DataType:
     """The Arrow type of a ``JsonArrowDataType``. Raises InvalidInput for one that is not known."""
+    import pyarrow as pa
+
     name = str(told.get("type", ""))
     name = _ARROW.get(name, name)
     fields, length = told.get("fields") or [], told.get("length")
     if name in _PLAIN:
-        return getattr(pa, name + "_" if name in ("bool",) else name)()
+        return getattr(pa, "bool_" if name == "bool" else name)()
     if match := _UNIT.fullmatch(name):
         kind, unit, zone = match.groups()
         return pa.timestamp(unit, zone) if kind == "timestamp" else getattr(pa, kind)(unit)
     if name == "struct":
         return pa.struct([_arrow_field(field) for field in fields])
-    if name in ("list", "large_list", "fixed_size_list") and len(fields) == 1:
-        inner = _arrow_field(fields[0])
-        return pa.list_(inner, int(length)) if name == "fixed_size_list" and length else getattr(pa, _LISTS[name])(inner)
+    if name in _LISTS and len(fields) == 1:
+        return getattr(pa, _LISTS[name])(_arrow_field(fields[0]))
+    if name == "fixed_size_list" and len(fields) == 1 and length:
+        return pa.list_(_arrow_field(fields[0]), int(length))
     if name == "fixed_size_binary" and length:
         return pa.binary(int(length))
     raise InvalidInput(f"the data type {name!r} is not known", hint=f"one of {', '.join(sorted(_PLAIN))}, or a nested one")
 
 
-_LISTS = {"list": "list_", "large_list": "large_list", "fixed_size_list": "list_"}
+_LISTS = {"list": "list_", "large_list": "large_list"}
 
 
 def _arrow_field(told: Mapping[str, Any]) -> pa.Field:
+    import pyarrow as pa
+
     return pa.field(str(told.get("name", "item")), data_type(told.get("type") or {}), nullable=bool(told.get("nullable", True)))
 
 
@@ -62,6 +68,8 @@ def _field(field: pa.Field) -> dict[str, Any]:
 
 
 def _type(kind: pa.DataType) -> dict[str, Any]:
+    import pyarrow as pa
+
     if isinstance(kind, pa.BaseExtensionType):
         return _type(kind.storage_type)
     if pa.types.is_dictionary(kind):

@@ -97,10 +97,11 @@ class DataPool:
         """Ends every process, whatever it does."""
         with self._lock:
             self._closed = True
-            children = [*self._idle, *self._busy]
-            self._idle = []
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for child in children:
+            idle, self._idle = self._idle, []
+            for child in self._busy:
+                child.interrupt()
+        self._threads.shutdown(cancel_futures=True)
+        for child in idle:
             child.kill()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -152,9 +153,11 @@ class DataPool:
     def _replace(self, child: Child) -> None:
         with self._lock:
             self._busy.discard(child)
+            closed = self._closed
         child.kill()
-        # Started now, so that the next request does not wait for its start.
-        self._give_back(Child(_MODULE))
+        if not closed:
+            # Started now, so that the next request does not wait for its start.
+            self._give_back(Child(_MODULE))
 
 
 def _told(answer: dict[str, Any]) -> Any:
