@@ -1,0 +1,268 @@
+"""What a caller may not see does not exist for it: beside a world that really lacks it, every answer is the same to the byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from federator.index import Index, migrate, open_index
+from federator.model.scopes import EVERYTHING
+from federator.settings import Settings
+from tests.api import worlds
+from tests.api.conftest import Api
+from tests.api.worlds import HIDDEN, ORDERS, RUN_BOTH, RUN_HIDDEN, RUN_SEEN
+
+
+@dataclass
+class Pair:
+    """Both worlds, asked by the same caller; ``plans`` are those of the richer one."""
+
+    plain: Api
+    rich: Api
+    plans: dict[str, str]
+
+    def same(self, method: str, url: str, **options: Any) -> httpx.Response:
+        """The answer, which both give."""
+        one, other = self.plain.ask(method, url, **options), self.rich.ask(method, url, **options)
+        assert (one.status_code, one.content) == (other.status_code, other.content), url
+        assert {**one.headers, "date": ""} == {**other.headers, "date": ""}, url
+        return one
+
+
+Open = Callable[[], Index]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    if request.param == "postgresql":
+        made = _databases(request.getfixturevalue("postgres_url"))
+    else:
+        made = (f"sqlite:///{tmp_path_factory.mktemp(name)}/federator.db" for name in ("plain", "rich"))
+    found, indexes = [], []
+    digests: dict[str, str] = {}
+    for rich, url in zip((False, True), made, strict=False):
+        index = open_index(url)
+        indexes.append(index)
+        migrate.upgrade(index)
+        digests = worlds.build(index, rich=rich)
+        settings = worlds.settings(_settings_of(tmp_path_factory.mktemp("settings"), url), rich=rich)
+        found.append(worlds.api(index, settings))
+    yield Pair(found[0], found[1], digests)
+    for api in found:
+        api.app.state.index.close()
+    for index in indexes:
+        index.close()
+
+
+def _settings_of(folder: Path, url: str) -> Callable[..., Settings]:
+    from federator.settings import parse
+
+    return lambda **raw: parse({"instance": {"id": "test"}, "index": {"url": url}, **raw}, folder / "federator.toml")
+
+
+def _databases(server: str) -> Iterator[str]:
+    import uuid
+
+    import psycopg
+    from sqlalchemy import make_url
+
+    for name in (f"t_{uuid.uuid4().hex[:12]}", f"t_{uuid.uuid4().hex[:12]}"):
+        target = make_url(server).translate_connect_args(username="user", database="dbname")
+        with psycopg.connect(**target, autocommit=True, connect_timeout=30) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]  # psycopg wants a literal; the name is ours
+        yield make_url(server).set(database=name).render_as_string(hide_password=False)
+
+
+IDS = (
+    "", "lake", "lake$sales", "lake$sales$eu", "lake$sales$orders", "copy$s$orders", "spare$s$orders", "lake$payroll",
+    "lake$payroll$salaries",
+    "lake$payroll$orders", "lake$salesx", "lake$salesx$orders", "lake$Sales$orders", "lake$sale", "lake$sale$secret%24sales",
+    "lake$secret",
+    "vault", "vault$s", "vault$s$orders", "nope", "nope$s$t", "lake$nope", "lake$nope$t", "lake$sales$nope",
+)  # fmt: skip
+PLACES = (ORDERS, "s3://lake/payroll/salaries.lance", f"{ORDERS}/secret/y.lance", "s3://lake/sales", "s3://lake/nope.lance")
+WORDS = (
+    "orders",
+    "salaries",
+    "secret",
+    "lake",
+    "vault",
+    "payroll",
+    "eu",
+    "s3",
+    "owner:secret",
+    "source:vault",
+    "namespace:payroll",
+    "o*",
+    "*",
+)
+#: how every GET of our own API is asked; ``{...}`` is filled with everything that could be asked for
+READS: dict[str, list[str]] = {
+    "/api/v1/tree": [
+        *(f"?path={quote(key)}&depth={depth}" for key in IDS for depth in (1, 3)), "?limit=1", "?path=lake&limit=1", "?view=merged",
+        "?as_of=12", "?as_of=run-1",
+    ],
+    "/api/v1/tables/{id}": [quote(quote(key), safe="") if "%" in key else quote(key, safe="") for key in IDS if key],
+    "/api/v1/search": [
+        *(f"?q={quote(word)}&facets={facets}" for word in WORDS for facets in ("true", "false")), "?q=orders&limit=1",
+    ],
+    "/api/v1/datasets": [
+        "", "?conflicts=true", "?state=valid", "?state=unverified", "?limit=1",
+        *(f"?declared_in={name}" for name in ("lake", "vault", "no")),
+    ],
+    "/api/v1/datasets/{location}": [quote(place, safe="") for place in PLACES],
+    "/api/v1/drift": [
+        "", "?limit=1", "?kind=duplicate", "?severity=high", "?source=lake", "?source=vault", "?source=nope", "?resolved=true",
+    ],
+    "/api/v1/diff": ["?from=run-1&to=run-2", "?from=run-1&to=run-2&path=lake$payroll", "?from=run-1&to=run-2&source=vault"],
+    "/api/v1/explain/{id}": [quote(key, safe="") for key in IDS if key and "%" not in key],
+    "/api/v1/sources": [""],
+    "/api/v1/sources/{name}": ["lake", "copy", "spare", "vault", "nope"],
+    "/api/v1/sources/{name}/coverage": ["lake", "vault", "nope"],
+    "/api/v1/runs": ["", "?limit=1"],
+    "/api/v1/runs/{id}": [RUN_SEEN, RUN_BOTH, RUN_HIDDEN, "nope", RUN_HIDDEN[:12]],
+    "/api/v1/runs/{id}/events": [RUN_SEEN, RUN_HIDDEN, "nope"],
+    "/api/v1/requests/{id}": ["1", "2", "3", "99"],
+    "/api/v1/plans": ["", "?mirror=open", "?mirror=hidden", "?mirror=nope", "?state=held"],
+    "/api/v1/plans/{digest}": ["{open}", "{hidden}", "{half}", "nope", "{hidden:.10}"],
+    "/api/v1/mirrors": [""],
+    "/api/v1/mirrors/{name}": ["open", "hidden", "half", "nope"],
+    "/api/v1/jobs": [""],
+    "/api/v1/audit": ["", "?subject=vault$s$orders"],
+    "/api/v1/reports": ["", "?kind=freshness"],
+    "/api/v1/reports/{id}": ["00000000-0000-0000-0000-000000000000", "nope"],
+    "/api/v1/reports/{id}/{name}": ["nope/x.html"],
+    "/api/v1/notifications": [""],
+    "/metrics": [""],
+}  # fmt: skip
+
+
+def urls(route: str, plans: dict[str, str]) -> Iterator[str]:
+    """The addresses to ask of a route."""
+    path, _, rest = route.partition("{")
+    for end in READS[route]:
+        filled = end.format(**plans) if end.startswith("{") else end
+        tail = rest.partition("}")[2] if rest.count("{") == 0 else ""
+        yield f"{path}{filled}{tail}"
+
+
+@pytest.mark.parametrize("route", READS)
+def test_every_read_is_the_same_as_in_a_world_without_the_rest(pair: Pair, route: str) -> None:
+    for url in urls(route, pair.plans):
+        answer = pair.same("GET", url)
+        assert answer.status_code < 500, (url, answer.text)
+        told = (
+            answer.content.replace(answer.json().get("instance", "\0").encode(), b"")
+            if answer.status_code >= 400
+            else answer.content
+        )
+        if not any(name in url for name in HIDDEN):
+            assert not [name for name in HIDDEN if name.encode() in told and name not in ("sale$",)], url
+
+
+def test_a_new_read_is_compared_too(pair: Pair) -> None:
+    document = pair.plain.app.openapi()["paths"]
+    ours = {path for path, operations in document.items() if "get" in operations and path.startswith(("/api/", "/metrics"))}
+    assert ours <= set(READS)
+
+
+def test_what_it_may_see_is_there(pair: Pair) -> None:
+    tree = pair.rich.json("/api/v1/tree?depth=3&path=lake")
+    assert [(node["id"], node["coverage"], node["message"]) for node in tree["nodes"]] == [("lake$sales", "complete", None)]
+    assert sorted(node["name"] for node in tree["nodes"][0]["children"]) == ["Twin", "eu", "orders", "twin"]
+    assert (tree["freshness"]["state"], tree["freshness"]["message"]) == ("ok", None)
+    (lake,) = [source for source in pair.rich.json("/api/v1/sources")["sources"] if source["name"] == "lake"]
+    assert (lake["namespaces"], lake["tables"], lake["failed_namespaces"]) == (2, 4, 0)
+    place = pair.rich.json(f"/api/v1/datasets/{quote(ORDERS, safe='')}")
+    assert [declaration["id"] for declaration in place["declarations"]] == ["copy$s$orders", "lake$sales$orders"]
+    assert place["holds"] == [f"{ORDERS}/_in/t.lance"]
+    assert (place["inside"], place["duplicates"]) == ([], [])
+    table = pair.rich.json("/api/v1/tables/copy$s$orders")
+    assert [entry["mirror"] for entry in table["mirrored"]] == ["open"]
+    assert [run["id"] for run in pair.rich.json("/api/v1/runs")["runs"]] == [RUN_BOTH, RUN_SEEN]
+    assert pair.rich.json(f"/api/v1/runs/{RUN_BOTH}")["state"] == "ok"
+    assert [job["name"] for job in pair.rich.json("/api/v1/jobs")["jobs"]] == ["crawl:copy", "crawl:spare", "sync:open"]
+
+
+@pytest.mark.parametrize(
+    ("template", "hidden", "missing"),
+    [
+        ("/api/v1/tree?path=lake${}", "payroll", "nothing"), ("/api/v1/tree?path={}", "vault", "nopes"),
+        ("/api/v1/tables/lake${}$salaries", "payroll", "nothing"), ("/api/v1/tables/{}$s$orders", "vault", "nopes"),
+        ("/api/v1/tables/lake$payroll${}", "salaries", "nobodies"),
+        ("/api/v1/datasets/s3%3A%2F%2Flake%2F{}%2Fsalaries.lance", "payroll", "nothing"),
+        ("/api/v1/explain/lake${}$salaries", "payroll", "nothing"), ("/api/v1/explain/{}$s$orders", "vault", "nopes"),
+        ("/api/v1/sources/{}", "vault", "nopes"), ("/api/v1/sources/{}/coverage", "vault", "nopes"),
+        ("/api/v1/drift?source={}", "vault", "nopes"), ("/api/v1/datasets?declared_in={}", "vault", "nopes"),
+        ("/api/v1/runs/{}", RUN_HIDDEN, RUN_HIDDEN.replace("c", "d")),
+        ("/api/v1/runs/{}/events", RUN_HIDDEN, RUN_HIDDEN.replace("c", "d")),
+        ("/api/v1/requests/{}", "3", "7"), ("/api/v1/mirrors/{}", "hidden", "nobody"),
+    ],
+)  # fmt: skip
+def test_not_found_is_one_answer(pair: Pair, template: str, hidden: str, missing: str) -> None:
+    one, other = (pair.rich.get(template.format(text)) for text in (hidden, missing))
+    assert (one.status_code, other.status_code) == (404, 404), one.text
+    assert one.text.replace(hidden, missing) == other.text
+    assert {**one.headers, "date": ""} == {**other.headers, "date": ""}
+
+
+def test_writes_that_name_what_is_hidden_are_as_those_that_name_nothing(
+    pair: Pair, settings_of: Callable[..., Settings]
+) -> None:
+    asking = []
+    for api, rich in ((pair.plain, False), (pair.rich, True)):
+        index = api.app.state.index
+        settings = worlds.settings(_settings_of(Path(index.engine.url.database or "x").parent, _url(index)), rich=rich)
+        asking.append(worlds.api(index, settings, "operator"))
+    both = Pair(asking[0], asking[1], pair.plans)
+    for body in (
+        {"kind": "crawl", "sources": ["vault"]}, {"kind": "crawl", "sources": ["lake"]}, {"kind": "sync", "mirrors": ["hidden"]},
+        {"kind": "sync", "mirrors": ["half"]}, {"kind": "apply", "plans": [pair.plans["hidden"]]}, {"kind": "crawl", "sources": ["no"]},
+    ):  # fmt: skip
+        assert both.same("POST", "/api/v1/runs", json=body).status_code in (400, 404)
+    for digest in (pair.plans["hidden"], pair.plans["half"]):
+        for what in ("approve", "reject", "apply"):
+            tag = {"If-Match": f'"{digest}"'}
+            assert both.same("POST", f"/api/v1/plans/{digest}/{what}", headers=tag).status_code == 404
+    for name in ("crawl:vault", "crawl:lake", "sync:hidden", "sync:half", "crawl:no"):
+        for what in ("run", "pause", "resume"):
+            assert both.same("POST", f"/api/v1/jobs/{name}/{what}").status_code == 404
+    assert both.same("POST", f"/api/v1/runs/{RUN_HIDDEN}/cancel").status_code == 404
+    for api in asking:
+        api.app.state.index.close()
+
+
+def _url(index: Index) -> str:
+    return index.engine.url.render_as_string(hide_password=False)
+
+
+def test_cursors_and_tags_are_those_of_their_scope(pair: Pair) -> None:
+    index = pair.rich.app.state.index
+    settings = worlds.settings(_settings_of(Path(index.engine.url.database or "x").parent, _url(index)), rich=True)
+    whole = worlds.api(index, settings, "admin", EVERYTHING)
+    for url in (
+        "/api/v1/tree?path=lake&limit=1",
+        "/api/v1/runs?limit=1",
+        "/api/v1/datasets?limit=1",
+        "/api/v1/search?q=orders&limit=1",
+    ):
+        for one, other in ((whole, pair.rich), (pair.rich, whole)):
+            cursor = one.json(url)["next"]
+            if cursor is not None:
+                refused = other.get(f"{url}&cursor={cursor}")
+                assert refused.status_code == 400, url
+                assert "belongs to another listing" in refused.text
+    url = "/api/v1/tables/copy$s$orders"
+    tag = whole.get(url).headers["etag"]
+    assert pair.rich.get(url, headers={"If-None-Match": tag}).status_code == 200
+    mine = pair.rich.get(url).headers["etag"]
+    assert pair.rich.get(url, headers={"If-None-Match": mine}).status_code == 304
+    assert json.loads(whole.get("/api/v1/tree").content)["nodes"][-1]["name"] == "vault"
+    whole.app.state.index.close()
