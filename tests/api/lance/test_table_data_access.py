@@ -1,0 +1,172 @@
+"""Who may ask for a table's data, what is left behind by who writes it, and how much one request may take."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from federator.api.lance import table_meta, table_read, table_write
+from federator.api.lance.detail import place_of
+from federator.api.lance.resolving import Table
+from federator.index import datasets
+from federator.model import TableRecord, canonical_location
+from federator.settings import SourceSettings
+from federator.testing.contract import fresh
+from tests.api.lance.conftest import Service, served
+
+ROWS = pa.table({"id": range(50)})
+ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
+
+
+def stream(rows: pa.Table = ROWS) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
+
+
+QUERY: dict[str, Any] = {"k": 1, "vector": {}}
+# Every route, with a body that it takes.
+READS: dict[str, Any] = {
+    "count_rows": {}, "stats": {}, "query": QUERY, "explain_plan": {"query": QUERY}, "analyze_plan": QUERY, "version/list": {},
+    "version/describe": {}, "tags/list": {}, "tags/version": {"tag": "x"}, "branches/list": {}, "index/list": {},
+    "index/{index_name}/stats": {},
+}  # fmt: skip
+WRITES: dict[str, Any] = {
+    "restore": {"version": 1}, "tags/create": {"tag": "x", "version": 1}, "tags/update": {"tag": "x", "version": 1},
+    "tags/delete": {"tag": "x"}, "branches/create": {"name": "b"}, "branches/delete": {"name": "b"},
+    "create_index": {"column": "id", "index_type": "BTREE"}, "create_scalar_index": {"column": "id", "index_type": "BTREE"},
+    "index/{index_name}/drop": {}, "add_columns": {"new_columns": [{"name": "z", "expression": "1"}]},
+    "alter_columns": {"alterations": [{"path": "id", "rename": "z"}]}, "drop_columns": {"columns": ["id"]},
+    "schema_metadata/update": {"a": "b"}, "update_field_metadata": {"updates": [{"path": "id", "metadata": {}}]},
+    "update": {"updates": [["id", "1"]]}, "delete": {"predicate": "true"}, "create": None, "insert": None, "merge_insert?on=id": None,
+}  # fmt: skip
+
+
+def test_the_lists_below_name_every_route() -> None:
+    routes = {route.path for module in (table_read, table_meta, table_write) for route in module.router.routes}  # type: ignore[attr-defined]
+    named = {f"/v1/table/{{id}}/{path.partition('?')[0]}" for path in (*READS, *WRITES)}
+    assert named == routes
+
+
+@pytest.fixture(scope="module")
+def table(service: Service) -> str:
+    """A table that nobody may change here."""
+    name = fresh("t")
+    lance.write_dataset(ROWS, str(service.root / f"{name}.lance"))
+    service.crawl("lake")
+    return name
+
+
+def ask(service: Service, path: str, body: Any, *, id: str, caller: str | None = None) -> Any:  # noqa: A002
+    url = f"/v1/table/{id}/{path.replace('{index_name}', 'x')}"
+    if body is None:
+        options: dict[str, Any] = {"data": stream()}
+        return service.ask("POST", url, caller=caller, **options)
+    return service.ask("POST", url, body, caller=caller)
+
+
+@pytest.mark.parametrize("path", WRITES)
+def test_who_only_looks_or_operates_writes_nothing(service: Service, table: str, path: str) -> None:
+    place = str(service.root / f"{table}.lance")
+    for caller in ("viewer lake", "operator lake", f"writer mem,lake${table}x"):
+        answer = ask(service, path, WRITES[path], id=f"lake%24{table}", caller=caller)
+        assert (answer.status_code, answer.json()["code"]) == (403, 15), answer.text
+    assert (lance.dataset(place).version, lance.dataset(place).tags.list()) == (1, {})
+
+
+@pytest.mark.parametrize("path", READS)
+def test_what_one_may_not_see_is_not_there(service: Service, table: str, path: str) -> None:
+    hidden = ask(service, path, READS[path], id=f"lake%24{table}", caller="admin mem")
+    missing = ask(service, path, READS[path], id="lake%24nothing", caller="admin mem")
+    assert (hidden.status_code, hidden.json()["code"]) == (missing.status_code, missing.json()["code"]) == (404, 4)
+    assert hidden.json()["error"].replace(table, "nothing") == missing.json()["error"]
+
+
+@pytest.mark.parametrize("path", [*READS, *WRITES])
+def test_a_source_may_have_its_tables_left_alone(service: Service, path: str) -> None:
+    root = Path(service.settings.source("shut").properties["root"])
+    if not (root / "t.lance").exists():
+        lance.write_dataset(ROWS, str(root / "t.lance"))
+        service.crawl("shut")
+    answer = ask(service, path, {**READS, **WRITES}[path], id="shut%24t")
+    assert (answer.status_code, answer.json()["code"]) == (406, 0)
+    assert "data_operations = false" in answer.json()["error"]
+    assert lance.dataset(str(root / "t.lance")).version == 1
+
+
+def test_a_write_is_in_the_audit_and_in_the_index_at_once(service: Service) -> None:
+    name = fresh("written")
+    place = service.root / f"{name}.lance"
+    lance.write_dataset(ROWS, str(place))
+    service.crawl("lake")
+    id = f"lake%24{name}"  # noqa: A001
+    made = ask(service, "insert", None, id=id, caller=f"writer lake${name}")
+    assert made.json() == {"num_inserted_rows": 50, "version": 2}
+    with service.index.read() as connection:
+        canonical = canonical_location(str(place))
+        found = datasets.states(connection, [canonical])[canonical]
+    assert (found["state"], found["version"], found["rows"], found["checked_through"]) == ("valid", 2, 100, "lake")
+    assert ask(service, "delete", {"predicate": "no = 1"}, id=id).status_code == 404
+    events = service.get("/api/v1/audit", params={"subject": f"lake${name}", "limit": 100}).json()["events"]
+    told = [(event["kind"], event["actor"], event["detail"]["action"], event["detail"]["state"]) for event in events]
+    assert sorted(told) == [("own_write", "api", "delete_rows", "failed"), ("own_write", "somebody", "insert", "done")]
+    assert made.headers["Federator-Operation"] in {event["run_id"] for event in events}
+
+
+def test_a_body_may_be_larger_than_other_requests(service: Service) -> None:
+    name = fresh("large")
+    body = stream(pa.table({"text": ["x" * 1000] * 3000}))
+    assert len(body) > 2_000_000
+    url = f"{service.url}/v1/table/lake%24{name}/create"
+    assert service.ask("POST", f"/v1/table/lake%24{name}/create", data=body).json()["version"] == 1, url
+    rows = service.post(f"/v1/table/lake%24{name}/query", {"k": 0, "vector": {}})
+    assert rows.headers["content-type"] == "application/vnd.apache.arrow.file"
+    assert pa.ipc.open_file(rows.content).read_all().num_rows == 3000
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that gives and takes little."""
+    limits = {"max_rows": 10, "max_bytes": 3000, "max_seconds": "2m", "processes": 1}
+    with served(tmp_path_factory.mktemp("narrow"), {}, serve={"data": limits}) as running:
+        lance.write_dataset(ROWS, str(running.root / "t.lance"))
+        lance.write_dataset(pa.table({"text": ["x" * 1000] * 5}), str(running.root / "wide.lance"))
+        running.crawl("lake")
+        yield running
+
+
+def test_an_answer_or_a_body_beyond_a_limit_names_it(narrow: Service) -> None:
+    def refused(path: str, body: Any = None, **options: Any) -> str:
+        answer = narrow.ask("POST", f"/v1/table/lake%24{path}", body, **options)
+        assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+        return str(answer.json()["error"])
+
+    assert "[serve.data] max_rows = 10" in refused("t/query", {"k": 0, "vector": {}})
+    assert "[serve.data] max_bytes = 3000" in refused("wide/query", {"k": 5, "vector": {}})
+    large = stream(pa.table({"id": range(2000)}))
+    assert "[serve.data] max_bytes = 3000" in refused("t/insert", data=large)
+    assert lance.dataset(str(narrow.root / "t.lance")).count_rows() == 50
+    few = narrow.post("/v1/table/lake%24t/query", {"k": 10, "vector": {}})
+    assert pa.ipc.open_file(few.content).read_all().num_rows == 10
+
+
+@pytest.mark.parametrize("properties", [{}, {"aws_region": "elsewhere"}, {"aws_endpoint": "http://evil.example"}])
+def test_only_the_sources_own_storage_opens_a_table(monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]) -> None:
+    monkeypatch.setenv("DATA_SECRET", "hidden-secret")
+    storage = {
+        "storage.aws_region": "here", "storage.aws_endpoint": "http://store", "storage.aws_secret_access_key": "${DATA_SECRET}",
+    }  # fmt: skip
+    source = SourceSettings(name="lake", impl="dir", properties={"root": "s3://lake", **storage})
+    table = Table(("lake", "t"), source, TableRecord("lake", ("t",), "s3://lake/t.lance", properties))
+    own = {"aws_region": "here", "aws_endpoint": "http://store", "aws_secret_access_key": "hidden-secret"}
+    if "aws_endpoint" in properties:
+        del own["aws_secret_access_key"]
+    assert place_of(table).storage == own
+    assert "hidden-secret" not in repr(place_of(table))
