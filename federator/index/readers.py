@@ -30,7 +30,7 @@ TABLES = (
     "digest",
 )
 
-_TYPES = {"is_table": pa.int16(), "observed_at": pa.float64()}
+_TYPES = {"is_table": pa.int16(), "observed_at": pa.float64(), "valid_from": pa.int64()}
 _BATCH = 20_000
 
 
