@@ -61,6 +61,36 @@ class Tree(Answer):
     as_of: Maybe = Field(default=None, description="the moment that was asked for; null: now")
 
 
+class Home(Answer):
+    """Where an entry of the merged view is."""
+
+    id: str = Field(examples=["lake_hive$hive$sales$orders"], description="its path from the root of the sources")
+    source: str = Field(examples=["lake_hive"])
+    kind: str = Field(examples=["table"])
+    location: str | None = Field(examples=["s3://lake/sales/orders.lance"])
+    verified: str | None = Field(examples=["valid"])
+
+
+class MergedNode(Answer):
+    """What sources call the same."""
+
+    id: str = Field(examples=["sales$orders"], description="its path in the merged view")
+    name: str = Field(examples=["orders"])
+    kind: str = Field(examples=["table"])
+    homes: list[Home] = Field(description="every declaration behind it, the default first")
+    default: str = Field(examples=["lake_hive$hive$sales$orders"], description="the home that is meant where one must be chosen")
+    conflict: bool = Field(examples=[False], description="its tables lie at different places")
+
+
+class MergedTree(Answer):
+    """The entries below a path of the merged view."""
+
+    path: str = Field(examples=["sales"])
+    freshness: list[Freshness] = Field(description="of every source that has a part in the page")
+    nodes: list[MergedNode]
+    next: str | None
+
+
 class FacetValue(Answer):
     """How many matches have one value."""
 

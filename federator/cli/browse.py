@@ -9,9 +9,10 @@ import typer
 
 from federator.cli import complete
 from federator.cli.context import Cli, command
+from federator.cli.merged import View, show_merged
 from federator.cli.output import Column, Printer
 from federator.cli.tableview import show_past_table, show_table, why_not_mirrored
-from federator.connector.errors import CatalogError, StateError
+from federator.connector.errors import CatalogError, InvalidInput, StateError
 
 if TYPE_CHECKING:
     from federator.index import Index
@@ -42,8 +43,16 @@ def tree(
     path: PATH = None,
     depth: Annotated[int | None, typer.Option("--depth", min=1, help="Levels to show. Default: all.")] = None,
     as_of: AS_OF = None,
+    view: Annotated[
+        View, typer.Option("--view", help="By source, or merged: what sources call the same is one entry.")
+    ] = View.SOURCE,
 ) -> None:
     """Show everything that is known as one tree."""
+    if view is View.MERGED:
+        if as_of is not None:
+            raise InvalidInput("--view merged shows what is current", hint="leave out --as-of")
+        show_merged(cli, parsed(path), depth)
+        return
     with cli.index() as index:
         start, at = parsed(path), moment_of(index, as_of)
         top = _children(index, start, at)

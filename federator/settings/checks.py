@@ -24,6 +24,7 @@ def check(settings: Settings) -> None:
         found.settings_type.check_references(source.impl, source.properties, where=where)
         found.configure(source.properties, where=where)
     _check_roots(settings)
+    _check_tree(settings)
     resolve(settings.index.url, where=f"{file}: [index] url")
     password = re.match(r"[^:/]+://[^/@]*?:([^@]*)@", settings.index.url)
     kept: dict[str, str | None] = {
@@ -50,6 +51,20 @@ def check(settings: Settings) -> None:
         raise ConfigError(
             f"{file}: [instance] id: required with any mirror", hint='it marks what is ours in the targets, e.g. id = "prod-eu"'
         )
+
+
+def _check_tree(settings: Settings) -> None:
+    for key, names in (("priority", settings.tree.priority), ("skip", tuple(settings.tree.skip))):
+        for name in names:
+            if name not in settings.sources:
+                raise ConfigError(
+                    f"{settings.path}: [tree] {key}: no source is called {name!r}",
+                    hint=f"sources: {', '.join(settings.sources)}",
+                )
+    for name, levels in settings.tree.skip.items():
+        deepest = capabilities(settings.sources[name].spec).max_depth
+        if not 0 <= levels <= deepest:
+            raise ConfigError(f"{settings.path}: [tree] skip: {levels} of {name!r} is not allowed", hint=f"0 to {deepest}")
 
 
 def _check_roots(settings: Settings) -> None:

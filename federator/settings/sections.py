@@ -44,6 +44,7 @@ from federator.settings.values import (
     WebUrl,
     Window,
 )
+from federator.settings.viewing import TreeSettings
 
 
 class _Section(BaseModel):
@@ -286,6 +287,11 @@ class MirrorSettings(_Section):
 NESTED: dict[str, type[BaseModel]] = {"where": WhereSettings, "replace": ReplaceSettings, "location": RelocateSettings}
 
 
+def _catalog_levels(impl: str) -> int:
+    levels = connector(impl).capabilities.levels
+    return int(len(levels) > 1 and levels[0] == "catalog")
+
+
 class Settings(_Section):
     """The whole file. ``path`` is where it was read from."""
 
@@ -304,6 +310,7 @@ class Settings(_Section):
     telemetry: TelemetrySettings = TelemetrySettings()
     lineage: LineageSettings = LineageSettings()
     notify: dict[Name, NotifySettings] = Field(default_factory=dict)
+    tree: TreeSettings = TreeSettings()
     sources: dict[Name, SourceSettings] = Field(default_factory=dict)
     mirrors: dict[Name, MirrorSettings] = Field(default_factory=dict)
     roots: dict[Name, RootSettings] = Field(default_factory=dict)
@@ -325,6 +332,12 @@ class Settings(_Section):
     @property
     def rules(self) -> dict[str, MirrorRule]:
         return {name: mirror.rule(name) for name, mirror in self.mirrors.items()}
+
+    @property
+    def merged(self) -> dict[str, int]:
+        """The sources in the order of the merged view, each with how many of its leading levels are left out there."""
+        names = dict.fromkeys([*self.tree.priority, *sorted(self.sources)])
+        return {name: self.tree.skip.get(name, _catalog_levels(self.sources[name].impl)) for name in names}
 
     def mirrors_in(self, scopes: Scopes) -> tuple[str, ...]:
         """The mirrors that may be told of: those both of whose sources a scope covers whole.

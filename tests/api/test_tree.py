@@ -12,7 +12,7 @@ import pytest
 from federator.index import Index
 from federator.model import path_key
 from tests.api.conftest import ODD, Api
-from tests.integration.index_support import fill, table
+from tests.integration.index_support import fill, namespace, table
 
 
 def everything(api: Api, url: str, limit: int) -> list[dict[str, Any]]:
@@ -216,3 +216,26 @@ def test_explain_tells_the_story_of_what_is_there_and_of_what_is_not(api: Api) -
     assert unknown["summary"] == "it is not known whether lake has it: the listing of hr is failed (denied)"
     assert api.get("/api/v1/explain/nowhere%24x").status_code == 404
     assert api.get("/api/v1/explain/lake").status_code == 400
+
+
+def test_the_merged_view_is_one_tree_over_all_sources(api: Api, index: Index) -> None:
+    fill(
+        index,
+        "copy",
+        namespace("copy", "sales"),
+        table("copy", "sales", "orders"),
+        table("copy", "sales", "t00", location="s3://x/t"),
+    )
+    root = api.json("/api/v1/tree?view=merged")
+    assert [node["id"] for node in root["nodes"]] == ["hr", "odd", "sales"]
+    nodes = {node["name"]: node for node in everything(api, "/api/v1/tree?view=merged&path=sales", 5)}
+    assert len(nodes) == 27
+    assert ([home["id"] for home in nodes["orders"]["homes"]], nodes["orders"]["conflict"]) == (
+        ["copy$sales$orders", "lake$sales$orders"], False,
+    )  # fmt: skip
+    assert (nodes["t00"]["conflict"], nodes["t00"]["default"]) == (True, "copy$sales$t00")
+    page = api.json("/api/v1/tree?view=merged&path=sales&limit=2")
+    assert [fresh["source"] for fresh in page["freshness"]] == ["copy", "lake"]
+    assert api.get(f"/api/v1/tree?path=lake$sales&cursor={page['next']}").status_code == 400
+    assert api.get("/api/v1/tree?view=merged&path=nope").status_code == 404
+    assert api.get("/api/v1/tree?view=merged&depth=2").status_code == 400

@@ -35,6 +35,15 @@ def test_names_print_as_they_are_and_steer_nothing(filled: Shell, command: list[
     assert "\x1b" not in printed
 
 
+def test_tree_merged_is_one_tree_over_all_sources(filled: Shell) -> None:
+    lines = filled.run("tree", "--view", "merged").stdout.splitlines()
+    assert "sales  (copy, lake)" in lines
+    assert "└── orders  s3a://lake/orders.lance/  (copy$sales$orders, lake$sales$orders)" in lines
+    (sales,) = filled.json("tree", "sales", "--view", "merged", "--depth", "1")["children"][-1:]
+    assert (sales["id"], sales["conflict"], sales["default"]) == ("sales$orders", False, "copy$sales$orders")
+    assert filled.run("tree", "--view", "merged", "--as-of", "-1d").exit_code == 1
+
+
 def test_paths_that_ls_prints_can_be_typed(filled: Shell) -> None:
     for name in filled.run("ls", "lake$odd").stdout.splitlines():
         if "\\" not in name:
