@@ -1,0 +1,123 @@
+"""Looking only at what was touched finds what looking at everything would."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federator.index import Index, datasets, drift, ledger, migrate, open_index, roots, touched
+from federator.index.roots import Gap, Scanned
+from federator.model import Aliases, TableRecord
+from federator.planning.rule import MirrorRule, Relocate
+from tests.integration.index_support import fill, table
+
+NAMES = ("a", "b", "B", "c", "d")
+PLACES = ("s3://b/1", "s3://b/2", "s3://ap/1", "s3://b/3", "s3://b/4")
+COLUMNS = (None, '[{"name":"id","type":"bigint"}]', '[{"name":"id","type":"string"}]', '[{"name":"old","type":"int"}]')
+
+
+class World:
+    """An index that anything may happen to."""
+
+    def __init__(self, index: Index, seed: int) -> None:
+        self.index = index
+        self.random = random.Random(seed)
+        self.rules = {"m": MirrorRule(name="m", origin="lake", target="copy")}
+        self.names = ["disk"]
+
+    def step(self) -> None:
+        steps = [
+            self.publish, self.publish, self.remove, self.mirror, self.forget, self.open, self.scan, self.alias, self.rule,
+            self.no_root,
+        ]  # fmt: skip
+        self.random.choice(steps)()
+
+    def publish(self) -> None:
+        fill(self.index, source := self.source(), *(self.table(source) for _ in range(self.random.randint(1, 3))), run="r")
+
+    def remove(self) -> None:
+        fill(self.index, self.source(), gone=[("s", self.random.choice(NAMES))], run="r")
+
+    def mirror(self) -> None:
+        path = f"s${self.random.choice(NAMES)}"
+        row: dict[str, Any] = dict.fromkeys(
+            ("native_id", "location", "origin_digest", "target_digest", "mapping_digest", "declared")
+        ) | {
+            "mirror": "m", "origin_source": "lake", "origin_path": path, "target_source": "copy", "target_path": path, "is_table": 1,
+            "op_id": "o", "run_id": "r",
+        }  # fmt: skip
+        with self.index.write() as connection:
+            ledger.put(connection, row)
+
+    def forget(self) -> None:
+        with self.index.write() as connection:
+            row = {"target_source": "copy", "target_path": f"s${self.random.choice(NAMES)}", "is_table": 1, "mirror": "m"}
+            ledger.forget_target(connection, row)
+
+    def open(self) -> None:
+        place, state = self.random.choice(PLACES), self.random.choice(("valid", "missing"))
+        row = dict.fromkeys(("message", "version", "rows", "fragments")) | {
+            "canonical": place, "location": place, "state": state, "checked_at": time.time(), "checked_through": "lake",
+            "schema": '[{"name":"id","type":"int64"}]' if state == "valid" else None,
+        }  # fmt: skip
+        with self.index.write() as connection:
+            datasets.save(connection, [row])
+
+    def scan(self) -> None:
+        found = self.random.sample(PLACES, 2)
+        gaps = [Gap("s3://b", "denied", "no")] if self.random.random() < 0.3 else []
+        scanned = Scanned("disk", "s3://b", "partial" if gaps else "complete", None, time.time(), 1, len(found), len(gaps))
+        with self.index.write() as connection:
+            roots.save(connection, scanned, found, gaps, Aliases.of({}))
+
+    def alias(self) -> None:
+        with self.index.write() as connection:
+            datasets.follow(connection, Aliases.of({"s3://ap": "s3://b"} if self.random.random() < 0.5 else {}))
+
+    def rule(self) -> None:
+        move = (Relocate("s3://b", "s3://c"),) if self.random.random() < 0.5 else ()
+        self.rules = {"m": MirrorRule(name="m", origin="lake", target="copy", location=move)}
+
+    def no_root(self) -> None:
+        self.names = ["disk"] if self.random.random() < 0.7 else []
+
+    def source(self) -> str:
+        return self.random.choice(("lake", "copy"))
+
+    def table(self, source: str) -> TableRecord:
+        choose = self.random.choice
+        return table(
+            source, "s", choose(NAMES), location=choose(PLACES), schema=choose(COLUMNS), doc=choose((None, "x", "y")),
+            properties=choose(({}, {"team": "eu"}, {"team": "us"})),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_touched_is_all_that_can_have_drifted(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What was written a moment ago is looked at again by its time alone: here everything would be.
+    monkeypatch.setattr(touched, "_SKEW", 0.0)
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    migrate.upgrade(index)
+    world = World(index, seed)
+    for _ in range(30):
+        world.step()
+        drift.refresh(index, world.rules, world.names)
+        with index.read() as connection:
+            everything = {each.key: each.detail for each in drift.find(connection, world.rules)}
+        assert {seen.key: seen.detail for seen in drift.page(index, limit=1000)} == everything
+    index.close()
+
+
+def test_too_much_to_look_at_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(touched, "LIMIT", 1)
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    migrate.upgrade(index)
+    drift.refresh(index, {})
+    fill(index, "lake", *(table("lake", "s", name, location="s3://b/1") for name in ("a", "b", "c")))
+    drift.refresh(index, {})
+    assert [seen.key[1] for seen in drift.page(index)] == ["lake$s$b", "lake$s$c"]
+    index.close()
