@@ -28,7 +28,7 @@ def test_priority_and_skip_are_configured() -> None:
     assert list(merged.items()) == [("old", 0), ("lake", 1), ("aws", 0), ("files", 0)]
 
 
-@pytest.mark.parametrize("tree", [{"priority": ["nope"]}, {"skip": {"nope": 1}}, {"skip": {"aws": 9}}, {"skip": {"aws": -1}}])
+@pytest.mark.parametrize("tree", [{"priority": ["nope"]}, {"skip": {"nope": 1}}, {"skip": {"lake": 9}}, {"skip": {"aws": -1}}])
 def test_what_is_not_there_is_refused(tree: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"\[tree\] (priority|skip)"):
         settings(**tree)
