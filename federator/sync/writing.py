@@ -18,7 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from federator import audit, logs
+from federator import logs
+from federator.audit.seal import seal_batch
 from federator.connector import (
     Catalog,
     CatalogError,
@@ -180,8 +181,10 @@ class Writer:
         with self._index.write() as connection:
             journal.settle(connection, op_id, state, code=code, message=message)
             subject = path_key((order.source, *order.path))
+            # Sealed in the same transaction: there may be no run that does it soon.
+            audit_log.lock_chain(connection)
             audit_log.append(connection, "own_write", actor=order.actor, run_id=op_id, subject=subject, detail=detail)
-        audit.seal(self._index)
+            seal_batch(connection)
 
     def _sweep(self) -> None:
         """Settles, once, what a process that is gone left open: the next crawl shows what became of it."""
@@ -210,10 +213,9 @@ class Writer:
                         self._publish(source, op_id, face, order.touched, wait=PATIENCE)
                         return True
                 late.put(self._index, source, look(face, order.touched))
+                self._publish_later(source, op_id)
         except (FederatorError, DatabaseError) as error:
             _log.warning("what was written is not in the index", source=source, error=_first_line(error))
-            return False
-        self._publish_later(source, op_id)
         return False
 
     def _publish(self, source: str, op_id: str, face: CatalogNamespace, touched: Sequence[Touched], *, wait: float) -> None:
@@ -235,13 +237,11 @@ class Writer:
             ]
 
     def _publish_later(self, source: str, op_id: str) -> None:
-        with self._opening:
-            running = self._later.get(source)
-            if running is None or not running.is_alive():
-                self._later[source] = threading.Thread(
-                    target=self._catch_up, args=(source, op_id), name=f"publish {source}", daemon=True
-                )
-                self._later[source].start()
+        """Called, as all that touches ``_later``, with the source's lock."""
+        if source not in self._later:
+            thread = threading.Thread(target=self._catch_up, args=(source, op_id), name=f"publish {source}", daemon=True)
+            self._later[source] = thread
+            thread.start()
 
     def _catch_up(self, source: str, op_id: str) -> None:
         """Publishes what waits as soon as nobody holds the lease, after another look."""
@@ -253,6 +253,7 @@ class Writer:
                     touched = [Touched(seen.path, seen.is_table) for seen in waits]
                     self._publish(source, op_id, self.face(source), touched, wait=0.0)
                     late.drop(self._index, source, waits)
+                    del self._later[source]
                     return
             except LeaseHeld:
                 pause = _RETRY

@@ -1,0 +1,123 @@
+"""The service as its clients meet it: the real app behind uvicorn, over a directory of Lance tables and a catalog in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import pytest
+import requests
+import uvicorn
+from fastapi import FastAPI, Request
+
+from federator.api import context
+from federator.api.access import LOCAL, Caller, Role
+from federator.api.app import create_app
+from federator.index import Index, migrate, open_index
+from federator.model import Coverage
+from federator.model.scopes import Scopes
+from federator.registry import open_catalog
+from federator.settings import Settings, parse
+from federator.testing import MemoryStore, memory_store
+from federator.testing.contract import fresh
+from tests.integration.index_support import fill
+
+#: the test's own way to be somebody else: ``role path,path``; who may sign in how is tested elsewhere
+CALLER = "X-Test-Caller"
+
+
+@dataclass
+class Service:
+    """A running service and what it stands on."""
+
+    url: str
+    app: FastAPI
+    index: Index
+    settings: Settings
+    root: FilePath
+    store: MemoryStore
+
+    def ask(self, method: str, path: str, body: Any = None, *, caller: str | None = None, **options: Any) -> requests.Response:
+        headers = {CALLER: caller} if caller is not None else {}
+        if body is not None:
+            options["json"] = body
+        return requests.request(method, self.url + path, headers=headers, timeout=60, **options)
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        return self.ask("GET", path, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> requests.Response:
+        return self.ask("POST", path, {} if body is None else body, **options)
+
+    def crawl(self, source: str) -> None:
+        """Reads a source into the index as a crawl does, without Spark."""
+        with open_catalog(self.settings.source(source).spec) as catalog:
+            found = [item for shard in catalog.shards() for item in catalog.read(shard)]
+        fill(self.index, source, *(item for item in found if not isinstance(item, Coverage)))
+
+    def namespace(self) -> tuple[str, str]:
+        """A new namespace of the memory source, made through the service."""
+        path = ("mem", fresh("ns"))
+        assert self.post(f"/v1/namespace/{path[0]}%24{path[1]}/create").status_code == 200
+        return path
+
+
+@contextmanager
+def served(directory: FilePath, sources: Mapping[str, Mapping[str, Any]], **more: Any) -> Iterator[Service]:
+    """A service over ``sources``, beside a ``lake`` of Lance tables and ``mem``; each was crawled once and is empty."""
+    root, store = directory / "lake", fresh("served")
+    root.mkdir()
+    own = {"lake": {"impl": "dir", "root": str(root)}, "mem": {"impl": "federator.testing:CONNECTOR", "store": store}}
+    settings = parse({"sources": {**own, **sources}, **more}, directory / "federator.toml")
+    index = open_index("sqlite:///federator.db", base=directory)
+    migrate.upgrade(index)
+    for name in settings.sources:
+        fill(index, name)
+    app = create_app(settings)
+    app.dependency_overrides[context._caller] = _caller
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    with server.config.bind_socket() as socket:
+        thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
+        thread.start()
+        while not server.started:
+            assert thread.is_alive(), "the server ended before it began"
+            time.sleep(0.01)
+        try:
+            url = f"http://127.0.0.1:{socket.getsockname()[1]}"
+            yield Service(url, app, index, settings, root, memory_store(store))
+        finally:
+            server.should_exit = True
+            thread.join()
+            index.close()
+
+
+def _caller(request: Request) -> Caller:
+    told = request.headers.get(CALLER)
+    if told is None:
+        return LOCAL
+    role, _, paths = told.partition(" ")
+    return Caller("somebody", Role.of(role), Scopes.parse(filter(None, paths.split(","))))
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Shared by the session: make a namespace of your own in it."""
+    sources: dict[str, dict[str, Any]] = {
+        "open": {"impl": "dir", "root": str(tmp_path_factory.mktemp("open")), "allow_drop": True},
+        "shut": {"impl": "dir", "root": str(tmp_path_factory.mktemp("shut")), "data_operations": False},
+        "plain": {"impl": "federator.testing:PLAIN", "store": fresh("plain")},
+    }
+    with served(tmp_path_factory.mktemp("service"), sources) as running:
+        yield running
+
+
+@pytest.fixture
+def own_service(tmp_path: FilePath) -> Iterator[Service]:
+    """A service of the test's own."""
+    with served(tmp_path, {}) as running:
+        yield running
