@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import lance
 import lance_namespace as ln
 import lancedb
@@ -9,8 +11,11 @@ import pyarrow as pa
 import pytest
 from lance_namespace_urllib3_client.models import QueryTableRequestVector
 
+from federator.model import NamespaceRecord
 from federator.testing.contract import fresh
-from tests.api.lance.conftest import Service
+from tests.api.lance.conftest import Service, served
+from tests.fixtures.hive import Metastore
+from tests.integration.index_support import fill
 
 ROWS = pa.table(
     {
@@ -74,3 +79,25 @@ def test_lancedb_drops_nothing_where_that_is_not_allowed(service: Service) -> No
         database.drop_table(name, namespace_path=["lake"])
     assert database.open_table(name, namespace_path=["lake"]).count_rows() == 20
     assert lance.dataset(str(service.root / f"{name}.lance")).count_rows() == 20
+
+
+def test_pylance_and_lancedb_write_into_a_real_hive(hive3_uri: str, tmp_path: Path) -> None:
+    """Declared in the metastore through the service, written by the client at its location, and counted by the service."""
+    metastore = Metastore(hive3_uri, 2, ("hive",), tmp_path / "hive")
+    with served(tmp_path, {"hms": {"impl": "hive3", "uri": hive3_uri, "root": f"file:{metastore.place}"}}) as service:
+        database = fresh("db")
+        face = ln.connect("rest", {"uri": service.url})
+        above = ["hms", "hive", database]
+        fill(service.index, "hms", NamespaceRecord("hms", ("hive",)))
+        face.create_namespace(
+            ln.CreateNamespaceRequest(id=above, properties={"database.location-uri": metastore.location(database)})
+        )
+        lance.write_dataset(ROWS, namespace_client=face, table_id=[*above, "orders"])
+        connection = lancedb.connect_namespace("rest", {"uri": service.url})
+        connection.open_table("orders", namespace_path=above).add(ROWS)
+        assert face.count_table_rows(ln.CountTableRowsRequest(id=[*above, "orders"])).count == 40
+        assert connection.list_tables(namespace_path=above).tables == ["orders"]
+        with metastore.open() as catalog:
+            location = catalog.describe_table(("hive", database, "orders")).location
+        assert location is not None
+        assert lance.dataset(location).count_rows() == 40

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +19,14 @@ import pytest
 from federator.api.lance import table_meta, table_read, table_write
 from federator.api.lance.detail import place_of
 from federator.api.lance.resolving import Table
+from federator.connector import ServiceUnavailable
 from federator.index import datasets
 from federator.model import TableRecord, canonical_location
 from federator.settings import SourceSettings
 from federator.testing.contract import fresh
 from tests.api.lance.conftest import Service, served
+from tests.integration.index_support import fill
+from tests.integration.index_support import table as record
 
 ROWS = pa.table({"id": range(50)})
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
@@ -170,3 +178,34 @@ def test_only_the_sources_own_storage_opens_a_table(monkeypatch: pytest.MonkeyPa
         del own["aws_secret_access_key"]
     assert place_of(table).storage == own
     assert "hidden-secret" not in repr(place_of(table))
+
+
+def test_a_store_that_hangs_keeps_nobody_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More requests hang than there are processes, and threads of the service; other routes, and then other tables, are answered."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(64)
+        storage = {
+            "storage.aws_endpoint": f"http://127.0.0.1:{silent.getsockname()[1]}", "storage.allow_http": "true",
+            "storage.aws_region": "us-east-1",
+        }  # fmt: skip
+        hanging = {"impl": "federator.testing:CONNECTOR", "store": fresh("hang"), **storage}
+        with served(tmp_path, {"hang": hanging}, serve={"data": {"max_seconds": "10m", "processes": 1}}) as service:
+            fill(service.index, "hang", record("hang", "ns", "t"))
+            pool = service.app.state.pool
+            with ThreadPoolExecutor(60) as threads:
+                asked = [threads.submit(service.post, "/v1/table/hang%24ns%24t/count_rows") for _ in range(60)]
+                while not pool._busy:
+                    time.sleep(0.01)
+                assert service.get("/api/v1/tree").status_code == 200
+                assert service.post("/v1/table/hang%24ns%24t/describe").json()["location"] == "s3://lake/ns/t.lance"
+                assert not any(each.done() for each in asked)
+                # The one that hangs is ended, and those that wait for its process are refused.
+                monkeypatch.setattr(pool, "_ask", refuse)
+                os.kill(next(iter(pool._busy)).pid, signal.SIGKILL)
+                codes = sorted(each.result().json()["code"] for each in asked)
+    assert codes == [17] * 59 + [18]
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    raise ServiceUnavailable("no more of this")
