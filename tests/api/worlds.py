@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from fastapi import FastAPI
 from sqlalchemy import insert, update
 
 from federator.api.app import create_app
 from federator.index import Index, coverage, datasets, plans, requests, revisions, tokens
 from federator.index import tables as t
 from federator.index.leases import hold
-from federator.model import ROOT, Coverage, failed
+from federator.model import ROOT, Coverage, Record, failed
 from federator.model.scopes import Scopes
 from federator.planning.plan import Plan
 from federator.settings import Settings
@@ -41,10 +42,15 @@ def settings(settings_of: Callable[..., Settings], *, rich: bool) -> Settings:
 def build(index: Index, *, rich: bool) -> dict[str, str]:
     """Fills an index; returns the digests of plans by mirror. What both worlds have is the same to the byte."""
     orders = table("lake", "sales", "orders", schema='[{"name":"id","type":"bigint"}]', owner="anna", properties={"team": "eu"})
-    lake = [namespace("lake", "sales"), namespace("lake", "sales", "eu"), orders, table("lake", "sales", "eu", "items")]
-    twins = [table("lake", "sales", "Twin"), table("lake", "sales", "twin", location=f"{ORDERS}/_in/t.lance")]
-    copy = [namespace("copy", "s"), table("copy", "s", "orders", location="s3a://lake/sales/orders.lance/")]
-    hidden = [
+    lake: list[Record] = [
+        namespace("lake", "sales"),
+        namespace("lake", "sales", "eu"),
+        orders,
+        table("lake", "sales", "eu", "items"),
+    ]
+    twins: list[Record] = [table("lake", "sales", "Twin"), table("lake", "sales", "twin", location=f"{ORDERS}/_in/t.lance")]
+    copy: list[Record] = [namespace("copy", "s"), table("copy", "s", "orders", location="s3a://lake/sales/orders.lance/")]
+    hidden: list[Record] = [
         namespace("lake", "payroll"), table("lake", "payroll", "salaries"),
         table("lake", "payroll", "orders", location=ORDERS, doc="secret"),
         namespace("lake", "salesx"), table("lake", "salesx", "orders", location=f"{ORDERS}/secret/y.lance"),
@@ -86,10 +92,15 @@ def build(index: Index, *, rich: bool) -> dict[str, str]:
     return found
 
 
-def api(index: Index, settings: Settings, role: str = "viewer", scopes: Scopes = SEEN, name: str | None = None) -> Api:
+def api(index: Index, settings: Settings, role: str = "viewer", scopes: Scopes = SEEN) -> Api:
     """The app, asked by a caller of that role."""
-    secret, _ = tokens.create(index, name or role, role=role, scopes=scopes, lifetime=3600, actor="tests")
-    return Api(create_app(settings), headers={"Authorization": f"Bearer {secret}"})
+    return as_caller(create_app(settings), index, role, scopes, role)
+
+
+def as_caller(app: FastAPI, index: Index, role: str, scopes: Scopes, name: str) -> Api:
+    """An app, asked with a new token of that name."""
+    secret, _ = tokens.create(index, name, role=role, scopes=scopes, lifetime=3600, actor="tests")
+    return Api(app, headers={"Authorization": f"Bearer {secret}"})
 
 
 def _cover(index: Index, *, rich: bool) -> None:
@@ -168,4 +179,4 @@ def _plan(index: Index, mirror: str) -> str:
     return plan.digest
 
 
-__all__ = ["HIDDEN", "ORDERS", "RUN_BOTH", "RUN_HIDDEN", "RUN_SEEN", "SEEN", "api", "build", "settings"]
+__all__ = ["HIDDEN", "ORDERS", "RUN_BOTH", "RUN_HIDDEN", "RUN_SEEN", "SEEN", "api", "as_caller", "build", "settings"]

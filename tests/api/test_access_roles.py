@@ -1,0 +1,181 @@
+"""Every route of the app, by role: a route without a rule here fails, and so does one that does not keep its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federator.api.access import LOCAL, ROLES, Caller, Role, may_drop, may_have_secrets
+from federator.api.app import create_app
+from federator.connector import PermissionDenied
+from federator.index import Index, migrate, open_index
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.settings import Settings, SourceSettings, parse
+from tests.api import worlds
+from tests.api.conftest import Api
+
+#: routes of our own API that need more than looking, and those that need the whole tree in scope besides
+OPERATES = {
+    "POST /api/v1/runs", "POST /api/v1/runs/{id}/cancel", "POST /api/v1/plans/{digest}/approve",
+    "POST /api/v1/plans/{digest}/reject", "POST /api/v1/plans/{digest}/apply", "POST /api/v1/jobs/{name}/pause",
+    "POST /api/v1/jobs/{name}/resume", "POST /api/v1/jobs/{name}/run", "POST /api/v1/reports", "GET /api/v1/notifications",
+    "POST /api/v1/notifications/{number}/retry",
+}  # fmt: skip
+ADMINISTERS = {"GET /api/v1/audit"}
+WHOLE = {
+    "GET /api/v1/audit", "GET /metrics", "GET /api/v1/reports", "POST /api/v1/reports", "GET /api/v1/reports/{id}",
+    "GET /api/v1/reports/{id}/{name}", "GET /api/v1/notifications", "POST /api/v1/notifications/{number}/retry",
+}  # fmt: skip
+LOOKS = {
+    "GET /api/v1/tree", "GET /api/v1/tables/{id}", "GET /api/v1/search", "GET /api/v1/datasets", "GET /api/v1/datasets/{location}",
+    "GET /api/v1/drift", "GET /api/v1/diff", "GET /api/v1/explain/{id}", "GET /api/v1/sources", "GET /api/v1/sources/{name}",
+    "GET /api/v1/sources/{name}/coverage", "GET /api/v1/runs", "GET /api/v1/runs/{id}", "GET /api/v1/runs/{id}/events",
+    "GET /api/v1/requests/{id}", "GET /api/v1/plans", "GET /api/v1/plans/{digest}", "GET /api/v1/mirrors",
+    "GET /api/v1/mirrors/{name}", "GET /api/v1/jobs", "GET /api/v1/reports", "GET /api/v1/reports/{id}",
+    "GET /api/v1/reports/{id}/{name}", "GET /metrics",
+}  # fmt: skip
+OPEN = {"GET /healthz", "GET /readyz"}
+RULES = {
+    **dict.fromkeys(LOOKS, Role.VIEWER),
+    **dict.fromkeys(OPERATES, Role.OPERATOR),
+    **dict.fromkeys(ADMINISTERS, Role.ADMIN),
+}
+BODIES: dict[str, Any] = {"POST /api/v1/runs": {"kind": "crawl"}, "POST /api/v1/reports": {"report": "none"}}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Index, Settings]]:
+    folder = tmp_path_factory.mktemp("roles")
+    index = open_index("sqlite:///federator.db", base=folder)
+    migrate.upgrade(index)
+    worlds.build(index, rich=True)
+    yield index, worlds.settings(_made_in(folder), rich=True)
+    index.close()
+
+
+def _made_in(folder: Path) -> Callable[..., Settings]:
+    return lambda **raw: parse({"instance": {"id": "test"}, **raw}, folder / "federator.toml")
+
+
+@pytest.fixture(scope="module")
+def callers(world: tuple[Index, Settings]) -> dict[str, Api]:
+    """One app, asked by every role, with everything and with a part in scope, and by who sees nothing."""
+    index, settings = world
+    app, scopes = create_app(settings), {"all": EVERYTHING, "part": worlds.SEEN, "nothing": Scopes()}
+    return {
+        f"{role} of {name}": worlds.as_caller(app, index, role, seen, f"{role}-{name}")
+        for role in ROLES
+        for name, seen in scopes.items()
+    }
+
+
+def operations(api: Api) -> list[str]:
+    paths = api.app.openapi()["paths"]
+    return [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+
+
+def url_of(route: str) -> str:
+    """An address of the route at which nothing is."""
+    path = route.partition(" ")[2].replace("{number}", "99999").replace("/requests/{id}", "/requests/99999")
+    for name in ("id", "name", "digest", "location", "number", "index_name"):
+        path = path.replace(f"{{{name}}}", "none")
+    queries = {"/api/v1/search": "?q=none", "/api/v1/diff": "?from=run-1&to=run-2"}
+    return path + queries.get(path, "")
+
+
+def test_every_route_has_a_rule(callers: dict[str, Api]) -> None:
+    ours = {route for route in operations(callers["viewer of all"]) if route.split()[1].startswith(("/api/", "/metrics"))}
+    assert ours == set(RULES)
+
+
+def test_nobody_asks_anything_without_a_credential(callers: dict[str, Api]) -> None:
+    nobody = Api(callers["viewer of all"].app)
+    routes = [*operations(nobody), "GET /", "GET /docs", "GET /openapi.json", "GET /nope", "POST /v1/namespace/x/list"]
+    for route in routes:
+        answer = nobody.ask(route.split()[0], url_of(route))
+        if route in OPEN:
+            assert answer.status_code == 200
+        else:
+            assert (answer.status_code, answer.json()["code"]) == (401, 16), route
+
+
+@pytest.mark.parametrize("route", sorted(RULES))
+def test_a_route_is_for_its_role_and_those_above(callers: dict[str, Api], route: str) -> None:
+    for name, api in callers.items():
+        role, _, scope = name.partition(" of ")
+        reaches = Role.of(role) >= RULES[route] and (scope == "all" or route not in WHOLE)
+        answer = api.ask(route.split()[0], url_of(route), json=BODIES.get(route))
+        assert answer.status_code < 500
+        if reaches and not (route == "POST /api/v1/runs" and scope == "nothing"):
+            assert answer.status_code != 403, (name, answer.text)
+        else:
+            assert (answer.status_code, answer.json()["code"]) == (403, 15), name
+
+
+def test_who_sees_nothing_is_told_nothing(callers: dict[str, Api]) -> None:
+    api = callers["admin of nothing"]
+    assert api.json("/api/v1/tree")["nodes"] == []
+    assert api.json("/api/v1/sources")["sources"] == []
+    assert api.json("/api/v1/datasets")["datasets"] == []
+    assert api.json("/api/v1/drift")["drift"] == []
+    assert api.json("/api/v1/search?q=orders")["nodes"] == []
+    assert api.json("/api/v1/jobs")["jobs"] == []
+    assert api.json("/api/v1/runs")["runs"] == []
+
+
+def test_the_caller_is_named_in_what_it_asks_for(callers: dict[str, Api]) -> None:
+    asked = callers["operator of part"].post("/api/v1/runs", json={"kind": "crawl"}).json()
+    assert asked["actor"] == "token:operator-part"
+    with callers["operator of part"].app.state.index.read() as connection:
+        from federator.index import requests
+
+        assert requests.get(connection, asked["id"]).argument == {"sources": ["copy", "spare"]}
+    assert callers["viewer of part"].get(f"/api/v1/requests/{asked['id']}").status_code == 200
+    digest = callers["operator of part"].json("/api/v1/plans?mirror=open")["plans"][0]["digest"]
+    approved = callers["operator of part"].post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'})
+    assert approved.json()["decided_by"] == "token:operator-part"
+    events = callers["admin of all"].json("/api/v1/audit?kind=plan_approved")["events"]
+    assert [event["actor"] for event in events] == ["token:operator-part"]
+
+
+def test_what_a_caller_needs_is_decided_by_the_caller_alone() -> None:
+    caller = Caller("ci", Role.OPERATOR, Scopes.parse(["lake$sales"]))
+    caller.require(Role.VIEWER)
+    caller.require(Role.OPERATOR, ("lake", "sales", "orders"))
+    with pytest.raises(PermissionDenied, match="ci is operator; this needs writer"):
+        caller.require(Role.WRITER)
+    with pytest.raises(PermissionDenied, match=r"ci may not change lake\$hr"):
+        caller.require(Role.OPERATOR, ("lake", "hr"))
+    with pytest.raises(PermissionDenied, match="may not change the root"):
+        caller.require(Role.OPERATOR, ())
+    with pytest.raises(PermissionDenied, match="sees a part of the tree"):
+        caller.require_everything(Role.VIEWER)
+    LOCAL.require_everything(Role.ADMIN)
+    with pytest.raises(ValueError, match="'owner' is no role: viewer, operator, writer, admin"):
+        Role.of("owner")
+
+
+@pytest.mark.parametrize(
+    ("role", "vends", "drops", "scope", "secrets", "dropping"),
+    [
+        (Role.VIEWER, True, True, "lake", False, False), (Role.OPERATOR, True, True, "lake", False, False),
+        (Role.WRITER, True, True, "lake", True, False), (Role.ADMIN, True, True, "lake", True, True),
+        (Role.ADMIN, False, False, "lake", False, False), (Role.ADMIN, True, True, "other", False, False),
+        (Role.ADMIN, True, True, "lake$sales$orders2", False, False),
+    ],
+)  # fmt: skip
+def test_secrets_and_deletion_need_role_scope_and_the_sources_leave(
+    role: Role, vends: bool, drops: bool, scope: str, secrets: bool, dropping: bool
+) -> None:
+    source = SourceSettings(name="lake", impl="x", vend_credentials=vends, allow_drop=drops)
+    caller, path = Caller("ci", role, Scopes.parse([scope])), ("lake", "sales", "orders")
+    assert may_have_secrets(caller, source, path) is secrets
+    assert may_drop(caller, source, path) is dropping
+
+
+def test_a_source_gives_out_nothing_unless_it_is_told_to() -> None:
+    source = SourceSettings(name="lake", impl="x")
+    assert (source.vend_credentials, source.allow_drop, source.data_operations) == (False, False, True)
