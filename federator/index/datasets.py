@@ -11,7 +11,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, delete, exists, insert, or_, select, union
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    union,
+)
 
 from federator.connector import TableNotFound
 from federator.index import records, visible
@@ -100,7 +114,7 @@ def page(
             places = _places(connection, wanted, scopes, after=after, limit=_CHUNK if wanted.conflicts else limit + 1)
             if not places:
                 break
-            found += [view for view in _views(connection, places, scopes) if wanted.takes(view)]
+            found += [view for view in _views(connection, places, scopes, conflicting=wanted.conflicts) if wanted.takes(view)]
             after = places[-1]
     return DatasetPage(found[:limit], found[limit - 1].location if len(found) > limit else None)
 
@@ -194,17 +208,27 @@ def _places(connection: Connection, wanted: Wanted, scopes: Scopes, *, after: st
             found.append(opened.where(t.dataset.c.state == wanted.state))
         return found
 
-    return list(connection.execute(_distinct(conditions, limit)).scalars())
+    # What is declared once contradicts nobody; but the declarations of one source are not all there are.
+    twice = wanted.conflicts and wanted.declared_in is None
+    return list(connection.execute(_distinct(conditions, limit, twice=twice)).scalars())
 
 
-def _distinct(conditions: Callable[[ColumnElement[str]], list[ColumnElement[bool]]], limit: int) -> Select[Any]:
-    """Declared places by their text. Each branch is a walk along an index, so that a page costs what it shows."""
+def _distinct(
+    conditions: Callable[[ColumnElement[str]], list[ColumnElement[bool]]], limit: int, *, twice: bool = False
+) -> Select[Any]:
+    """Declared places by their text. Each branch is a walk along an index, so that a page costs what it shows.
+
+    ``twice`` leaves out those that have one declaration under one name; those with several names, or about to change, stay.
+    """
     own, alias = r.canonical, t.alias.c.place
     selects = [
         *current([own.label("place")], ~exists().where(t.alias.c.canonical == own), *conditions(own)),
         *current([alias.label("place")], t.alias.c.canonical == own, *conditions(alias)),
     ]
-    branches = [query.distinct().order_by("place").limit(limit).subquery() for query in selects]
+    grouped = [query.distinct() for query in selects]
+    if twice:
+        grouped[0] = selects[0].group_by(own).having(func.count() > 1)
+    branches = [query.order_by("place").limit(limit).subquery() for query in grouped]
     found = union(*(select(branch.c.place) for branch in branches)).subquery()
     return select(found.c.place).order_by(found.c.place).limit(limit)
 
@@ -223,9 +247,12 @@ def _under(connection: Connection, column: ColumnElement[str], place: str) -> Co
     return and_(ordered > prefix, ordered < prefix[:-1] + chr(ord("/") + 1))
 
 
-def _views(connection: Connection, places: Sequence[str], scopes: Scopes) -> list[DatasetView]:
-    """The Datasets at some places, in their order; what nothing declares is left out."""
+def _views(connection: Connection, places: Sequence[str], scopes: Scopes, *, conflicting: bool = False) -> list[DatasetView]:
+    """The Datasets at some places, in their order; what nothing declares is left out, and with ``conflicting`` what all agree on."""
     declared = declared_at(connection, places, scopes)
+    if conflicting:
+        # Before anything else is asked of them: most places agree.
+        declared = {place: rows for place, rows in declared.items() if _conflict(rows)}
     verified = states(connection, [row["canonical"] for rows in declared.values() for row in rows])
     above = {place: places_above(place) for place in declared}
     known = declared_at(connection, sorted({upper for uppers in above.values() for upper in uppers}), scopes)
@@ -234,6 +261,12 @@ def _views(connection: Connection, places: Sequence[str], scopes: Scopes) -> lis
         for place in places
         if place in declared
     ]
+
+
+def _conflict(rows: Sequence[RowMapping]) -> bool:
+    if len({row["source"] for row in rows}) < len(rows):
+        return True
+    return len(rows) > 1 and bool(disagreements([table_record(row["source"], dict(row)) for row in rows]))
 
 
 def _view(
