@@ -116,8 +116,9 @@ def _in_background(worker: Worker) -> Iterator[None]:
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     """A bound socket: an address that is taken is our error, not the server's way to end the process."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # Only of sockets that are said to be TCP does asyncio turn off what holds an answer's body back for 40 ms.
+        listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:

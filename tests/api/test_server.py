@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from federator.api.server import serve
+from federator.api.server import _listening, serve
 from federator.connector import ConfigError, StateError
 from federator.settings import Settings, load
 from federator.testing import MemoryStore
@@ -186,3 +186,11 @@ def taken() -> Iterator[int]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         yield listener.getsockname()[1]
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio turns off Nagle's algorithm for sockets of the protocol TCP only, and accepted ones are of their listener's."""
+    with _listening("127.0.0.1", 0) as listener:
+        listener.listen()
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
+            assert accepted.proto == socket.IPPROTO_TCP
