@@ -1,6 +1,6 @@
 """What a person declares: a physical table into a catalog, as a plan like a mirror's, that makes nothing ours. Pure.
 
-The declarations carry no mark and get no entry in the ledger (ADR 8): they belong to whoever asked, as if they had been made with the
+The declarations carry no mark and get no entry in the ledger (ADR 9): they belong to whoever asked, as if they had been made with the
 catalog's own tools. A mirror takes them for ordinary origins, and never changes them.
 """
 

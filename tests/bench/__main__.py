@@ -9,10 +9,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import hive, million, report, revisions, sync
+from tests.bench import datasets, hive, million, report, revisions, sync, verify
 from tests.bench.measure import Row
 
-BENCHMARKS = {"revisions": revisions.run, "sync": sync.run, "million": million.run, "report": report.run, "hive": hive.run}
+BENCHMARKS = {
+    "revisions": revisions.run, "sync": sync.run, "verify": verify.run, "datasets": datasets.run, "million": million.run,
+    "report": report.run, "hive": hive.run,
+}  # fmt: skip
 
 
 def main(names: list[str]) -> int:

@@ -1,0 +1,64 @@
+"""Verification against a bare loop: the same tables, opened with pylance in as many processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from federator.connector import SourceSpec
+from federator.pipeline import session
+from federator.pipeline.verify import spark_cores, verify
+from federator.settings import parse
+from tests.bench.measure import Row, ratio, seconds
+
+TABLES = 4000
+ROUNDS = 3
+# What a person would write: open each table, and read off what verification stores of it.
+_LOOP = """
+import json, sys
+import lance
+for path in json.load(sys.stdin):
+    dataset = lance.dataset(path)
+    dataset.get_version(); dataset.count_rows(); dataset.describe_indices(); dataset.schema; dataset.data_storage_version
+"""
+
+
+def run(directory: Path) -> list[Row]:
+    import lance
+    import pyarrow as pa
+
+    lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(directory / "one.lance"))
+    paths = [str(directory / "tables" / f"t{number}.lance") for number in range(TABLES)]
+    for path in paths:
+        shutil.copytree(directory / "one.lance", path)
+    rows = [{"canonical": f"file://{path}", "location": path} for path in paths]
+    settings = parse({"sources": {"lake": {"impl": "dir", "root": str(directory)}}}, directory / "federator.toml")
+    spark, spec = session.session(settings), SourceSpec("lake", "dir", {"root": str(directory)})
+
+    def ours() -> None:
+        states = [row["state"] for row in verify(spark, spec, rows, timeout=60.0, seconds=3600.0)]
+        assert states == ["valid"] * TABLES
+
+    # Spark's own start is the crawl's, which comes before.
+    session.warm(spark)
+    floors, mine = [], []
+    for _ in range(ROUNDS):
+        floors.append(seconds(lambda: _loop(paths)))
+        mine.append(seconds(ours))
+    session.stop()
+    return [ratio(f"{TABLES:,} tables opened, against a bare loop in {spark_cores()} processes", floors, mine, 1.15)]
+
+
+def _loop(paths: list[str]) -> None:
+    parts = spark_cores()
+    children = [
+        subprocess.Popen([sys.executable, "-c", _LOOP], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) for _ in range(parts)
+    ]
+    for number, child in enumerate(children):
+        assert child.stdin is not None
+        child.stdin.write(json.dumps(paths[number::parts]).encode())
+        child.stdin.close()
+    assert all(child.wait() == 0 for child in children)
