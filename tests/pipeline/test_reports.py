@@ -202,7 +202,7 @@ def test_freshness(world: World, made: dict[str, Path]) -> None:
         sum(row["namespaces"] for row in listed)
         == sql(world, f"SELECT count(*) FROM {_NOW.replace('record r', 'coverage r')}")[0][0]
     )
-    kinds = figures(made, "freshness", "Runs of the last 30 days")
+    kinds = figures(made, "freshness", "Runs that ended in the last 30 days")
     assert {(r["kind"], r["state"], r["runs"]) for r in kinds if r["kind"] == "sync"} == {("sync", "ok", 2)}
     opened = figures(made, "freshness", "When locations were last opened")
     assert (

@@ -35,7 +35,8 @@ def make(
     with engine_errors(f"make the report {kind}"):
         details = inputs.stage(_run(inputs, first, at, None), "details")
         total = details.count()
-        sections = [_section(query, _run(inputs, query, at, details)) for query in others]
+        figures = {"html", "json"} & set(formats)
+        sections = [_section(query, _run(inputs, query, at, details)) for query in others if figures]
     files = write_details(staging / "report-details.parquet", directory, kind, formats)
     report = Report(kind, at, sections, total, [file.name for file in files])
     if "json" in formats:

@@ -85,16 +85,18 @@ def head(column: str) -> str:
 
 
 def _drawn(section: Section) -> Drawn:
-    number = [
-        any(isinstance(row[place], int | float) and not isinstance(row[place], bool) for row in section.rows)
-        and not name.endswith("_at")
-        for place, name in enumerate(section.columns)
-    ]
+    number = [_is_number(name, [row[place] for row in section.rows]) for place, name in enumerate(section.columns)]
     if section.shape == "bars":
         return Drawn(section, number, max((float(row[1] or 0) for row in section.rows), default=0.0))
     if section.shape == "lines":
         return Drawn(section, number, lines=_lines(section))
     return Drawn(section, number)
+
+
+def _is_number(column: str, values: Sequence[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    figures = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+    return figures and not column.endswith("_at") and (bool(known) or column in ("bytes", "rows"))
 
 
 def _lines(section: Section) -> Lines | None:
@@ -124,14 +126,13 @@ def _lines(section: Section) -> Lines | None:
 
 
 def _ceiling(value: float) -> float:
-    """A round number above a value, divisible by four."""
-    step = 4.0
-    while step < value:
-        for factor in (1.5, 2, 2.5, 3, 4, 5, 7.5, 10):
-            if step * factor >= value:
-                return step * factor
+    """The least of some round numbers that is not below a value; a quarter of it is whole."""
+    step = 1
+    while True:
+        for factor in (1, 2, 3, 5, 6, 8):
+            if 4 * step * factor >= value:
+                return 4.0 * step * factor
         step *= 10
-    return step
 
 
 def _size(value: float) -> str:

@@ -40,6 +40,6 @@ GROUP BY age ORDER BY max(checked_at) DESC NULLS LAST
 SELECT source, namespace, presence, detail, coalesce(nullif(presence_reason, ''), detail_reason) AS reason, since_at
 FROM {details} WHERE NOT whole ORDER BY source, namespace
 
--- table: Runs of the last 30 days
-SELECT kind, state, count(*) AS runs, max(started_at) AS last_at, round(percentile_approx(finished_at - started_at, 0.5), 1) AS `median seconds`
-FROM {run} WHERE started_at > :now - 30 * 86400 GROUP BY kind, state ORDER BY kind, runs DESC, state
+-- table: Runs that ended in the last 30 days
+SELECT kind, state, count(*) AS runs, max(finished_at) AS last_at, round(percentile_approx(finished_at - started_at, 0.5), 1) AS `median seconds`
+FROM {run} WHERE finished_at > :now - 30 * 86400 GROUP BY kind, state ORDER BY kind, runs DESC, state
