@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -81,14 +82,16 @@ def served(directory: FilePath, sources: Mapping[str, Mapping[str, Any]], **more
     app = create_app(settings)
     app.dependency_overrides[context._caller] = _caller
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    with server.config.bind_socket() as socket:
-        thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
+    # Of the protocol TCP by name, as the service's own: asyncio then sends small answers at once.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         while not server.started:
             assert thread.is_alive(), "the server ended before it began"
             time.sleep(0.01)
         try:
-            url = f"http://127.0.0.1:{socket.getsockname()[1]}"
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             yield Service(url, app, index, settings, root, memory_store(store))
         finally:
             server.should_exit = True
