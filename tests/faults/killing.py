@@ -304,7 +304,7 @@ class World:
     def run(self, orders: Orders | None = None) -> int:
         """Runs such a process to its end; returns its exit code, negative for a signal."""
         process = self.start(orders)
-        process.join(60)
+        process.join(240)
         assert process.exitcode is not None, "the process did not end"
         return process.exitcode
 

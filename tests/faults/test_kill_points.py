@@ -19,6 +19,8 @@ from federator.connector import SourceSpec
 from federator.index import migrate, open_index
 from tests.faults.killing import SUBJECTS, TARGET, Orders, Place, World, workers
 
+pytestmark = pytest.mark.timeout(900)
+
 KILLED = -signal.SIGKILL
 
 #: the writes of each subject
