@@ -23,6 +23,8 @@ from federator.settings.values import web_url
 _DISCOVERY = "/.well-known/openid-configuration"
 # A provider that does not answer is left alone for so long: no request of ours should wait for the one before it.
 _LEFT_ALONE = 5.0
+#: the ``kty`` (RFC 7518, section 6.1) that an algorithm needs, by the algorithm's first letters
+_KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _LONGEST_NAME = 200
 _LONGEST_DOCUMENT = 1_000_000
 _log = logs.get(__name__)
@@ -45,11 +47,14 @@ class Verifier:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in settings.algorithms:
                 raise jwt.InvalidAlgorithmError(f"the algorithm {header.get('alg')!r} is not allowed")
+            key = self._key(header.get("kid"))
+            if key.key_type != _KEY_TYPES[header["alg"][:2]]:
+                raise jwt.InvalidAlgorithmError(f"the algorithm {header['alg']!r} is not that of its key")
             claims = jwt.decode(
-                token, self._key(header.get("kid")).key, algorithms=list(settings.algorithms), audience=settings.audience,
+                token, key.key, algorithms=list(settings.algorithms), audience=settings.audience,
                 issuer=settings.issuer, leeway=settings.leeway, options={"require": ["exp", "iss", "aud"]},
             )  # fmt: skip
-        except jwt.InvalidTokenError as error:
+        except jwt.PyJWTError as error:
             raise _refused(str(error)) from None
         return Caller(f"oidc:{self._name(claims)}", self._role(claims), self._scopes(claims))
 
