@@ -1,0 +1,82 @@
+"""The past and the reports from the command line; without Spark."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from federator.index import Index, reports, runs
+from federator.index.reports import File, Kept
+from federator.model import NamespaceRecord, TableRecord
+from tests.cli.conftest import Fill, Shell
+
+T = TableRecord("lake", ("sales", "orders"), "s3://lake/orders.lance", {"team": "eu"}, owner="anna")
+
+
+def run(index: Index, kind: str = "sync") -> str:
+    """A run that has ended."""
+    handle = runs.start(index, kind, actor="anna")
+    runs.finish(index, handle, "ok", summary={})
+    return handle.id
+
+
+@pytest.fixture
+def two(shell: Shell, fill: Fill) -> tuple[str, str]:
+    """Two runs, between which a table changed."""
+    index = shell.index()
+    fill(index, "lake", [NamespaceRecord("lake", ("sales",)), T])
+    first = run(index)
+    fill(index, "lake", [replace(T, owner="ben"), TableRecord("lake", ("sales", "items"), "s3://lake/items.lance")])
+    second = run(index)
+    index.close()
+    return first, second
+
+
+def test_the_past_is_shown_as_it_was(shell: Shell, two: tuple[str, str]) -> None:
+    assert "items" not in shell.run("tree", "--as-of", two[0]).stdout
+    assert "items" in shell.run("tree", "--as-of", two[1]).stdout
+    assert shell.run("ls", "lake$sales", "--as-of", two[0]).stdout == "orders\n"
+    assert shell.json("show", "lake$sales$orders", "--as-of", two[0])["owner"] == "anna"
+    assert "owner" in shell.run("show", "lake$sales$orders", "--as-of", two[0]).stdout
+    (place,) = shell.json("datasets", "--as-of", two[0])["datasets"]
+    assert place["location"] == "s3://lake/orders.lance"
+    assert shell.json("tree", "--as-of", "-1d") == {"id": "", "children": []}
+    refused = shell.run("tree", "--as-of", "noon")
+    assert (refused.exit_code, "'noon' is neither a run nor a time" in refused.stderr) == (1, True)
+
+
+def test_what_changed_between_two_runs(shell: Shell, two: tuple[str, str]) -> None:
+    shown = shell.run("diff").stdout
+    assert "+ lake$sales$items  s3://lake/items.lance" in shown
+    assert "    owner: anna → ben\n    by others; seen in run run," in shown
+    assert shown.endswith("1 added, 1 changed\n")
+    told = shell.json("diff", "--from", two[0], "--to", two[1], "--kind", "changed")
+    assert told["totals"] == {"changed": 1}
+    assert told["differences"][0]["fields"] == [{"field": "owner", "before": "anna", "after": "ben"}]
+    assert shell.json("diff", "--from", two[0], "--source", "copy")["differences"] == []
+    assert shell.run("diff", "--kind", "moved").exit_code == 64
+
+
+def test_pruning_wants_a_policy(shell: Shell, two: tuple[str, str]) -> None:
+    refused = shell.run("db", "prune")
+    assert (refused.exit_code, "keeps everything" in refused.stderr) == (64, True)
+    (source,) = shell.json("db", "prune", "--keep-days", "0")["sources"]
+    assert (source["source"], source["horizon"], source["records"]) == ("lake", 2, 1)
+    gone = shell.run("tree", "lake", "--as-of", two[0])
+    assert (gone.exit_code, "the history of lake is kept from" in gone.stderr) == (1, True)
+    assert "items" in shell.run("tree").stdout
+
+
+def test_reports_are_listed(shell: Shell) -> None:
+    index = shell.index()
+    with index.write() as connection:
+        reports.add(connection, Kept("r1", "drift", "weekly", "anna", time.time(), "/somewhere", (File("drift.csv", 7),)))
+    index.close()
+    assert [made["id"] for made in shell.json("reports", "--name", "weekly")["reports"]] == ["r1"]
+    assert shell.json("reports", "--kind", "growth") == {"reports": []}
+    assert "weekly" in shell.run("reports").stdout
+    for words, told in ((("report", "nothing"), "no report is called"), (("report", "drift", "--format", "pdf"), "no format")):
+        refused = shell.run(*words)
+        assert (refused.exit_code, told in refused.stderr) == (64, True)
