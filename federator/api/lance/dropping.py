@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from federator.api.access import Caller, Role, may_drop
+from federator.api.lance.detail import place_of
+from federator.api.lance.resolving import Table
 from federator.api.lance.writes import Target, Write
 from federator.connector import CatalogError, Internal, InvalidInput, TableNotFound, Unsupported
-from federator.connector.answers import storage_options
 from federator.data import DataPool, Place
 from federator.index import Index, datasets
 from federator.model import Kind, TableRecord, parse_key, path_key
-from federator.registry import connector
 from federator.settings import Settings
 from federator.sync.writing import Written
 
@@ -42,7 +42,7 @@ def drop(pool: DataPool, write: Write, target: Target) -> tuple[TableRecord, Wri
             if record.kind is not Kind.TABLE or not record.location:
                 raise InvalidInput(f"{name} is no external Lance table with a location")
             _alone(write.index, write.settings, write.caller, target, record)
-            place = _opened(target, record)
+            place = place_of(Table(target.path, target.source, record))
             written = _written(pool, place, name)
             catalog.deregister_table(record)
         if written:
@@ -68,12 +68,6 @@ def _alone(index: Index, settings: Settings, caller: Caller, target: Target, rec
         raise InvalidInput(
             f"{own}: {what} {'points to' if names else 'lies inside'} {record.location}", hint="DeregisterTable leaves the data"
         )
-
-
-def _opened(target: Target, record: TableRecord) -> Place:
-    spec = target.source.spec
-    settings = connector(spec.impl).configure(spec.properties, where=f"[sources.{spec.name}] ")
-    return Place(str(record.location), storage_options(settings.storage, record))
 
 
 def _written(pool: DataPool, place: Place, name: str) -> bool:

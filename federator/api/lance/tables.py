@@ -135,12 +135,16 @@ def describe_table(
     if asked.check_declared if check_declared is None else check_declared:
         found.is_only_declared = detail.is_only_declared(pool, index, table)
     detailed = asked.load_detailed_metadata if load_detailed_metadata is None else load_detailed_metadata
-    if detailed or any(pin is not None for pin in (asked.version, asked.tag, asked.branch)):
+    pinned = any(pin is not None for pin in (asked.version, asked.tag, asked.branch))
+    if detailed and not pinned and detail.is_only_declared(pool, index, table):
+        # As the reference has it: what is not there yet has no version to tell of.
+        found.is_only_declared = True
+    elif detailed or pinned:
         told = detail.of_table(pool, table, version=asked.version, tag=asked.tag, branch=asked.branch)
         found = found.model_copy(
             update={
                 "version": told["version"], "var_schema": JsonArrowSchema.model_validate(told["schema"]),
-                "stats": TableBasicStats.model_validate(told["stats"]), "metadata": told["metadata"],
+                "stats": TableBasicStats.model_validate(told["stats"]), "metadata": told["metadata"], "is_only_declared": False,
             }
         )  # fmt: skip
     return answered(found)
