@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from fastapi.responses import HTMLResponse
 from starlette.middleware.gzip import GZipMiddleware
 
 import federator
+from federator import web
 from federator.api import guard, problems
 from federator.api.docs import render
 from federator.api.lance import serving as lance
@@ -88,7 +88,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ):
         app.include_router(module.router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
-    page = files("federator.web").joinpath("index.html").read_text(encoding="utf-8")
+    page = web.page()
     docs = render(app.openapi())
 
     @app.get("/", include_in_schema=False)

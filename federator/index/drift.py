@@ -107,17 +107,21 @@ def page(
     kind: str | None = None,
     severity: str | None = None,
     source: str | None = None,
+    about: str | None = None,
     resolved: bool = False,
     after: tuple[str, str, str] | None = None,
     limit: int = 200,
     scopes: Scopes = EVERYTHING,
 ) -> list[SeenDrift]:
-    """What has drifted, or what was ``resolved``, by kind, subject and other; ``after`` is the last one's key.
+    """What has drifted, or what was ``resolved``, by kind, subject and other; ``after`` is the last one's key. ``about``: at one
+    end is this path, from the tree's root.
 
     A scope must cover both objects of a Drift.
     """
     conditions: list[ColumnElement[bool]] = [x.resolved_at.is_not(None) if resolved else x.resolved_at.is_(None)]
     conditions += [column == value for column, value in ((x.kind, kind), (x.severity, severity), (x.source, source)) if value]
+    if about is not None:
+        conditions.append(or_(x.subject == about, x.other == about))
     if after is not None:
         conditions.append(tuple_(x.kind, x.subject, x.other) > tuple_(*map(literal, after)))
     query = select(t.drift).where(*conditions).order_by(x.kind, x.subject, x.other).limit(limit)

@@ -15,6 +15,7 @@ from federator.api.problems import documented
 from federator.connector import InvalidInput
 from federator.index import datasets, drift
 from federator.index.freshness import of_source
+from federator.model import parse_key, path_key
 from federator.model.drift import DriftKind, Severity
 
 router = APIRouter(prefix="/api/v1", tags=["datasets"])
@@ -77,6 +78,9 @@ def get_drift(
     kind: Annotated[DriftKind | None, Query()] = None,
     severity: Annotated[Severity | None, Query()] = None,
     source: Annotated[str | None, Query(max_length=100, description="the source of the table that it is about")] = None,
+    about: Annotated[
+        str | None, Query(max_length=4000, description="one table: at either end", examples=["aws$sales$orders"])
+    ] = None,
     resolved: Annotated[bool, Query(description="what was found once and is no more")] = False,
     limit: Limit = 200,
     cursor: Cursor = None,
@@ -84,12 +88,14 @@ def get_drift(
     """A page of differences between catalogs, or a catalog and its storage, as the end of the last run found them."""
     if source is not None:
         of_source(index, printable(source, "source"), caller.scopes)
-    listing = f"drift {kind} {severity} {source} {resolved}"
+    about = path_key(parse_key(printable(about, "about"))) if about is not None else None
+    listing = f"drift {kind} {severity} {source} {about} {resolved}"
     after, _ = decode(cursor, listing, scopes=caller.scopes)
     last = tuple(json.loads(after)) if after else None
     found = drift.page(
-        index, kind=kind, severity=severity, source=source, resolved=resolved, after=last, limit=limit + 1, scopes=caller.scopes
-    )
+        index, kind=kind, severity=severity, source=source, about=about, resolved=resolved, after=last, limit=limit + 1,
+        scopes=caller.scopes,
+    )  # fmt: skip
     shown = found[:limit]
     end = encode(listing, json.dumps(shown[-1].key), scopes=caller.scopes) if len(found) > limit else None
     return tagged(request, m.Drifts(drift=[m.Drift.model_validate(seen) for seen in shown], next=end))

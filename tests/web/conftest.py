@@ -1,0 +1,144 @@
+"""The service on a port of its own, over an index without Spark, and a real Chromium that looks at it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from federator.api.app import create_app
+from federator.index import Connection, Index, coverage, datasets, migrate, open_index, plans, revisions, runs
+from federator.index import tables as t
+from federator.index.leases import hold
+from federator.model import ROOT, Coverage, failed
+from federator.model.drift import Drift, DriftKind
+from federator.planning.plan import Plan
+from federator.settings import parse
+from tests.integration.index_support import fill, namespace, table
+
+_SCHEMA = '[{"name":"id","type":"bigint"},{"name":"price","type":"double"}]'
+
+
+@dataclass
+class Service:
+    """A served index with what the tests look for in it."""
+
+    url: str
+    index: Index
+    plan: str
+    run: runs.RunHandle
+
+
+def _fill(index: Index) -> None:
+    orders = table(
+        "lake",
+        "sales",
+        "orders",
+        owner="ann",
+        properties={"team": "ops", "api_key": "hunter2"},
+        schema=_SCHEMA,
+        doc="What was <b>sold</b>",
+    )
+    fill(
+        index, "lake", namespace("lake", "sales"), namespace("lake", "hr"), orders, table("lake", "sales", "parted"),
+        *(table("lake", "sales", f"events_{number:03}", owner="bob") for number in range(60)),
+    )  # fmt: skip
+    other = table("copy", "sales", "orders", owner="ann", properties={"team": "web"})
+    fill(index, "copy", namespace("copy", "sales"), other, table("copy", "sales", "parted", location="s3://other/parted"))
+    denied = failed(15, "denied by the metastore")
+    with hold(index, "source:lake") as lease:
+        draft = revisions.begin(index, lease, "lake", "run-2", 0.0)
+        with index.write() as connection:
+            coverage.write(connection, draft, [Coverage("lake", ROOT), Coverage("lake", ("hr",), denied, denied)], {})
+        values = {"state": "partial", "message": "1 of 3 namespaces failed"}
+        revisions.publish(index, lease, draft, added=0, changed=0, removed=0, values=values)
+    with index.write() as connection:
+        place = "s3://lake/sales/orders.lance"
+        checked = {
+            "canonical": place, "location": place, "state": "valid", "message": None, "version": 3, "rows": 12_345, "fragments": 2,
+            "schema": _SCHEMA, "checked_at": time.time(), "checked_through": "lake",
+        }  # fmt: skip
+        datasets.save(connection, [checked])
+        found = Drift(DriftKind.PROPERTIES_DIFFER, "copy", "copy$sales$orders", "lake$sales$orders", "team")
+        _drift(connection, found)
+
+
+def _drift(connection: Connection, found: Drift) -> None:
+    now = time.time()
+    row = {
+        "kind": found.kind.value, "subject": found.subject, "other": found.other, "severity": found.severity.value,
+        "source": found.source, "detail": found.detail, "first_seen": now, "last_seen": now,
+    }  # fmt: skip
+    connection.execute(t.drift.insert(), [row])
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web")
+    index = open_index("sqlite:///federator.db", base=folder)
+    migrate.upgrade(index)
+    _fill(index)
+    index.close()
+    return folder / "federator.db"
+
+
+@pytest.fixture
+def service(filled: Path, tmp_path: Path) -> Iterator[Service]:
+    shutil.copy(filled, tmp_path / "federator.db")
+    raw = {
+        "instance": {"id": "test"},
+        "sources": {name: {"impl": "federator.testing:CONNECTOR", "store": f"web-{name}"} for name in ("lake", "copy")},
+        "mirrors": {"nightly": {"from": "lake", "to": "copy"}},
+    }
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    plan = Plan("nightly", "d", 1, 1, held=("it would deregister 40% of the mirror's tables",))
+    with index.write() as connection:
+        body = json.dumps(plan.to_json())
+        plans.save(connection, digest=plan.digest, mirror="nightly", run_id="r", state="held", body=body)
+    run = runs.start(index, "crawl", trigger="request", actor="ann")
+    server = uvicorn.Server(uvicorn.Config(create_app(parse(raw, tmp_path / "federator.toml")), port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+        assert thread.is_alive(), "the service did not start"
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield Service(f"http://127.0.0.1:{port}", index, plan.digest, run)
+    server.should_exit = server.force_exit = True
+    thread.join()
+    index.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def look(service: Service, browser: Browser) -> Iterator[Callable[[str], Page]]:
+    """Opens the page at an address; whatever a browser complains about fails the test."""
+    context = browser.new_context(base_url=service.url, viewport={"width": 1200, "height": 900})
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+
+    def look(address: str) -> Page:
+        page.goto(f"/#/{address}")
+        return page
+
+    yield look
+    context.close()
+    assert complaints == []

@@ -1,0 +1,134 @@
+"""The page in a real Chromium: what someone sees, and does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from federator.index import plans, requests, runs
+from tests.web.conftest import Service
+
+Look = Callable[[str], Page]
+
+
+def test_sources_say_how_fresh_they_are_and_what_was_not_read(look: Look) -> None:
+    page = look("")
+    row = page.get_by_role("row").filter(has_text="lake")
+    expect(row).to_contain_text("partial")
+    expect(row).to_contain_text("1 of 3 namespaces failed")
+    row.get_by_role("link", name="lake").click()
+    expect(page.get_by_role("heading", name="lake", exact=True)).to_be_visible()
+    expect(page.get_by_role("table", name="Not read in full")).to_contain_text("denied by the metastore")
+
+
+def test_the_tree_unfolds_by_keyboard_down_to_a_table(look: Look) -> None:
+    page = look("tree")
+    copy = page.locator("summary").filter(has_text="copy")
+    copy.focus()
+    page.keyboard.press("Enter")
+    sales = page.locator("details").filter(has=copy).locator("summary").filter(has_text="sales")
+    expect(sales).to_be_visible()
+    sales.focus()
+    page.keyboard.press("Enter")
+    entry = page.get_by_role("link", name="parted")
+    expect(entry).to_be_visible()
+    entry.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="copy$sales$parted")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("s3://other/parted")
+
+
+def test_the_merged_tree_shows_homes_and_conflicts(look: Look) -> None:
+    page = look("tree/merged")
+    page.locator("summary").filter(has_text="sales").click()
+    parted = page.locator("li.entry").filter(has=page.get_by_role("link", name="parted", exact=True))
+    expect(parted).to_contain_text("conflict: different places")
+    expect(parted.get_by_role("listitem").first).to_contain_text("copy$sales$parted")
+    orders = page.locator("li.entry").filter(has=page.get_by_role("link", name="orders", exact=True))
+    expect(orders).to_contain_text("2 homes")
+
+
+def test_a_search_is_narrowed_by_its_facets_and_pages(look: Look) -> None:
+    page = look("search")
+    page.get_by_role("searchbox").fill("sales$*")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_contain_text("64 tables")
+    found = page.get_by_role("table", name="Tables found").locator("tbody tr")
+    expect(found).to_have_count(50)
+    page.get_by_role("button", name="Show more").click()
+    expect(found).to_have_count(64)
+    page.get_by_role("region", name="Owner").get_by_role("link", name="ann").click()
+    expect(found).to_have_count(2)
+    page.get_by_role("region", name="Source").get_by_role("link", name="copy").click()
+    expect(found).to_have_count(1)
+    expect(found).to_contain_text("copy$sales$orders")
+    look("search/nothing%20like%20it")
+    expect(page.locator("main")).to_contain_text("Nothing matches")
+
+
+def test_a_table_tells_all_that_is_known_of_it_and_no_secret(look: Look) -> None:
+    page = look("table/lake%24sales%24orders")
+    expect(page.get_by_role("region", name="Declarations")).to_contain_text(
+        "property:team: copy$sales$orders against lake$sales$orders"
+    )
+    expect(page.get_by_role("region", name="Verification")).to_contain_text("12,345")
+    expect(page.get_by_role("region", name="Drift")).to_contain_text("properties differ")
+    expect(page.get_by_role("region", name="Explanation")).to_contain_text("no mirror of ours put it there")
+    expect(page.get_by_role("table", name="Properties")).to_contain_text("(masked)")
+    expect(page.locator("main")).to_contain_text("What was <b>sold</b>")
+    assert "hunter2" not in page.content()
+    page.get_by_role("region", name="Declarations").get_by_role("link", name="copy$sales$orders").click()
+    expect(page.get_by_role("heading", name="copy$sales$orders")).to_be_visible()
+
+
+def test_a_run_is_followed_while_it_goes_on(look: Look, service: Service) -> None:
+    page = look(f"run/{service.run.id}")
+    expect(page.locator("#run")).to_contain_text("running")
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+    runs.progress(service.index, service.run, "lake: 7 of 9 shards")
+    expect(page.locator("#run")).to_contain_text("lake: 7 of 9 shards", timeout=60_000)
+    runs.finish(service.index, service.run, "ok", summary={})
+    expect(page.get_by_role("button", name="Cancel")).to_be_hidden(timeout=60_000)
+    expect(page.locator("#run")).not_to_contain_text("7 of 9")
+
+
+@pytest.mark.parametrize(("button", "state"), [("Approve", "approved"), ("Reject", "rejected")])
+def test_a_held_plan_is_decided(look: Look, service: Service, button: str, state: str) -> None:
+    page = look("plans")
+    page.get_by_role("table", name="Held plans").get_by_role("link").click()
+    expect(page.get_by_role("region", name="Held")).to_contain_text("it would deregister 40% of the mirror's tables")
+    page.get_by_role("button", name=button).click()
+    expect(page.get_by_role("status")).to_have_text(state)
+    with service.index.read() as connection:
+        assert plans.get(connection, service.plan)["state"] == state
+    if state == "approved":
+        page.get_by_role("button", name="Apply").click()
+        expect(page.get_by_role("status")).to_contain_text("asked the worker")
+        with service.index.read() as connection:
+            assert [asked.argument for asked in requests.queued(connection, requests.RUNS)] == [{"plans": [service.plan]}]
+
+
+def test_drift_is_listed_by_severity(look: Look) -> None:
+    page = look("drift")
+    expect(page.get_by_role("table", name="Drift")).to_contain_text("copy$sales$orders")
+    page.get_by_label("Severity").select_option("high")
+    expect(page.locator("main")).to_contain_text("Nothing has drifted")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_schemes_have_readable_colours(look: Look, scheme: str) -> None:
+    page = look("")
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    expect(page.get_by_role("table", name="Sources")).to_be_visible()
+    ink, paper = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
+    light = sum(int(part) for part in paper.strip("rgb()").split(",")) > sum(
+        int(part) for part in ink.strip("rgb()").split(",")
+    )
+    assert light == (scheme == "light")
+
+
+def test_what_is_not_there_is_said(look: Look) -> None:
+    page = look("nowhere")
+    expect(page.get_by_role("status")).to_have_text("there is no such page")
