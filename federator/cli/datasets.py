@@ -14,7 +14,10 @@ from federator.cli.output import Column, Printer, ago, at, counted
 from federator.model.drift import DriftKind, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from federator.index.datasets import DatasetView
+    from federator.index.drift import SeenDrift
     from federator.index.history import PastDataset
 
 
@@ -169,13 +172,16 @@ def drift(
     if not shown:
         cli.note("no drift is known")
         return
-    columns = [Column("severity"), Column("kind"), Column("table", wide=True), Column("against", wide=True), Column("since")]
-    columns.append(Column("what", wide=True))
-    cli.out.table(
-        columns, [(s.severity, s.kind.replace("_", " "), s.subject, s.other, ago(s.first_seen), s.detail) for s in shown]
-    )
+    show_drift(cli.out, shown)
     if len(found) > limit:
         cli.note(f"there are more; --limit {limit * 4} shows more of them")
+
+
+def show_drift(out: Printer, shown: Sequence[SeenDrift]) -> None:
+    """Prints what has drifted, a line each."""
+    columns = [Column("severity"), Column("kind"), Column("table", wide=True), Column("against", wide=True), Column("since")]
+    columns.append(Column("what", wide=True))
+    out.table(columns, [(s.severity, s.kind.replace("_", " "), s.subject, s.other, ago(s.first_seen), s.detail) for s in shown])
 
 
 def register(app: typer.Typer) -> None:

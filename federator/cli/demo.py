@@ -10,6 +10,7 @@ import typer
 
 from federator.cli.browse import draw
 from federator.cli.context import Cli, command
+from federator.cli.datasets import show_drift
 from federator.cli.explaining import show_explanation
 from federator.cli.planview import show_plan
 from federator.cli.progress import Progress
@@ -17,6 +18,7 @@ from federator.connector.errors import ConfigError
 
 if TYPE_CHECKING:
     from federator.index import Index
+    from federator.index.drift import SeenDrift
     from federator.planning.plan import Plan
     from federator.sync import Step
     from federator.sync.explaining import Explanation
@@ -44,6 +46,9 @@ class Terminal:
 
     def tree(self, index: Index) -> None:
         draw(self._cli.out, index, (), None)
+
+    def drift(self, found: Sequence[SeenDrift]) -> None:
+        show_drift(self._cli.out, found)
 
     def plans(self, plans: Sequence[Plan]) -> None:
         for plan in plans:

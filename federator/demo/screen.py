@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from federator.index import Index
+from federator.index.drift import SeenDrift
 from federator.planning.plan import Plan
 from federator.sync import Step
 from federator.sync.explaining import Explanation
@@ -28,6 +29,9 @@ class Screen(Protocol):
 
     def tree(self, index: Index) -> None:
         """The unified tree with what verification found."""
+
+    def drift(self, found: Sequence[SeenDrift]) -> None:
+        """What has drifted."""
 
     def plans(self, plans: Sequence[Plan]) -> None:
         """Plans with their refusals."""

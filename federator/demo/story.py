@@ -5,18 +5,20 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 
 from federator.connector import StateError
 from federator.demo.screen import Screen
 from federator.demo.world import World, build, stop_servers
-from federator.index import tree
+from federator.index import drift, tree
 from federator.model import Path
+from federator.model.drift import DriftKind
 from federator.planning.reasons import Reason
 from federator.registry import open_catalog
 from federator.sync import Federator, Result
 from federator.sync.deciding import decide
+from federator.sync.declaring import Wanted
 from federator.sync.explaining import explain
 
 _GONE = ("sales", "returns")
@@ -37,6 +39,7 @@ class Story:
         self._crawl()
         self._mirror()
         self._settled()
+        self._apart()
         self._drop()
         self._held()
 
@@ -51,6 +54,8 @@ class Story:
             (("lake_hive", "sales", "archive"), "missing"),
             (("lake_hive", "sales", "legacy"), "not_lance"),
             (("scratch", "draft"), "declared_only"),
+            (("lake_hive", "ml", "planned"), "empty"),
+            (("lake_hive", "ml", "torn"), "corrupt"),
         ):
             view = tree.table(self.federator.index, path)
             found = view.dataset["state"] if view.dataset else "not opened"
@@ -84,6 +89,33 @@ class Story:
         again = self._sync()
         self.expect(again.state == "ok" and again.changes == 0, "the second sync plans nothing")
 
+    def _apart(self) -> None:
+        self.screen.chapter("drift: somebody edits the copies, and a look through the storage finds what no catalog declares")
+        with open_catalog(self.world.settings.source("aws").spec) as glue:
+            said, moved = (glue.describe_table(self._path_at_target(name)) for name in ("orders", "customers"))
+            glue.update_table(said, replace(said, properties={**said.properties, "owner_team": "finance"}))
+            glue.update_table(moved, replace(moved, location=f"{moved.location}.old"))
+        scanned = self.federator.crawl(roots=list(self.world.settings.roots))
+        found = drift.page(self.federator.index, limit=1000)
+        self.screen.drift(found)
+        kinds = set(DriftKind) - {seen.kind for seen in found}
+        # A copy whose origin is gone comes in the next chapter.
+        self.expect(
+            scanned.state == "ok" and kinds == {DriftKind.DANGLING_MIRROR}, f"{len(DriftKind) - 1} kinds of drift are found"
+        )
+        (orphan,) = (seen.subject for seen in found if seen.kind == DriftKind.ORPHAN)
+        self.screen.say(f"federator declare {orphan} --into aws")
+        planned = self.federator.declare(Wanted([orphan], ["aws"]))
+        self.screen.plans(planned.plans)
+        self.federator.apply([(plan, plan.digest) for plan in planned.plans])
+        put_back = self._sync()
+        left = {seen.kind for seen in drift.page(self.federator.index, limit=1000)}
+        mended = {DriftKind.ORPHAN, DriftKind.LOCATION_DIFFERS, DriftKind.PROPERTIES_DIFFER}
+        self.expect(
+            put_back.state == "ok" and not left & mended,
+            "the orphan is declared, and the mirror has put back what is its own",
+        )
+
     def _drop(self) -> None:
         self.screen.chapter("a table is dropped at the source")
         with open_catalog(self.world.settings.source("lake_hive").spec) as hive:
@@ -94,6 +126,8 @@ class Story:
         self.expect(
             bool(waiting) and first.changes == 0 and "returns" in self._at_target(), "missed once: still declared in Glue"
         )
+        dangling = drift.page(self.federator.index, kind=DriftKind.DANGLING_MIRROR)
+        self.expect(bool(dangling), "meanwhile it is drift: a copy whose origin is gone")
         self.screen.say("absence is proven, not assumed: two misses, two seconds apart here, and a direct look")
         time.sleep(2.1)
         second = self._sync()

@@ -35,6 +35,9 @@ glue.secret_access_key = "file:{base}/glue.key"
 impl = "dir"
 dir.root = "{base}/scratch"
 
+[roots.lake]                        # storage that is looked through for tables that no catalog declares
+location = "{base}/lake"
+
 [mirrors.hive-to-glue]
 from = "lake_hive"
 to = "aws"
@@ -118,11 +121,23 @@ def _tables(directory: Path, settings: Settings) -> None:
         (legacy / "part-0.csv").write_text("id,amount\n1,2\n", encoding="utf-8")
         _declare(hive, ("sales", "legacy"), legacy)
         write_table(lake / "ml" / "embeddings.lance", rows=256)
-        _declare(hive, ("ml", "embeddings"), lake / "ml" / "embeddings.lance")
+        # A column that the table has lost since.
+        columns = '[{"name":"id","type":"bigint"},{"name":"amount","type":"double"},{"name":"label","type":"string"}]'
+        hive.declare_table(
+            TableRecord("lake_hive", ("ml", "embeddings"), str(lake / "ml" / "embeddings.lance"), schema=columns)
+        )
+        # The metastore makes the directory, and nobody has written anything.
+        _declare(hive, ("ml", "planned"), lake / "ml" / "planned.lance")
+        write_table(lake / "ml" / "torn.lance", rows=10)
+        _declare(hive, ("ml", "torn"), lake / "ml" / "torn.lance")
+    shutil.rmtree(lake / "ml" / "torn.lance" / "_versions")
+    # Written, and declared nowhere.
+    write_table(lake / "ml" / "leftover.lance", rows=20)
     # Somebody removed its data, and told no catalog.
     shutil.rmtree(lake / "sales" / "archive.lance")
     (directory / "scratch").mkdir()
-    write_table(directory / "scratch" / "notebook.lance", rows=10)
+    for name in ("notebook", "Notebook"):
+        write_table(directory / "scratch" / f"{name}.lance", rows=10)
     with open_catalog(settings.source("scratch").spec) as scratch:
         # Declared, and nothing written yet.
         scratch.declare_table(TableRecord("scratch", ("draft",)))

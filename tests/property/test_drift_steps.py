@@ -37,7 +37,8 @@ class World:
         self.random.choice(steps)()
 
     def publish(self) -> None:
-        fill(self.index, source := self.source(), *(self.table(source) for _ in range(self.random.randint(1, 3))), run="r")
+        source = self.source()
+        fill(self.index, source, *(self.table(source) for _ in range(self.random.randint(1, 3))), run="r")
 
     def remove(self) -> None:
         fill(self.index, self.source(), gone=[("s", self.random.choice(NAMES))], run="r")
@@ -86,7 +87,7 @@ class World:
         self.names = ["disk"] if self.random.random() < 0.7 else []
 
     def source(self) -> str:
-        return self.random.choice(("lake", "copy"))
+        return str(self.random.choice(("lake", "copy")))
 
     def table(self, source: str) -> TableRecord:
         choose = self.random.choice
