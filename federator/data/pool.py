@@ -31,6 +31,14 @@ _BOUNDED = ("query",)
 Ask = Callable[..., Any]
 
 
+class NoAnswer(ServiceUnavailable):
+    """A process had no answer in time: what it did of its operation is not known."""
+
+
+class ProcessEnded(Internal):
+    """A process ended without an answer: what it did of its operation is not known."""
+
+
 class DataPool:
     """Runs operations on tables (``federator.data.operations``) in up to ``processes`` child processes. Thread-safe.
 
@@ -120,10 +128,10 @@ class DataPool:
         except TimeoutError:
             self._replace(child)
             hint = "ask for less at once, unless it is the store that does not answer"
-            raise ServiceUnavailable(f"no answer within {SECTION} max_seconds = {seconds:g}", hint=hint) from None
+            raise NoAnswer(f"no answer within {SECTION} max_seconds = {seconds:g}", hint=hint) from None
         except ChildDied:
             self._replace(child)
-            raise Internal("the process that opened the table ended") from None
+            raise ProcessEnded("the process that opened the table ended") from None
         self._give_back(child)
         return _told(answer)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from federator.connector import InvalidInput, TableNotFound
@@ -11,6 +12,7 @@ from federator.connector.answers import choice
 from federator.connector.errors import TableColumnNotFound
 from federator.data.faults import FAULTS, as_ours
 from federator.data.place import MAIN, Place
+from federator.settings.values import seconds
 
 
 def create(place: Place, *, input: str, mode: str | None = None) -> dict[str, Any]:  # noqa: A002 - the file that came in
@@ -44,12 +46,15 @@ def merge(
     when_not_matched_by_source_delete: bool | None = None,
     when_not_matched_by_source_delete_filt: str | None = None,
     use_index: bool | None = None,
+    timeout: str | None = None,
     branch: str | None = None,
 ) -> dict[str, Any]:
     """Updates rows that match on the columns ``on``, inserts and deletes others. A ``MergeInsertIntoTableResponse``.
 
-    As in Lance's own server, what does not match is inserted unless that is declined, and a filter asks for what it filters.
+    ``timeout`` (``30s``) bounds how long it tries again after what others commit. As in Lance's own server, what does not match is
+    inserted unless that is declined, and a filter asks for what it filters.
     """
+    patience = _duration(timeout) if timeout is not None else None
     with _stream(input) as reader:
         try:
             dataset = place.open(branch=branch)
@@ -71,6 +76,8 @@ def merge(
                 builder = builder.when_not_matched_by_source_delete(when_not_matched_by_source_delete_filt)
             if use_index is not None:
                 builder = builder.use_index(use_index)
+            if patience is not None:
+                builder = builder.retry_timeout(patience)
             told = builder.execute(reader)
         except FAULTS as error:
             raise as_ours(error) from None
@@ -114,6 +121,13 @@ def drop(place: Place) -> dict[str, Any]:
     except FAULTS as error:
         raise as_ours(error) from None
     return {}
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return timedelta(seconds=seconds(text))
+    except ValueError as error:
+        raise InvalidInput(f"timeout: {error}") from None
 
 
 def _written(place: Place, reader: Any, mode: str, dataset: Any = None) -> dict[str, Any]:

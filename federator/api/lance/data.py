@@ -29,6 +29,7 @@ from federator.api.lance.writes import OPERATION_HEADER, Target, Write, Writing
 from federator.connector import InvalidInput
 from federator.data import DataPool, Place
 from federator.data.limits import SECTION
+from federator.data.pool import NoAnswer, ProcessEnded
 from federator.index import Index, datasets
 from federator.model import Path
 from federator.settings import Settings
@@ -104,7 +105,7 @@ class Changing:
         order = Order(self.write.caller.name, table.source.name, action, table.path[1:], (), dict(told or {}))
 
         def work(ask: Any) -> tuple[Any, str]:
-            made, op_id = self.write.writer.record(order, lambda: ask(operation, place, **arguments))
+            made, op_id = self.write.writer.record(order, lambda: _heard(ask, operation, place, arguments))
             self._see(table, ask("look", place))
             return made, op_id
 
@@ -121,6 +122,14 @@ class Changing:
         }  # fmt: skip
         with self.write.index.write() as connection:
             datasets.save(connection, [row])
+
+
+def _heard(ask: Any, operation: str, place: Place, arguments: Mapping[str, Any]) -> Any:
+    try:
+        return ask(operation, place, **arguments)
+    except (NoAnswer, ProcessEnded) as error:
+        message = f"{error.message}; what was asked for may have been done all the same"
+        raise type(error)(message, hint="the table's newest version tells") from None
 
 
 def _changing(write: Writing, pool: PoolOf) -> Changing:

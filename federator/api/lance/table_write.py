@@ -95,13 +95,11 @@ async def merge_insert_into_table(
 ) -> Response:  # fmt: skip
     """Rows that match on the columns ``on`` updated, others inserted or deleted, as asked."""
     table = await change.table(id)
-    if timeout is not None:
-        raise Unsupported("timeout: every write may take [serve.data] max_seconds")
     asked = {
         "on": on, "branch": branch, "when_matched_update_all": when_matched_update_all,
         "when_matched_update_all_filt": when_matched_update_all_filt, "when_not_matched_insert_all": when_not_matched_insert_all,
         "when_not_matched_by_source_delete": when_not_matched_by_source_delete,
-        "when_not_matched_by_source_delete_filt": when_not_matched_by_source_delete_filt, "use_index": use_index,
+        "when_not_matched_by_source_delete_filt": when_not_matched_by_source_delete_filt, "use_index": use_index, "timeout": timeout,
     }  # fmt: skip
     async with spooled(request, change.pool) as body:
         return told(*await change.carry_out(table, "merge_insert", "merge", told=asked, input=body, **asked))

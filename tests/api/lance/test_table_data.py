@@ -247,7 +247,7 @@ WRITES: dict[str, Callable[[Client, str], Any]] = {
     "insert": lambda c, t: c.data.insert_into_table(t, NEW),
     "insert instead": lambda c, t: c.data.insert_into_table(t, NEW, mode="Overwrite"),
     "merge": lambda c, t: c.data.merge_insert_into_table(
-        t, ["id"], NEW, when_matched_update_all=True, when_not_matched_insert_all=True
+        t, ["id"], NEW, when_matched_update_all=True, when_not_matched_insert_all=True, timeout="30s"
     ),
     "merge and delete": lambda c, t: c.data.merge_insert_into_table(
         t, ["id"], NEW, when_matched_update_all=True, when_not_matched_by_source_delete=True,
@@ -381,8 +381,12 @@ REFUSED: dict[str, tuple[int, int, Callable[[Client, str], Any]]] = {
     "no table": (404, 4, lambda c, t: c.data.count_table_rows("lake$nothing", client.CountTableRowsRequest())),
     "no version": (404, 11, lambda c, t: c.data.count_table_rows(t, client.CountTableRowsRequest(version=99))),
     "no branch": (404, 22, lambda c, t: c.tables.get_table_stats(t, client.GetTableStatsRequest(branch="no"))),
-    "no version of a branch": (404, 11, lambda c, t: c.data.count_table_rows(t, client.CountTableRowsRequest(branch="work", version=9))),
-    "no version to describe": (404, 11, lambda c, t: c.metadata.describe_table_version(t, client.DescribeTableVersionRequest(version=99))),
+    "no version of a branch": (
+        404, 11, lambda c, t: c.data.count_table_rows(t, client.CountTableRowsRequest(branch="work", version=9)),
+    ),
+    "no version to describe": (
+        404, 11, lambda c, t: c.metadata.describe_table_version(t, client.DescribeTableVersionRequest(version=99)),
+    ),
     "no version to restore": (404, 11, lambda c, t: c.tables.restore_table(t, client.RestoreTableRequest(version=99))),
     "no column": (404, 12, lambda c, t: c.data.count_table_rows(t, client.CountTableRowsRequest(predicate="no = 1"))),
     "no such column in a query": (404, 12, lambda c, t: c.data.query_table(t, query(columns=columns("no")))),
@@ -409,12 +413,15 @@ REFUSED: dict[str, tuple[int, int, Callable[[Client, str], Any]]] = {
     ),
     "a column again": (400, 13, lambda c, t: c.data.alter_table_add_columns(t, bad(name="id", expression="1"))),
     "a computed column": (406, 0, lambda c, t: c.data.alter_table_add_columns(t, bad(name="z", computed="id"))),
-    "no column to drop": (404, 12, lambda c, t: c.tables.alter_table_drop_columns(t, client.AlterTableDropColumnsRequest(columns=["no"]))),
+    "no column to drop": (
+        404, 12, lambda c, t: c.tables.alter_table_drop_columns(t, client.AlterTableDropColumnsRequest(columns=["no"])),
+    ),
     "another schema": (400, 20, lambda c, t: c.data.insert_into_table(t, stream(pa.table({"other": [1]})))),
     "no rows at all": (400, 13, lambda c, t: c.data.insert_into_table(t, b"")),
     "a merge that does nothing": (
         400, 13, lambda c, t: c.data.merge_insert_into_table(t, ["id"], NEW, when_not_matched_insert_all=False),
     ),
+    "a timeout that is none": (400, 13, lambda c, t: c.data.merge_insert_into_table(t, ["id"], NEW, timeout="soon")),
     "a merge on no column": (404, 12, lambda c, t: c.data.merge_insert_into_table(t, ["no"], NEW, when_matched_update_all=True)),
     "an update of no column": (404, 12, lambda c, t: c.data.update_table(t, client.UpdateTableRequest(updates=[["no", "1"]]))),
 }  # fmt: skip

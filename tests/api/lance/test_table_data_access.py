@@ -17,9 +17,12 @@ import pyarrow as pa
 import pytest
 
 from federator.api.lance import table_meta, table_read, table_write
+from federator.api.lance.data import _heard
 from federator.api.lance.detail import place_of
 from federator.api.lance.resolving import Table
-from federator.connector import ServiceUnavailable
+from federator.connector import CatalogError, ServiceUnavailable
+from federator.data import Place
+from federator.data.pool import NoAnswer, ProcessEnded
 from federator.index import datasets
 from federator.model import TableRecord, canonical_location
 from federator.settings import SourceSettings
@@ -209,3 +212,13 @@ def test_a_store_that_hangs_keeps_nobody_else_waiting(tmp_path: Path, monkeypatc
 
 def refuse(*_: Any, **__: Any) -> None:
     raise ServiceUnavailable("no more of this")
+
+
+@pytest.mark.parametrize("error", [NoAnswer("no answer"), ProcessEnded("it ended")])
+def test_a_write_that_nobody_heard_of_may_have_been_made(error: CatalogError) -> None:
+    def ask(*_: Any, **__: Any) -> None:
+        raise error
+
+    with pytest.raises(type(error), match=f"{error.message}; .* may have been done") as refused:
+        _heard(ask, "insert", Place("/t.lance"), {})
+    assert refused.value.code == error.code
