@@ -69,12 +69,14 @@ class Service:
 
 
 @contextmanager
-def served(directory: FilePath, sources: Mapping[str, Mapping[str, Any]], **more: Any) -> Iterator[Service]:
-    """A service over ``sources``, beside a ``lake`` of Lance tables and ``mem``; each was crawled once and is empty."""
+def served(
+    directory: FilePath, sources: Mapping[str, Mapping[str, Any]], *, bare: bool = False, **more: Any
+) -> Iterator[Service]:
+    """A service over ``sources``, beside a ``lake`` of Lance tables and ``mem`` unless ``bare``; each was crawled once and is empty."""
     root, store = directory / "lake", fresh("served")
     root.mkdir()
     own = {"lake": {"impl": "dir", "root": str(root)}, "mem": {"impl": "federator.testing:CONNECTOR", "store": store}}
-    settings = parse({"sources": {**own, **sources}, **more}, directory / "federator.toml")
+    settings = parse({"sources": {**({} if bare else own), **sources}, **more}, directory / "federator.toml")
     index = open_index("sqlite:///federator.db", base=directory)
     migrate.upgrade(index)
     for name in settings.sources:
