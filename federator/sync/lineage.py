@@ -30,7 +30,7 @@ from federator.sync.work import Work
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
 
-PRODUCER = f"https://lance.org/federator/{federator.__version__}"
+PRODUCER = f"urn:lance-federator:{federator.__version__}"
 _HINT = "pip install 'lance-federator[lineage]'"
 _SECONDS = 5.0
 #: datasets of one event; a run of more tells them in several
