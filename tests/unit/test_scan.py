@@ -1,0 +1,157 @@
+"""Walking a root on real directories: what a table is, and that what cannot be listed is never an empty directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from federator.connector import ConfigError, SourceSpec
+from federator.connector.child import Child
+from federator.index import Index, migrate, open_index, roots
+from federator.index.roots import Gap, Scanned
+from federator.model import Aliases, canonical_location
+from federator.pipeline import lister, scan
+from federator.pipeline.scan import Walk
+from federator.settings import parse
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    for table in ("a.lance", "deep/er/b", "a.lance/tree/branch", "skip/c.lance"):
+        (tmp_path / "lake" / table / "_versions").mkdir(parents=True)
+        (tmp_path / "lake" / table / "_versions" / "1.manifest").write_bytes(b"x")
+    (tmp_path / "lake" / "torn" / "_versions").mkdir(parents=True)
+    (tmp_path / "lake" / "deep" / "round").symlink_to(tmp_path / "lake")
+    return tmp_path / "lake"
+
+
+def walked(lake: Path, *, budget: int = 100, depth: int = 12, path: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """What one task says, by kind; places below the lake."""
+    skip = canonical_location(f"{lake}/skip")
+    walk = Walk(SourceSpec("disk", "dir", {"root": str(lake)}), str(lake), depth, (skip,), 60.0, 1000)
+    found: dict[str, list[str]] = {}
+    for kind, body in scan._walked(walk, [path], budget):
+        found.setdefault(kind, []).append(body.replace(f"file://{lake}", "").replace(str(lake), ""))
+    return found
+
+
+class InProcess:
+    """The lister without its process."""
+
+    answers: Callable[[list[str]], dict[str, object] | None] = staticmethod(lambda _: None)
+
+    def __init__(self, module: str) -> None:
+        assert module == "federator.pipeline.lister"
+
+    def ask(self, request: dict[str, object], timeout: float) -> dict[str, object]:
+        path = list(request["path"])  # type: ignore[call-overload]
+        return self.answers(path) or lister.look(str(request["root"]), {}, path)
+
+    def kill(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "Child", InProcess)
+    monkeypatch.setattr(InProcess, "answers", staticmethod(lambda _: None))
+
+
+def test_a_table_has_manifests_and_nothing_in_it_is_one(lake: Path) -> None:
+    found = walked(lake)
+    assert found == {
+        "table": ["/a.lance", "/deep/er/b"],
+        # The root, a.lance, deep, er, b, torn; neither links nor what is left out.
+        "told": [json.dumps({"listed": 6, "vanished": False})],
+    }
+
+
+def test_what_a_task_does_not_come_to_is_left_for_another(lake: Path) -> None:
+    assert sorted(walked(lake, budget=1)["left"]) == ['["a.lance"]', '["deep"]', '["torn"]']
+
+
+def test_depth_is_a_gap(lake: Path) -> None:
+    found = walked(lake, depth=1)
+    assert found["table"] == ["/a.lance"]
+    assert [(gap["place"], gap["code"]) for gap in map(json.loads, found["gap"])] == [("/deep", "depth")]
+
+
+def test_a_root_that_is_not_there_or_holds_nothing_is_not_empty(tmp_path: Path) -> None:
+    for name, code in (("none", "unreachable"), ("bare", "failed")):
+        (tmp_path / "bare").mkdir(exist_ok=True)
+        (gap,) = map(json.loads, walked(tmp_path / name)["gap"])
+        assert (gap["place"], gap["code"]) == ("", code)
+
+
+def test_a_store_that_does_not_answer_is_asked_three_times_and_not_again(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def silent(path: list[str]) -> None:
+        if path:
+            asked.append(path)
+            raise TimeoutError
+
+    monkeypatch.setattr(InProcess, "answers", staticmethod(silent))
+    for name in ("x", "y", "z"):
+        (lake / name).mkdir()
+    gaps = [json.loads(gap) for gap in walked(lake)["gap"]]
+    assert (len(asked), len(gaps), {gap["code"] for gap in gaps}) == (3, 6, {"unreachable"})
+
+
+def test_the_process_answers_as_the_function_does(lake: Path) -> None:
+    child = Child("federator.pipeline.lister")
+    try:
+        found = child.ask({"root": str(lake), "storage": {}, "path": ["a.lance"]}, 60.0)
+    finally:
+        child.kill()
+    assert (
+        found
+        == lister.look(str(lake), {}, ["a.lance"])
+        == {"location": f"file://{lake}/a.lance", "message": None, "found": "table"}
+    )
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    migrate.upgrade(index)
+    return index
+
+
+def test_only_a_listing_forgets_a_table(index: Index) -> None:
+    def scanned(state: str, found: list[str], *gaps: Gap) -> list[str]:
+        row = Scanned("lake", "s3://b", state, None, 1.0, 1, len(found), len(gaps))
+        with index.write() as connection:
+            roots.save(connection, row, found, gaps, Aliases())
+            return [orphan.canonical for orphan in roots.orphans(connection)]
+
+    assert scanned("complete", ["s3a://b/x/1", "s3://b/y/2"]) == ["s3://b/x/1", "s3://b/y/2"]
+    assert scanned("failed", [], Gap("s3://b", "denied", "no")) == ["s3://b/x/1", "s3://b/y/2"]
+    assert scanned("partial", [], Gap("s3://b/x", "denied", "no")) == ["s3://b/x/1"]
+    assert scanned("complete", ["s3://b/z"]) == ["s3://b/z"]
+    ((kept, gaps),) = roots.scans(index)
+    assert (kept.state, kept.tables, gaps) == ("complete", 1, [])
+    with index.write() as connection:
+        roots.keep_only(connection, [])
+        assert list(roots.orphans(connection)) == []
+    assert roots.scans(index) == []
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("root", "said"),
+    [
+        ({"location": "lake"}, "location"),
+        ({"location": "s3://b", "source": "none"}, "no source is called 'none'"),
+        ({"location": "s3://b", "storage": {"secret_access_key": "clear"}}, "a secret must not stand in the file"),
+        ({"location": "s3://b/x", "exclude": ["s3://b/y"]}, "is not below"),
+        ({"location": "s3://b", "deep": 3}, "allowed: location, source, storage, depth"),
+    ],
+)
+def test_a_mistake_in_a_root_is_named(root: dict[str, object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        parse({"roots": {"lake": root}}, tmp_path / "federator.toml")
+    assert "[roots.lake]" in caught.value.message
