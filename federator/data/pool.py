@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from federator.connector import CatalogError, ConfigError, Internal, ServiceUnavailable
+from federator.connector import CatalogError, Internal, ServiceUnavailable, Unsupported
 from federator.connector.child import Child, ChildDied
 from federator.connector.secrets import redacted
 from federator.data.limits import SECTION, DataLimits
@@ -61,12 +61,12 @@ class DataPool:
         """Calls ``work`` in a thread that may use a process: ``ask(operation, place, **arguments)`` gives an operation's answer.
 
         The future has what ``work`` returns or raises; ``ask`` raises the errors of the operation, Internal where its process died, and
-        ServiceUnavailable that names the limit: ``max_seconds`` of work, or as long in wait for a process. Raises ConfigError where
+        ServiceUnavailable that names the limit: ``max_seconds`` of work, or as long in wait for a process. Raises Unsupported where
         pylance is not installed.
         """
         if find_spec("lance") is None:
-            raise ConfigError(
-                "tables are opened with pylance, which is not installed", hint="pip install 'lance-federator[data]'"
+            raise Unsupported(
+                "tables are opened with pylance, which is not installed here", hint="pip install 'lance-federator[data]'"
             )
         asked_at, seconds = time.monotonic(), self.limits.seconds
 
