@@ -9,7 +9,7 @@ from typing import Any
 
 from federator.connector import Catalog, NamespaceNotFound, SourceSpec, Unsupported
 from federator.index import datasets, records, roots
-from federator.model import Path, ancestors, canonical_location, path_key, places_above
+from federator.model import Path, ancestors, canonical_location, local_path, path_key, places_above
 from federator.planning.declaring import Candidate, named, plan_declarations, rule_into, target_of
 from federator.planning.rule import MirrorRule
 from federator.registry import capabilities, open_catalog
@@ -96,7 +96,8 @@ def _opened(work: Work, places: Sequence[str], target: SourceSpec) -> Iterator[_
         canonical = canonical_location(text, work.settings.aliases)
         with work.index.read() as connection:
             known = roots.at(connection, canonical)
-        location = known.location if known is not None else text
+        # As Lance opens it: it knows s3://, and neither s3a:// nor https://.
+        location = known.location if known is not None else text if local_path(text) is not None else canonical
         name = _root_above(work.settings, canonical)
         spec = work.settings.root_spec(name) if name is not None else target
         with Opener(spec, work.settings.verify.timeout) as opener:

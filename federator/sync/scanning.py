@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from federator.index import roots
 from federator.index.leases import hold
 from federator.index.roots import Gap, Scanned
-from federator.model import canonical_location
+from federator.model import canonical_location, local_path
 from federator.sync.result import counted
 from federator.sync.work import LEASE_PATIENCE, Work
 
@@ -36,7 +36,9 @@ def _scan(work: Work, name: str) -> Scanned:
     from federator.pipeline.scan import scan as walked
 
     root = work.settings.root(name)
-    walk = Walk(work.settings.root_spec(name), root.location, root.depth, root.excluded, root.timeout, root.max_directories)
+    # As Lance opens it: it knows s3://, and neither s3a:// nor https://.
+    location = root.location if local_path(root.location) is not None else canonical_location(root.location)
+    walk = Walk(work.settings.root_spec(name), location, root.depth, root.excluded, root.timeout, root.max_directories)
     with hold(work.index, f"root:{name}", wait=LEASE_PATIENCE) as lease:
         began_at = time.time()
         found = walked(work.spark(), walk)
