@@ -20,12 +20,12 @@ from federator.api.lance import table_meta, table_read, table_write
 from federator.api.lance.data import _heard
 from federator.api.lance.detail import place_of
 from federator.api.lance.resolving import Table
-from federator.connector import CatalogError, ServiceUnavailable
+from federator.connector import CatalogError, ConfigError, ServiceUnavailable
 from federator.data import Place
 from federator.data.pool import NoAnswer, ProcessEnded
 from federator.index import datasets
 from federator.model import TableRecord, canonical_location
-from federator.settings import SourceSettings
+from federator.settings import SourceSettings, parse
 from federator.testing.contract import fresh
 from tests.api.lance.conftest import Service, served
 from tests.integration.index_support import fill
@@ -222,3 +222,16 @@ def test_a_write_that_nobody_heard_of_may_have_been_made(error: CatalogError) ->
     with pytest.raises(type(error), match=f"{error.message}; .* may have been done") as refused:
         _heard(ask, "insert", Place("/t.lance"), {})
     assert refused.value.code == error.code
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"max_row": 1}, "max_row: unknown key; allowed: max_rows, max_seconds, max_bytes, processes"),
+        ({"max_seconds": "0s"}, "max_seconds: .*a duration above 0"),
+        ({"processes": 0}, "processes: "),
+    ],
+)
+def test_a_mistake_in_the_limits_says_where_it_is(tmp_path: Path, data: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=rf"\[serve\.data\] {told}"):
+        parse({"serve": {"data": data}}, tmp_path / "federator.toml")
