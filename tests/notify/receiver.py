@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Received:
+    """A request; its headers' names are in title case."""
+
     path: str
     headers: dict[str, str]
     body: bytes
@@ -36,7 +38,7 @@ def receiving() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            kept.received.append(Received(self.path, dict(self.headers), body))
+            kept.received.append(Received(self.path, {name.title(): value for name, value in self.headers.items()}, body))
             status, headers = kept.answers.pop(0) if kept.answers else (200, {})
             self.send_response(status)
             for name, value in headers.items():

@@ -101,7 +101,12 @@ def test_a_bound_belongs_to_its_bucket(number: int) -> None:
 
 def test_threads_lose_none() -> None:
     meter = Meter()
-    threads = [threading.Thread(target=lambda: [meter.count("a", "x", 0.01) for _ in range(500)]) for _ in range(4)]
+
+    def work() -> None:
+        for _ in range(500):
+            meter.count("a", "x", 0.01)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -113,7 +118,7 @@ def test_only_what_the_catalog_fails_at_is_its_error() -> None:
     class Gone(Catalog):
         source = "a"
 
-        def read(self, shard: Shard) -> Iterator[Coverage]:  # type: ignore[override]
+        def read(self, shard: Shard) -> Iterator[Coverage]:
             gone = failed(1, "not there")
             yield Coverage("a", ("x",), gone, gone, found=False)
             raise ServiceUnavailable("a: away")
