@@ -73,8 +73,8 @@ class Oracle:
     shown: dict[tuple[str, str], dict[str, tuple[TableRecord, int]]] = field(default_factory=dict)
     #: (instance, catalog, path) → what it was shown there last, though it may be gone since
     ever: dict[tuple[str, str, str], TableRecord] = field(default_factory=dict)
-    #: (instance, mirror) → times of removals and moves
-    removed: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    #: (instance, mirror) → times and paths of removals and moves
+    removed: dict[tuple[str, str], list[tuple[float, str]]] = field(default_factory=dict)
     #: (instance, catalog, path) → what it wrote there last
     _written: dict[tuple[str, str, str], tuple[TableRecord, int]] = field(default_factory=dict)
     _struck: dict[str, set[str]] = field(default_factory=dict)
@@ -223,8 +223,11 @@ class Oracle:
             self._within_guards(actor, key)
         restored = before is None and after is not None and change.before is not None
         if restored and after is not None and change.before is not None and after.properties == change.before.properties:
-            # A recreation that was undone took nothing away.
-            self.removed.get(me, [0.0]).pop()
+            # A recreation that was undone took nothing away; it may be undone twice, when somebody drops what its process died after.
+            times = self.removed.get(me, [])
+            taken = [number for number, (_, path) in enumerate(times) if path == key]
+            if taken:
+                del times[taken[-1]]
         if after is not None:
             if not actor.resumes:
                 self._original(actor, change)
@@ -302,8 +305,8 @@ class Oracle:
     def _within_guards(self, actor: Actor, key: str) -> None:
         rule, now = actor.rule, self.world.now
         times = self.removed.setdefault((actor.instance.id, rule.name), [])
-        recent = sum(at >= now - rule.guard_window for at in times)
-        times.append(now)
+        recent = sum(at >= now - rule.guard_window for at, _ in times)
+        times.append((now, key))
         live = sum(k[0] == rule.name and k[4] == 1 for k in actor.instance.index.ledger)
         if not actor.approved and recent + 1 >= 3 and (recent + 1) * 100 > rule.max_delete_percent * (live + recent):
             raise Violation("guard: too much removed", f"{key} is the {recent + 1}th of {live + recent} by {rule.name}")

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from unittest.mock import patch
 
+from federator.model import TableRecord
+from federator.planning import cells
+from federator.planning.mapping import Desired, MirrorContext
 from tests.prove import steps, worlds
 from tests.prove.catalog import Crash, LightCatalog
 from tests.prove.index import Kept, MemoryIndex, State
@@ -75,11 +80,12 @@ def tell(seed: int, number: int, *, story: Sequence[Step] | None = None, verbose
     oracle = world.oracle
     told = Told(seed, number, len(chosen), oracle.faults, oracle.reasons, oracle.pairs, 0)
     try:
-        for at, step in enumerate(chosen):
-            live(world, step, at)
-        if story is None:
-            told.steps += _until_faults(world, len(chosen))
-        told.rounds = rest(world)
+        with _remembered():
+            for at, step in enumerate(chosen):
+                live(world, step, at)
+            if story is None:
+                told.steps += _until_faults(world, len(chosen))
+            told.rounds = rest(world)
     except Violation as violation:
         told.violation = violation
     except Exception as error:  # noqa: BLE001 - whatever the product raises is what a proof is to find
@@ -92,6 +98,23 @@ def tell(seed: int, number: int, *, story: Sequence[Step] | None = None, verbose
     told.writes = oracle.writes
     told.story = world.story or []
     return told
+
+
+@contextmanager
+def _remembered() -> Iterator[None]:
+    """What a table is to become at a target is worked out once for each record and context: neither ever changes."""
+    honest = cells.desire
+    # With what it was made from, so that no other object gets one of their ids.
+    known: dict[tuple[int, int], tuple[MirrorContext, TableRecord, Desired]] = {}
+
+    def desire(context: MirrorContext, origin: TableRecord) -> Desired:
+        found = known.get((id(context), id(origin)))
+        if found is None:
+            found = known[id(context), id(origin)] = (context, origin, honest(context, origin))
+        return found[2]
+
+    with patch.object(cells, "desire", desire):
+        yield
 
 
 def live(world: World, step: Step, at: int) -> None:
