@@ -15,10 +15,11 @@ from sqlalchemy import select
 from federator.audit.ledger import ledger_from
 from federator.connector import PermissionDenied, ServiceUnavailable, StateError, TableAlreadyExists
 from federator.connector.namespace import CatalogNamespace
-from federator.index import Index, audit_log, deployment, journal, late, migrate, open_index, records
+from federator.index import Index, audit_log, deployment, journal, late, listing, migrate, open_index, records
 from federator.index import tables as t
 from federator.index.leases import hold
 from federator.model import NamespaceRecord, TableRecord
+from federator.model.scopes import EVERYTHING
 from federator.settings import Settings, parse
 from federator.sync import writing
 from federator.sync.writing import Order, Touched, Writer
@@ -31,13 +32,13 @@ from tests.integration.index_support import fill
 class World:
     """A writer over a catalog in memory and an index of its own."""
 
-    def __init__(self, directory: FilePath, **mem: Any) -> None:
+    def __init__(self, directory: FilePath, index: Index | None = None, **mem: Any) -> None:
         self.name = fresh("writing")
         self.settings: Settings = parse(
             {"sources": {"mem": {"impl": "federator.testing:CONNECTOR", "store": self.name, **mem}}},
             directory / "federator.toml",
         )
-        self.index: Index = open_index("sqlite:///federator.db", base=directory)
+        self.index = index or open_index("sqlite:///federator.db", base=directory)
         migrate.upgrade(self.index)
         fill(self.index, "mem")
         memory_store(self.name).add_namespace(("ns",))
@@ -73,7 +74,18 @@ def world(tmp_path: FilePath) -> Any:
     made.index.close()
 
 
-def test_a_write_is_journalled_published_and_audited(world: World) -> None:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, tmp_path: FilePath) -> Any:
+    """A world on each of the two databases."""
+    index = request.getfixturevalue("postgres_index")() if request.param == "postgresql" else None
+    made = World(tmp_path, index)
+    yield made
+    made.writer.close()
+    made.index.close()
+
+
+def test_a_write_is_journalled_published_and_audited(either: World) -> None:
+    world = either
     made = world.declare("t")
     assert made.published
     assert world.has("ns", "t")
@@ -136,7 +148,8 @@ def test_a_catalogs_refusal_of_our_sign_in_is_no_401_of_the_callers(tmp_path: Fi
     world.index.close()
 
 
-def test_a_dropped_namespace_takes_what_it_held_out_of_the_index(world: World) -> None:
+def test_a_dropped_namespace_takes_what_it_held_out_of_the_index(either: World) -> None:
+    world = either
     fill(
         world.index, "mem", NamespaceRecord("mem", ("ns",)), NamespaceRecord("mem", ("ns", "sub")),
         TableRecord("mem", ("ns", "sub", "t"), "s3://b/t.lance"), TableRecord("mem", ("nsx", "t"), "s3://b/u.lance"),
@@ -149,8 +162,9 @@ def test_a_dropped_namespace_takes_what_it_held_out_of_the_index(world: World) -
 
 
 def test_while_a_crawl_holds_the_source_a_write_neither_waits_nor_gets_lost(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    either: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    world = either
     monkeypatch.setattr(writing, "PATIENCE", 0.0)
     monkeypatch.setattr(writing, "_RETRY", 0.02)
     with hold(world.index, "source:mem"):
@@ -169,7 +183,8 @@ def test_while_a_crawl_holds_the_source_a_write_neither_waits_nor_gets_lost(
     assert world.declare("three").published
 
 
-def test_many_writes_at_once_are_all_made_and_published(world: World) -> None:
+def test_many_writes_at_once_are_all_made_and_published(either: World) -> None:
+    world = either
     made: list[bool] = []
     threads = [threading.Thread(target=lambda n=n: made.append(world.declare(f"t{n}").published)) for n in range(6)]
     for thread in threads:
@@ -205,6 +220,20 @@ def test_a_clone_of_an_index_writes_to_no_catalog(world: World, monkeypatch: pyt
     with pytest.raises(StateError):
         world.declare("t")
     assert world.journal() == []
+
+
+def test_pages_lose_no_name_on_either_database(either: World) -> None:
+    names = sorted(["a", "a b", "a$b", "a%b", "B", "b", "ä", "é", "z", "😀"])
+    fill(either.index, "mem", *(TableRecord("mem", ("ns", name), f"s3://b/{n}") for n, name in enumerate(names)))
+    seen: list[str] = []
+    with either.index.read() as connection:
+        while page := listing.tables(connection, "mem", ("ns",), after=seen[-1] if seen else "", limit=3, scopes=EVERYTHING):
+            assert len(page) <= 3
+            seen += page
+        assert sorted(seen) == names
+        assert len(listing.all_tables(connection, "mem", after=("ns", seen[4]), limit=100, scopes=EVERYTHING)) == len(names) - 5
+    if either.index.sqlite:
+        assert seen == names, "PostgreSQL orders them by its own collation, and pages by the same"
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
