@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from federator.api import guard
-from federator.api.access import Caller, Role
-from federator.index import Index, retention, runs
+from federator.index import Index, retention, runs, tokens
 from federator.index.leases import hold
 from federator.model import Scopes
 from tests.api.conftest import Api
@@ -27,16 +25,7 @@ def then(index: Index) -> float:
     return at
 
 
-@contextmanager
-def scoped(monkeypatch: pytest.MonkeyPatch, *texts: str) -> Iterator[None]:
-    with monkeypatch.context() as patch:
-        patch.setattr(guard, "LOCAL", Caller("viewer", Role.VIEWER, Scopes.parse(texts)))
-        yield
-
-
 def when(at: float) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
@@ -77,14 +66,16 @@ def test_what_changed(api: Api, then: float) -> None:
     assert [d["id"] for d in only["differences"]] == ["lake$sales$t01"]
 
 
-def test_a_scope_bounds_the_past_too(api: Api, then: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    with scoped(monkeypatch, "lake$hr"):
-        page = api.json("/api/v1/diff", params={"from": when(then)})
-        assert ([d["id"] for d in page["differences"]], page["totals"]["changed"]) == (["lake$hr$new"], 0)
-        assert [n["name"] for n in api.json("/api/v1/tree", params={"path": "lake", "as_of": "now"})["nodes"]] == ["hr"]
-        assert api.get("/api/v1/tables/lake%24sales%24t00", params={"as_of": "now"}).status_code == 404
-        assert api.get("/api/v1/reports").status_code == 403
-        assert api.post("/api/v1/reports", json={"report": "drift"}).status_code == 403
+def test_a_scope_bounds_the_past_too(api: Api, index: Index, then: float) -> None:
+    secret, _ = tokens.create(index, "hr", role="viewer", scopes=Scopes.parse(["lake$hr"]), lifetime=None, actor="tests")
+    hr = replace(api, headers={"Authorization": f"Bearer {secret}"})
+    page = hr.json("/api/v1/diff", params={"from": when(then)})
+    assert ([d["id"] for d in page["differences"]], page["totals"]["changed"]) == (["lake$hr$new"], 0)
+    assert [n["name"] for n in hr.json("/api/v1/tree", params={"path": "lake", "as_of": "now"})["nodes"]] == ["hr"]
+    assert hr.get("/api/v1/tables/lake%24sales%24t00", params={"as_of": "now"}).status_code == 404
+    assert hr.json("/api/v1/datasets", params={"as_of": when(then)})["datasets"] == []
+    assert hr.get("/api/v1/reports").status_code == 403
+    assert hr.post("/api/v1/reports", json={"report": "drift"}).status_code == 403
 
 
 def test_what_cannot_be_answered_says_why(api: Api, index: Index, then: float) -> None:

@@ -11,7 +11,7 @@ import pytest
 from federator.connector import ConfigError
 from federator.index import Index, requests, schedules
 from federator.schedule import Job, configured, run_job
-from federator.schedule.jobs import after_crawl, scheduler
+from federator.schedule.jobs import after_crawl, argument, scheduler
 from federator.settings import Settings
 
 
@@ -23,6 +23,16 @@ def waiting(index: Index) -> list[requests.Request]:
 def test_jobs_are_those_of_the_configuration(configure: Callable[..., Settings]) -> None:
     settings = configure('schedule = "@every 15m"', 'schedule = "0 6 * * 1-5"')
     assert configured(settings) == [Job("crawl", "lake", "@every 15m"), Job("sync", "m", "0 6 * * 1-5")]
+
+
+def test_reports_and_pruning_are_jobs_too(configure: Callable[..., Settings]) -> None:
+    kept = '[history]\nkeep_days = 90\n[reports.weekly]\nkind = "drift"\nschedule = "0 6 * * 1"\n[reports.by-hand]\nkind = "access"'
+    settings = configure(mirror=kept)
+    assert configured(settings) == [Job("report", "weekly", "0 6 * * 1"), Job("prune", "history", "17 3 * * *")]
+    assert [argument(job.kind, job.subject) for job in configured(settings)] == [
+        {"report": "weekly", "job": "report:weekly"},
+        {"job": "prune:history"},
+    ]
 
 
 def test_a_schedule_that_cannot_be_read_names_its_key(configure: Callable[..., Settings]) -> None:

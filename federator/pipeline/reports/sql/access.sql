@@ -15,7 +15,7 @@ SELECT (SELECT count(*) FROM {details}) AS `sealed events`,
 SELECT t.name AS token, t.role, array_join(from_json(t.scopes, 'ARRAY<STRING>'), ', ') AS scopes,
        CASE WHEN t.revoked_at IS NOT NULL THEN concat('revoked by ', t.revoked_by) WHEN t.expires_at <= :now THEN 'expired' ELSE 'works' END AS state,
        t.created_by AS `created by`, t.created_at, t.expires_at, max(d.happened_at) AS last_did_at
-FROM {token} t LEFT JOIN {details} d ON d.actor = t.name
+FROM {token} t LEFT JOIN {details} d ON d.actor = concat('token:', t.name)
 GROUP BY ALL ORDER BY state DESC, token
 
 -- bars: Events by actor
