@@ -1,7 +1,7 @@
 """Names for the Lance protocol's listings: keyset pages of the published state, within a caller's scopes.
 
-Names of one namespace come in the order in which the database has their paths (SQLite: by code points; PostgreSQL: by its collation), so
-that a page is a walk along an index. It begins after a name: what comes and goes between two pages is neither lost nor shown twice.
+Names of one namespace come in the order in which the database has their paths (SQLite: by code points, PostgreSQL: by its collation),
+so that a page is a walk along an index. It begins after a name: what comes and goes between pages is neither lost nor shown twice.
 """
 
 from __future__ import annotations
