@@ -80,9 +80,7 @@ class PastDatasets:
     next: str | None
 
 
-def children(
-    index: Index, node: Path, at: Moment, *, after: str = "", limit: int = 1000, scopes: Scopes = EVERYTHING
-) -> Page:
+def children(index: Index, node: Path, at: Moment, *, after: str = "", limit: int = 1000, scopes: Scopes = EVERYTHING) -> Page:
     """The entries below a node, by path; ``after`` is the last page's cursor. Raises NamespaceNotFound and BeyondHorizon."""
     with reading(index, at) as connection:
         if not node:
@@ -161,9 +159,7 @@ def walk(index: Index, node: Path, at: Moment, *, limit: int = 1000, scopes: Sco
 
 def _roots(at: Moment, after: str, limit: int, scopes: Scopes) -> Page:
     names = [name for name in sorted(at.revisions) if name > after and scopes.shows((name,))]
-    return Page(
-        [Node(name, name, "source") for name in names[:limit]], names[limit - 1] if len(names) > limit else None
-    )
+    return Page([Node(name, name, "source") for name in names[:limit]], names[limit - 1] if len(names) > limit else None)
 
 
 def _node(source: str, row: RowMapping, proven: dict[str, Coverage], scopes: Scopes) -> Node:

@@ -81,11 +81,11 @@ def test_a_run_and_a_time_name_the_same_past(index: Index) -> None:
     assert [node.name for node in history.walk(index, (), one)] == ["lake"]
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "2199-01-01", "0123", "%", "-2y", ""])
-def test_what_is_no_moment_says_what_is(index: Index, text: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        moment(index, text)
-    assert refused.value.hint
+def test_what_is_no_moment_says_what_is(index: Index) -> None:
+    for text in ("yesterday", "2026-13-01", "2199-01-01", "0123", "%", "-2y", ""):
+        with pytest.raises(InvalidInput) as refused:
+            moment(index, text)
+        assert refused.value.hint
 
 
 def test_a_run_that_goes_on_is_no_moment_yet(index: Index) -> None:
