@@ -1,0 +1,52 @@
+"""docs/api.md, the federation's own API: its commands are run, its configuration is taken, its fields are the search's."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from federator.index import runs
+from federator.index.query import FIELDS
+from federator.settings import parse
+from tests.web.conftest import Service
+from tests.web.conftest import filled as filled
+from tests.web.conftest import service as service
+
+_DOCS = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+PAGE = _DOCS.split("## The federation's own API\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_every_command_is_answered(service: Service) -> None:
+    runs.finish(service.index, service.run, "ok", summary={})
+    names = {"API": f"{service.url}/api/v1", "DIGEST": service.plan, "RUN": service.run.id}
+    commands = re.findall(r"^curl .*$", PAGE, re.MULTILINE)
+    answers: dict[str, Any] = {}
+    for command in commands:
+        ran = subprocess.run(["bash", "-c", command], env={**os.environ, **names}, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, (command, ran.stderr, ran.stdout)
+        if command.endswith('/events"'):
+            assert "event: end\n" in ran.stdout
+        else:
+            answers[command] = json.loads(ran.stdout)
+    assert len(answers) > 14
+    (found,) = [answer for command, answer in answers.items() if "/search" in command]
+    assert ([node["id"] for node in found["nodes"]], found["facets"]["counted"]) == (["lake$sales$orders"], 1)
+    (merged,) = [answer for command, answer in answers.items() if "view=merged" in command]
+    assert [node["name"] for node in merged["nodes"] if node["conflict"]] == ["parted"]
+    (held,) = [answer for command, answer in answers.items() if "state=held" in command]
+    assert [plan["digest"] for plan in held["plans"]] == [service.plan]
+
+
+def test_its_configuration_is_one(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    sources = {name: {"impl": "federator.testing:CONNECTOR"} for name in ("lake", "copy")}
+    assert list(parse({**tomllib.loads(block), "sources": sources}, tmp_path / "federator.toml").merged) == ["lake", "copy"]
+
+
+def test_its_fields_are_those_of_the_search() -> None:
+    assert set(re.findall(r"`([a-z]+):[^`]*`", PAGE.split("### Search")[1].split("###")[0])) == set(FIELDS)
