@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
+from federator import logs
 from federator.apply.brake import Brake
 from federator.apply.looking import Look
 from federator.apply.order import Unit, ranks, units
@@ -142,7 +143,7 @@ class Executor:
 
         with ThreadPoolExecutor(1 + len(self.more), thread_name_prefix=f"apply {self.rule.name}") as threads:
             for rank in ranked:
-                futures: list[Future[list[tuple[int, Outcome]]]] = [threads.submit(work, unit) for unit in rank]
+                futures: list[Future[list[tuple[int, Outcome]]]] = [threads.submit(logs.carried(work), unit) for unit in rank]
                 for future in as_completed(futures):
                     yield from future.result()
 
