@@ -22,6 +22,7 @@ from federator.connector import Internal, InvalidInput, ServiceUnavailable
 from federator.connector.child import Child, ChildDied
 from federator.connector.errors import InvalidTableState
 from federator.data import DataLimits, DataPool, Place
+from federator.data.pool import NoAnswer
 
 PATIENT = DataLimits(seconds=120.0)
 
@@ -77,9 +78,13 @@ def test_a_store_that_hangs_costs_its_process_and_the_next_request_has_another(
 ) -> None:
     pool.run("count", table)
     first = pool._idle[0]
-    pool.limits = DataLimits(seconds=0.5)
-    with pytest.raises(ServiceUnavailable, match=r"\[serve.data\] max_seconds = 0.5"):
-        pool.run("count", silent)
+
+    def hang(ask: Any) -> Any:
+        pool.limits = DataLimits(seconds=0.5)
+        return ask("count", silent)
+
+    with pytest.raises(NoAnswer, match=r"\[serve.data\] max_seconds = 0.5"):
+        pool.submit(hang).result()
     assert not first.alive
     pool.limits = PATIENT
     assert pool.run("count", table) == 100
