@@ -19,7 +19,7 @@ from starlette.middleware.gzip import GZipMiddleware
 import federator
 from federator import web
 from federator.api import guard, problems
-from federator.api.docs import render
+from federator.api.docs import add_examples, render
 from federator.api.lance import serving as lance
 from federator.api.routes import (
     audit,
@@ -123,5 +123,6 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
                 operation["responses"].pop("422", None)
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
+        add_examples(document)
         app.openapi_schema = document
     return app.openapi_schema

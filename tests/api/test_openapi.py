@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -35,6 +36,21 @@ def test_every_operation_has_a_summary_a_description_and_problems(api: Api) -> N
             assert "422" not in operation["responses"]
             assert "application/problem+json" in operation["responses"]["503"]["content"]
     assert {"Problem", "Tree", "Table", "Run"} <= document["components"]["schemas"].keys()
+
+
+def test_every_answer_of_our_own_api_has_an_example_that_conforms(api: Api) -> None:
+    document = api.json("/openapi.json")
+    seen = 0
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items() if path.startswith("/api/v1") else ():
+            for status, response in operation["responses"].items():
+                content = response.get("content", {}).get("application/json")
+                if status.startswith("2") and content and content.get("schema"):
+                    schema = {**content["schema"], "components": document["components"]}
+                    problems = [error.message for error in Draft202012Validator(schema).iter_errors(content["example"])]
+                    assert problems == [], (method, path)
+                    seen += 1
+    assert seen > 25
 
 
 def test_the_documentation_shows_every_operation(api: Api) -> None:
