@@ -72,7 +72,7 @@ def prune(index: Index, lease: Lease, source: str, before: float, run: runs.RunH
 def _horizon(connection: Connection, source: str, before: float) -> int:
     """The revision that was current at a time, or the horizon of a longer cut; never one that is not published."""
     then = select(func.max(v.number)).where(v.source == source, v.state == "published", v.published_at <= before)
-    now = connection.execute(select(t.source.c.horizon).where(t.source.c.name == source)).scalar_one()
+    now: int = connection.execute(select(t.source.c.horizon).where(t.source.c.name == source)).scalar_one()
     return max(now, connection.execute(then).scalar() or 0)
 
 

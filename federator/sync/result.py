@@ -67,7 +67,7 @@ class Result:
         unknown = any(rebuilt.gaps for rebuilt in self.rebuilt)
         incomplete = self.errors or unknown or any(p.state != "ok" for p in self.sources.values())
         incomplete = incomplete or any(root.state != "complete" for root in self.roots.values())
-        read = [p.state for p in (*self.sources.values(), *self.roots.values())]
+        read = [*(p.state for p in self.sources.values()), *(root.state for root in self.roots.values())]
         useless = not (self.plans or self.rebuilt or self.pruned) and all(state == "failed" for state in read)
         if stopped:
             self.state = "interrupted"
