@@ -47,7 +47,8 @@ async def create_table(
             made, op_id = await change.carry_out(
                 table, "create_table", "create", told={"mode": chosen}, input=body, mode=written
             )
-        except (InvalidInput, TableSchemaValidation):
+        except (InvalidInput, TableSchemaValidation, TableAlreadyExists):
+            # Nothing was written, or what lies there is another's.
             if is_new:
                 await run_in_threadpool(_take_back, change, target)
             raise

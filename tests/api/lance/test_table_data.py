@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -16,7 +17,7 @@ import pytest
 from lance_namespace_urllib3_client.rest import ApiException
 
 from federator.testing.contract import fresh
-from tests.api.lance.conftest import Service
+from tests.api.lance.conftest import Service, served
 from tests.fixtures.rest import reference_server
 
 ROWS = pa.table(
@@ -361,6 +362,23 @@ def test_a_table_is_created_with_its_rows(ours: Client, service: Service, tables
     listed = service.get("/v1/namespace/lake/table/list").json()["tables"]
     assert name in listed
     assert not [other for other in listed if other.startswith("never")]
+
+
+def test_what_lies_at_the_place_already_is_not_declared(tmp_path: Path) -> None:
+    """A catalog that does not look at storage would take it."""
+    root = tmp_path / "elsewhere"
+    lance.write_dataset(ROWS, str(root / "ns" / "t.lance"))
+    source = {"impl": "federator.testing:CONNECTOR", "store": fresh("elsewhere"), "root": str(root)}
+    with served(tmp_path, {"hive": source}) as own:
+        assert own.post("/v1/namespace/hive%24ns/create").status_code == 200
+        api = Client(own.url, ("hive", "ns"))
+        with pytest.raises(ApiException) as refused:
+            api.data.create_table(api.id("t"), NEW)
+        assert (refused.value.status, refused.value.data.code) == (409, 5)
+        assert own.get("/v1/namespace/hive%24ns/table/list").json()["tables"] == []
+        assert api.data.create_table(api.id("other"), NEW).version == 1
+        assert own.get("/v1/namespace/hive%24ns/table/list").json()["tables"] == ["other"]
+    assert lance.dataset(str(root / "ns" / "t.lance")).to_table().equals(ROWS)
 
 
 def test_a_declared_table_is_written_by_its_first_insert(ours: Client, tables: Tables) -> None:
