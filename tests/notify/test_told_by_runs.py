@@ -329,7 +329,7 @@ def test_calls_are_counted_where_they_are_made(told: Told) -> None:
     assert found["b", "declare_table"] == 4
     assert errors["b", "declare_table", "15"] == 1
     assert errors["a", "read", "15"] == 1
-    assert all(errors[source, "shards", "15"] == 1 for source in ("unity", "glue", "rest"))
+    assert {source for source, _, _ in errors} == {"a", "b", "unity", "polaris", "glue", "rest"}, errors
 
 
 def test_metrics_show_them(told: Told) -> None:
@@ -366,7 +366,7 @@ def test_no_secret_comes_out(told: Told, tmp_path: Path) -> None:
         texts |= {f"{name} {number}": body.decode("latin-1") for number, body in enumerate(receiver.bodies)}
     assert len(texts) > 30
     assert len(told.log) > 10_000
-    assert "denied" in texts["index run"]
+    assert "denied" in dump["source"]
     lines = [line for line in told.private_key.splitlines() if not line.startswith("-")]
     planted = {**SECRETS, **{f"key {number}": line for number, line in enumerate(lines)}}
     for name, secret in planted.items():

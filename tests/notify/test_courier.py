@@ -1,0 +1,51 @@
+"""The worker's sender: it works beside the runs, outlives a database that is away, and ends when it is told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from federator.index import Index
+from federator.notify import Courier, courier
+from federator.settings import Settings
+from tests.notify.conftest import failed
+from tests.notify.receiver import Receiver
+
+PATIENCE = 120.0
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_sends_beside_the_runs_and_outlives_what_goes_wrong(
+    lite: Index,
+    settings_of: Callable[..., Settings],
+    note: Callable[..., None],
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(courier, "_SECONDS", 0.02)
+    settings = settings_of(ops={"kind": "webhook", "url": receiver.url, "group_wait": 0, "group_by": ["source"]})
+    real, broken = courier.deliver, threading.Event()
+
+    def deliver(index: Index, settings: Settings) -> object:
+        if not broken.is_set():
+            broken.set()
+            raise RuntimeError("a message that nobody foresaw")
+        return real(index, settings)
+
+    monkeypatch.setattr(courier, "deliver", deliver)
+    with Courier(settings, lite).at_work():
+        eventually(broken.is_set)
+        note(lite, failed("one"))
+        eventually(lambda: len(receiver.received) == 1)
+        note(lite, failed("two"))
+        eventually(lambda: len(receiver.received) == 2)
+    assert not [thread for thread in threading.enumerate() if thread.name == "courier"]
