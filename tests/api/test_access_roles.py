@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from federator.api.access import LOCAL, ROLES, Caller, Role, may_drop, may_have_secrets
 from federator.api.app import create_app
+from federator.api.lance.writes import Write
 from federator.connector import PermissionDenied
 from federator.index import Index, migrate, open_index
 from federator.model.scopes import EVERYTHING, Scopes
@@ -179,3 +180,33 @@ def test_secrets_and_deletion_need_role_scope_and_the_sources_leave(
 def test_a_source_gives_out_nothing_unless_it_is_told_to() -> None:
     source = SourceSettings(name="lake", impl="x")
     assert (source.vend_credentials, source.allow_drop, source.data_operations) == (False, False, True)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"location": "s3://lake/payroll/salaries.lance"}, {"properties": {"location": "s3://lake/payroll"}},
+        {"options": {"hive.Location-Uri": "s3://lake"}}, {"set": {"properties": {"managedLocation": "x"}}},
+    ],
+)  # fmt: skip
+def test_who_sees_a_part_of_a_source_does_not_say_where_in_its_storage_something_lies(
+    world: tuple[Index, Settings], asked: dict[str, Any]
+) -> None:
+    index, settings = world
+    carried = []
+
+    class Carrying:
+        def write(self, order: Any, _call: object) -> Any:
+            carried.append(order)
+
+    for scopes, allowed in (("lake$sales", False), ("lake", True), ("copy", False)):
+        write = Write(index, settings, Caller("w", Role.ADMIN, Scopes.parse([scopes, "lake$sales"])), cast("Any", Carrying()))
+        target = write.target(("lake", "sales", "new"))
+        write.carry_out(target, "declare_table", lambda _: None, request={"properties": {"team": "eu"}, "location": None})
+        before = len(carried)
+        if allowed:
+            write.carry_out(target, "register_table", lambda _: None, request=asked)
+        else:
+            with pytest.raises(PermissionDenied, match="may not say where in its storage"):
+                write.carry_out(target, "register_table", lambda _: None, request=asked)
+        assert len(carried) == before + allowed

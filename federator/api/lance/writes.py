@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from federator.api.access import Caller, Role
 from federator.api.context import CallerOf, IndexOf, SettingsOf
 from federator.api.lance.resolving import canonical
-from federator.connector import NamespaceNotFound, Unsupported
+from federator.connector import NamespaceNotFound, PermissionDenied, Unsupported
 from federator.index import Index
 from federator.model import Path, path_key
 from federator.settings import Settings, SourceSettings
@@ -71,15 +71,32 @@ class Write:
         self, target: Target, action: str, call: Callable[[CatalogNamespace], T], *,
         is_table: bool = True, also: Sequence[Touched] = (), request: Mapping[str, Any] | BaseModel | None = None,
     ) -> Written[T]:  # fmt: skip
-        """Makes one write through the owning catalog's face; ``also`` are further objects that it touches. Raises CatalogError."""
+        """Makes one write through the owning catalog's face; ``also`` are further objects that it touches. Raises CatalogError,
+        PermissionDenied where it says a location and the caller may not see all of the source."""
         asked = (
             request.model_dump(exclude_none=True, exclude={"identity", "context"})
             if isinstance(request, BaseModel)
             else request
         )
+        self._keep_to_own_places(target.source, asked or {})
         touched = (Touched(target.inner, is_table), *also)
         order = Order(self.caller.name, target.source.name, action, target.inner, touched, asked or {})
         return self.writer.write(order, call)
+
+    def _keep_to_own_places(self, source: SourceSettings, asked: Mapping[str, Any]) -> None:
+        # A source's credentials reach all of its storage: through a declaration of one's own, any table's data could be read.
+        if _says_location(asked) and not self.caller.may(Role.WRITER, (source.name,)):
+            raise PermissionDenied(
+                f"{self.caller.name} sees a part of {source.name}, and may not say where in its storage something lies",
+                hint="leave the location to the catalog",
+            )
+
+
+def _says_location(asked: Mapping[str, Any]) -> bool:
+    return any(
+        _says_location(value) if isinstance(value, Mapping) else value is not None and "location" in key.lower()
+        for key, value in asked.items()
+    )
 
 
 def headers(written: Written[Any]) -> dict[str, str]:
