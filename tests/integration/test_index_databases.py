@@ -38,14 +38,12 @@ from federator.index import (
     revisions,
     runs,
     schedules,
-    search,
     tree,
 )
 from federator.index import tables as t
 from federator.index.leases import LeaseHeld, LeaseLost, hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import ROOT, Coverage, TableRecord, failed
-from federator.model.scopes import EVERYTHING
 from federator.planning.changes import Action, Change
 from tests.integration.index_support import fill, namespace, row, table
 
@@ -322,9 +320,6 @@ class TestHistory:
             "namespaces": lambda c: records.namespaces(c, "lake"),
             "subtree": lambda c: list(records.subtree(c, "lake")),
             "declarations": lambda c: records.declarations(c, "s3://lake/s/t1.lance", sources=["lake"]),
-            "search": lambda c: c.execute(
-                search._page(c, search.parse("t1"), search.parse("t1").ranks[0], EVERYTHING, None, 9)
-            ).all(),
             "coverage": lambda c: coverage.read(c, "lake", self.REVISIONS),
         }
         bad = {name: plan for name, read in reads.items() if (plan := history_read(old, read))}
