@@ -102,18 +102,18 @@ def _objection(able: Capabilities, each: Candidate) -> tuple[Reason, str] | None
         return Reason.LOCATION_DECLARED, "it is declared there already"
     if each.others:
         return Reason.LOCATION_DECLARED, f"it is declared there as {', '.join(sorted(each.others))}"
-    if each.state != _VALID:
-        told = f" ({each.message})" if each.message else ""
-        return Reason.NOT_VALID, f"no table could be opened there: {each.state.replace('_', ' ')}{told}"
-    if each.there is not None or each.foreign is not None:
-        what = each.foreign or f"it points to {each.there.location if each.there else ''}"
-        return Reason.NAME_TAKEN, f"the name is taken: {what}"
     above = len(each.path) - 1
     if not able.min_depth <= above <= able.max_depth:
         return Reason.DEPTH, f"{path_key(each.path)} has {above} levels above the table, the target takes {able.min_depth}"
     for level, name in enumerate(each.path, 1):
         if not able.rules(namespace=level <= above).allows(name):
             return Reason.NAME_NOT_ALLOWED, f"the target does not take the name {name[:80]!r}"
+    if each.state != _VALID:
+        told = f" ({each.message})" if each.message else ""
+        return Reason.NOT_VALID, f"no table could be opened there: {each.state.replace('_', ' ')}{told}"
+    if each.there is not None or each.foreign is not None:
+        what = each.foreign or f"it points to {each.there.location if each.there else ''}"
+        return Reason.NAME_TAKEN, f"the name is taken: {what}"
     for namespace in each.missing:
         if len(namespace) not in able.creates_namespaces_at:
             return Reason.NAMESPACE_MISSING, f"{path_key(namespace)} does not exist and cannot be created there"
