@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from federator.index import Index, migrate, open_index
 from federator.model.scopes import EVERYTHING
@@ -46,7 +49,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if request.param == "postgresql":
         made = _databases(request.getfixturevalue("postgres_url"))
     else:
-        made = (f"sqlite:///{tmp_path_factory.mktemp(name)}/federator.db" for name in ("plain", "rich"))
+        made = [f"sqlite:///{tmp_path_factory.mktemp(name)}/federator.db" for name in ("plain", "rich")]
     found, indexes = [], []
     digests: dict[str, str] = {}
     for rich, url in zip((False, True), made, strict=False):
@@ -61,6 +64,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         api.app.state.index.close()
     for index in indexes:
         index.close()
+    if request.param == "postgresql":
+        for url in made:
+            _execute(request.getfixturevalue("postgres_url"), f'DROP DATABASE "{make_url(url).database}" WITH (FORCE)')
 
 
 def _settings_of(folder: Path, url: str) -> Callable[..., Settings]:
@@ -69,17 +75,18 @@ def _settings_of(folder: Path, url: str) -> Callable[..., Settings]:
     return lambda **raw: parse({"instance": {"id": "test"}, "index": {"url": url}, **raw}, folder / "federator.toml")
 
 
-def _databases(server: str) -> Iterator[str]:
-    import uuid
+def _databases(server: str) -> list[str]:
+    """The addresses of two new databases."""
+    names = [f"t_{uuid.uuid4().hex[:12]}" for _ in range(2)]
+    for name in names:
+        _execute(server, f'CREATE DATABASE "{name}"')
+    return [make_url(server).set(database=name).render_as_string(hide_password=False) for name in names]
 
-    import psycopg
-    from sqlalchemy import make_url
 
-    for name in (f"t_{uuid.uuid4().hex[:12]}", f"t_{uuid.uuid4().hex[:12]}"):
-        target = make_url(server).translate_connect_args(username="user", database="dbname")
-        with psycopg.connect(**target, autocommit=True, connect_timeout=30) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
-        yield make_url(server).set(database=name).render_as_string(hide_password=False)
+def _execute(server: str, statement: str) -> None:
+    target: dict[str, Any] = make_url(server).translate_connect_args(username="user", database="dbname")
+    with psycopg.connect(**target, autocommit=True, connect_timeout=30) as connection:
+        connection.execute(statement)
 
 
 IDS = (
