@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, bindparam, cast, false, func, literal_column, select, table, text
+from sqlalchemy import ColumnElement, Connection, bindparam, cast, false, literal_column, select, table, text
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from federator.index import tables as t
@@ -12,11 +12,11 @@ from federator.index.query import Both, Either, Expression, Without, Word
 
 # FTS5's table is named by itself in a MATCH.
 _FTS5 = table("search_words", literal_column("rowid"))
-_NOTHING = "\ue000"
 
 
-def matches(connection: Connection, expression: Expression | None, *, few: bool = True) -> list[ColumnElement[bool]]:
-    """Conditions on ``search_entry``. With ``few``, SQLite goes from the words to the rows, else from row to row to their words."""
+def matches(connection: Connection, expression: Expression | None) -> list[ColumnElement[bool]]:
+    """Conditions on ``search_entry``. SQLite goes from the words to the rows; what is common is sorted, never walked past in order, as
+    its matches may all lie at the end."""
     if expression is None:
         return []
     if not possible(expression):
@@ -24,17 +24,7 @@ def matches(connection: Connection, expression: Expression | None, *, few: bool 
     if connection.dialect.name == "postgresql":
         return [t.search_entry.c.words.op("@@")(cast(tsquery(expression), TSQUERY))]
     said = text("search_words MATCH :said").bindparams(bindparam("said", fts5(expression)))
-    if few:
-        return [t.search_entry.c.id.in_(select(literal_column("rowid")).select_from(_FTS5).where(said))]
-    here = literal_column("search_words.rowid") == t.search_entry.c.id
-    return [select(literal_column("1")).select_from(_FTS5).where(said, here).correlate(t.search_entry).exists()]
-
-
-def count(connection: Connection, expression: Expression, most: int) -> int:
-    """How many entries SQLite's index has for it, up to ``most``."""
-    said = text("search_words MATCH :said").bindparams(bindparam("said", fts5(expression)))
-    found = select(literal_column("1")).select_from(_FTS5).where(said).limit(most).subquery()
-    return connection.execute(select(func.count()).select_from(found)).scalar_one()
+    return [t.search_entry.c.id.in_(select(literal_column("rowid")).select_from(_FTS5).where(said))]
 
 
 def possible(expression: Expression) -> bool:

@@ -27,8 +27,6 @@ from federator.model.scopes import EVERYTHING, Scopes
 #: matches that facets are counted over, and values of one facet
 COUNTED, VALUES = 10_000, 20
 FACETS = ("source", "namespace", "state", "owner")
-# More matches than these are no list to be sorted: SQLite goes along the order, and looks at each row's words.
-_FEW = 10_000
 
 e, r, s, d = t.search_entry.c, t.record.c, t.source.c, t.dataset.c
 
@@ -102,13 +100,10 @@ def _page(
 def _matching(
     connection: Connection, query: Query, expression: Expression | None, scopes: Scopes, columns: tuple[Any, ...]
 ) -> Select[Any]:
-    few = True
-    if connection.dialect.name == "sqlite" and expression is not None and inverted.possible(expression):
-        few = inverted.count(connection, expression, _FEW) < _FEW
     # The source's row is looked up from the record's, and never the records from the source's.
     source = s.name == (r.source.concat("") if connection.dialect.name == "sqlite" else r.source)
     published = and_(r.valid_from <= s.revision, or_(r.valid_to.is_(None), r.valid_to > s.revision))
-    conditions = [published, *inverted.matches(connection, expression, few=few), inside(connection, scopes, e.source, e.path)]
+    conditions = [published, *inverted.matches(connection, expression), inside(connection, scopes, e.source, e.path)]
     conditions += [_condition(connection, wanted) for wanted in query.filters]
     joined = t.search_entry.join(t.record, r.id == e.id).join(t.source, source)
     return select(*columns).select_from(joined).where(*conditions)

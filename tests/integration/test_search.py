@@ -196,12 +196,6 @@ def test_what_no_scope_covers_is_neither_found_nor_counted(filled: Index) -> Non
     assert ids(filled, "*", scopes=Scopes()) == []
 
 
-def test_common_words_are_found_without_a_list_of_all(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {text: ids(filled, text) for text in ("orders", "order*", "sales$*", "owner:ann")}
-    monkeypatch.setattr(search, "_FEW", 1)
-    assert {text: ids(filled, text) for text in few} == few
-
-
 def test_facets_say_where_they_stop_to_count(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "COUNTED", 3)
     facets = search.find(filled, "order*", facets=True).facets
