@@ -186,7 +186,7 @@ async def ask():
             assert (await client.get(url)).status_code == 200, url
         assert (await client.post("/api/v1/runs", json={"kind": "crawl"})).status_code == 202
 asyncio.run(ask())
-print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark", "py4j", "pandas", "lance", "lance_namespace")))
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark", "py4j", "pandas", "lance")))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
