@@ -78,7 +78,9 @@ class MergedNode(Answer):
     name: str = Field(examples=["orders"])
     kind: str = Field(examples=["table"])
     homes: list[Home] = Field(description="every declaration behind it, the default first")
-    default: str = Field(examples=["lake_hive$hive$sales$orders"], description="the home that is meant where one must be chosen")
+    default: str = Field(
+        examples=["lake_hive$hive$sales$orders"], description="the home that is meant where one must be chosen"
+    )
     conflict: bool = Field(examples=[False], description="its tables lie at different places")
 
 
