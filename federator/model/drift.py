@@ -45,10 +45,9 @@ _SEVERITY = {
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One difference. ``source`` is the source of ``subject``, a table's path from the tree's root; ``other`` is what it differs from:
-    another path, or a location. Of an orphan, which is no catalog's, ``source`` is empty, ``subject`` the location and
-    ``other`` the root
-    that it was found under. The three that make its identity are kind, subject and other."""
+    """One difference. ``source`` is the source of ``subject``, a table's path from the tree's root; ``other`` is what it differs
+    from: another path, or a location. Of an orphan, which is no catalog's, ``source`` is empty, ``subject`` the location and ``other``
+    the root that it was found under. The three that make its identity are kind, subject and other."""
 
     kind: DriftKind
     source: str
