@@ -146,8 +146,8 @@ class Dataset(Answer):
     model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
 
 
-class Table(Answer):
-    """Everything known about one declaration."""
+class Declared(Answer):
+    """One declaration, and who else declares its location."""
 
     model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
 
@@ -164,8 +164,13 @@ class Table(Answer):
     problem: str | None
     digest: str
     since_revision: int
-    dataset: Dataset | None
     also_declared: list[str]
+
+
+class Table(Declared):
+    """Everything known about one declaration."""
+
+    dataset: Dataset | None
     mirrored: list[Mirrored]
     freshness: Freshness
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query, Request, Response
 from pydantic import ConfigDict, Field
@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from federator.api import models as m
 from federator.api.access import Caller
 from federator.api.paging import decode, encode, printable, tagged
-from federator.connector.options import MASKED, masked
+from federator.connector.options import masked
 from federator.index import Index, differences, history
 from federator.index.moments import Moment, at_time, last_runs, moment
 from federator.model import Aliases, Path, parse_key, path_key
@@ -26,25 +26,9 @@ AsOf = Annotated[
 ]
 
 
-class PastTable(m.Answer):
+class PastTable(m.Declared):
     """One declaration as it was."""
 
-    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
-
-    id: str = Field(examples=["lake_hive$sales$orders"])
-    source: str
-    path: list[str]
-    kind: str
-    location: str | None
-    properties: dict[str, str] = Field(description=f"as the catalog had them; values that are secrets by name are {MASKED}")
-    doc: str | None
-    owner: str | None
-    schema_: list[dict[str, Any]] | None = Field(alias="schema", description="the catalog's own column list")
-    native_id: str | None
-    problem: str | None
-    digest: str
-    since_revision: int
-    also_declared: list[str]
     at: m.Moment
     revision: int
 

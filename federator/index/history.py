@@ -5,9 +5,8 @@ What is not kept by revision is left out rather than shown as of today: verifica
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exists, select, union, union_all
@@ -18,7 +17,7 @@ from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
 from federator.index.engine import Index
 from federator.index.moments import Moment, iso, reading
-from federator.index.tree import Node, Page
+from federator.index.tree import Declared, Node, Page, declared
 from federator.model import Aliases, Coverage, Kind, Path, canonical_location, parse_key, path_key
 from federator.model.rows import table_record
 from federator.model.scopes import EVERYTHING, Scopes
@@ -28,29 +27,12 @@ _CHUNK = 500
 r = t.record.c
 
 
-@dataclass(frozen=True, slots=True)
-class PastTable:
-    """One declaration as it was at ``at``, from the revision ``since`` that first had it so. Times are seconds since the epoch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTable(Declared):
+    """One declaration as it was at ``at``. Times are seconds since the epoch."""
 
-    id: str
-    source: str
-    path: list[str]
-    kind: str
-    location: str | None
-    properties: dict[str, str]
-    doc: str | None
-    owner: str | None
-    schema: list[dict[str, Any]] | None
-    native_id: str | None
-    problem: str | None
-    digest: str
-    since_revision: int
-    also_declared: list[str]
     at: float
     revision: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +93,7 @@ def table(index: Index, node: Path, at: Moment, *, scopes: Scopes = EVERYTHING) 
         if row is None:
             raise TableNotFound(f"there was no table {path_key(node)} at {iso(at.at)}")
         others = _declared(connection, at, [row["canonical"]], scopes) if row["canonical"] else []
-    ids = [path_key((other["source"], *parse_key(other["path"]))) for other in others]
-    return PastTable(
-        id=path_key(node), source=source, path=list(path), kind=row["kind"], location=row["location"],
-        properties=json.loads(row["properties"]), doc=row["doc"], owner=row["owner"],
-        schema=json.loads(row["schema"]) if row["schema"] else None, native_id=row["native_id"], problem=row["problem"],
-        digest=row["digest"], since_revision=row["valid_from"],
-        also_declared=[other for other in ids if other != path_key(node)], at=at.at, revision=at.revision(source),
-    )  # fmt: skip
+    return PastTable(**declared(node, row, others), at=at.at, revision=at.revision(source))
 
 
 def datasets(

@@ -52,9 +52,9 @@ class SourceView:
     published_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class TableView:
-    """Everything known about one declaration: the record, what verification found, who else declares the same location."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """One declaration: its record, from the revision ``since_revision`` that first had it so, and who else declares its location."""
 
     id: str
     source: str
@@ -69,13 +69,19 @@ class TableView:
     problem: str | None
     digest: str
     since_revision: int
-    dataset: dict[str, Any] | None
     also_declared: list[str]
-    mirrored: list[dict[str, Any]]
-    crawled_at: float | None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableView(Declared):
+    """Everything known about one declaration: also what verification found, and which mirrors it is part of."""
+
+    dataset: dict[str, Any] | None
+    mirrored: list[dict[str, Any]]
+    crawled_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +149,19 @@ def table(index: Index, node: Path, *, revision: int | None = None, scopes: Scop
         found = datasets.states(connection, [row["canonical"]]).get(row["canonical"]) if row["canonical"] else None
         others = records.declarations(connection, row["canonical"], sources=names, scopes=scopes) if row["canonical"] else []
         mirrored = _mirrored(connection, source, row["path"], scopes)
+    return TableView(**declared(node, row, others), dataset=_dataset(found, scopes), mirrored=mirrored, crawled_at=crawled_at)
+
+
+def declared(node: Path, row: RowMapping, others: Sequence[RowMapping]) -> dict[str, Any]:
+    """The fields of ``Declared``, from a table's row and those of all declarations of its location."""
     ids = [path_key((other["source"], *parse_key(other["path"]))) for other in others]
-    return TableView(
-        id=path_key(node), source=source, path=list(path), kind=row["kind"], location=row["location"],
-        properties=json.loads(row["properties"]), doc=row["doc"], owner=row["owner"],
-        schema=json.loads(row["schema"]) if row["schema"] else None, native_id=row["native_id"], problem=row["problem"],
-        digest=row["digest"], since_revision=row["valid_from"], dataset=_dataset(found, scopes),
-        also_declared=[other for other in ids if other != path_key(node)], mirrored=mirrored, crawled_at=crawled_at,
-    )  # fmt: skip
+    return {
+        "id": path_key(node), "source": node[0], "path": list(node[1:]), "kind": row["kind"], "location": row["location"],
+        "properties": json.loads(row["properties"]), "doc": row["doc"], "owner": row["owner"],
+        "schema": json.loads(row["schema"]) if row["schema"] else None, "native_id": row["native_id"], "problem": row["problem"],
+        "digest": row["digest"], "since_revision": row["valid_from"],
+        "also_declared": [other for other in ids if other != path_key(node)],
+    }  # fmt: skip
 
 
 def _roots(index: Index, after: str, limit: int, scopes: Scopes) -> Page:

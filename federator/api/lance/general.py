@@ -23,9 +23,9 @@ from federator.api.context import CallerOf, IndexOf, SettingsOf
 from federator.api.lance import creating
 from federator.api.lance.answers import answered, page, wanted
 from federator.api.lance.dropping import drop
+from federator.api.lance.listings import child_namespaces, child_tables
 from federator.api.lance.pool import PoolOf
 from federator.api.lance.resolving import (
-    children_known,
     known_table,
     resolve_namespace,
     shown_properties,
@@ -33,7 +33,7 @@ from federator.api.lance.resolving import (
 from federator.api.lance.writes import Target, Writing, headers
 from federator.connector import InvalidInput, NamespaceNotFound, TableNotFound, Unsupported, is_secret_key
 from federator.connector.answers import namespace_properties
-from federator.index import Index, datasets, listing
+from federator.index import Index, datasets
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
 from federator.settings import Settings
 
@@ -162,16 +162,7 @@ def list_namespaces(
     """The children's own names; of the root, the sources."""
     asked = body or ListNamespaces()
     size, after = wanted(asked.page_size, asked.page_token)
-    if not asked.parent:
-        names = [name for name in sorted(settings.sources) if name > after and caller.scopes.shows((name,))]
-    else:
-        found = resolve_namespace(index, settings, caller.scopes, tuple(asked.parent))
-        with index.read() as connection:
-            names = listing.namespaces(
-                connection, found.source.name, found.path[1:], after=after, limit=size + 1, scopes=caller.scopes
-            )
-            if not names and not after:
-                children_known(connection, found)
+    names = child_namespaces(index, settings, caller.scopes, tuple(asked.parent or ()), after=after, size=size)
     shown, token = page(names, size)
     return answered(Names(namespaces=shown, next_page_token=token))
 
@@ -226,15 +217,7 @@ def drop_namespace(body: Namespace, write: Writing) -> Response:
 def list_tables(body: ListTables, index: IndexOf, settings: SettingsOf, caller: CallerOf) -> Response:
     """The names of a namespace's tables, managed ones too; the root has none."""
     size, after = wanted(body.page_size, body.page_token)
-    if not body.namespace:
-        return answered(Names(tables=[]))
-    found = resolve_namespace(index, settings, caller.scopes, tuple(body.namespace))
-    with index.read() as connection:
-        names = listing.tables(
-            connection, found.source.name, found.path[1:], after=after, limit=size + 1, scopes=caller.scopes, managed=True
-        )
-        if not names and not after:
-            children_known(connection, found)
+    names = child_tables(index, settings, caller.scopes, tuple(body.namespace or ()), after=after, size=size, managed=True)
     shown, token = page(names, size)
     return answered(Names(tables=shown, next_page_token=token))
 

@@ -23,11 +23,11 @@ from federator.api.access import Role
 from federator.api.context import CallerOf, IndexOf, SettingsOf
 from federator.api.lance.answers import Limit, PageToken, answered, page, wanted
 from federator.api.lance.identifiers import NamespaceId
-from federator.api.lance.resolving import children_known, resolve_namespace
+from federator.api.lance.listings import child_namespaces
+from federator.api.lance.resolving import resolve_namespace
 from federator.api.lance.writes import Writing, headers
 from federator.connector import InvalidInput, is_secret_key
 from federator.connector.answers import namespace_properties
-from federator.index import listing
 from federator.model import NamespaceRecord
 
 router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False)
@@ -39,16 +39,7 @@ def list_namespaces(
 ) -> Response:  # fmt: skip
     """The children's own names; of the root, the sources."""
     size, after = wanted(limit, page_token)
-    if not id.path:
-        names = [name for name in sorted(settings.sources) if name > after and caller.scopes.shows((name,))]
-    else:
-        found = resolve_namespace(index, settings, caller.scopes, id.path)
-        with index.read() as connection:
-            names = listing.namespaces(
-                connection, found.source.name, found.path[1:], after=after, limit=size + 1, scopes=caller.scopes
-            )
-            if not names and not after:
-                children_known(connection, found)
+    names = child_namespaces(index, settings, caller.scopes, id.path, after=after, size=size)
     shown, token = page(names, size)
     return answered(ListNamespacesResponse(namespaces=shown, page_token=token))
 

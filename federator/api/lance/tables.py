@@ -31,11 +31,10 @@ from federator.api.lance import detail
 from federator.api.lance.answers import Limit, PageToken, answered, page, wanted
 from federator.api.lance.dropping import drop
 from federator.api.lance.identifiers import DEFAULT_DELIMITER, Delimiter, NamespaceId, TableId, parse
+from federator.api.lance.listings import child_tables
 from federator.api.lance.pool import PoolOf
 from federator.api.lance.resolving import (
     Table,
-    children_known,
-    resolve_namespace,
     resolve_table,
     shown_properties,
 )
@@ -63,16 +62,7 @@ def list_tables(
 ) -> Response:  # fmt: skip
     """The names of a namespace's Lance tables; the root has none."""
     size, after = wanted(limit, page_token)
-    if not id.path:
-        return answered(ListTablesResponse(tables=[]))
-    found = resolve_namespace(index, settings, caller.scopes, id.path)
-    with index.read() as connection:
-        names = listing.tables(
-            connection, found.source.name, found.path[1:], after=after, limit=size + 1, scopes=caller.scopes,
-            written=include_declared is False,
-        )  # fmt: skip
-        if not names and not after:
-            children_known(connection, found)
+    names = child_tables(index, settings, caller.scopes, id.path, after=after, size=size, written=include_declared is False)
     shown, token = page(names, size)
     return answered(ListTablesResponse(tables=shown, page_token=token))
 
