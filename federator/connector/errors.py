@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from federator.connector.secrets import unsaid
+
 
 class FederatorError(Exception):
     """The root. The text says what, where and, on a line of its own, what to do. It never holds a secret."""
@@ -58,6 +60,9 @@ class CatalogError(FederatorError):
     retryable: ClassVar[bool] = False
     #: seconds that the catalog asked to be left alone, where it said so
     retry_after: float | None = None
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(unsaid(message), hint=hint)
 
 
 class Unsupported(CatalogError):

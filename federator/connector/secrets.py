@@ -13,6 +13,8 @@ from urllib.parse import quote
 MASKED = "(masked)"
 #: shorter ones would take common words with them
 SHORTEST = 4
+#: in what a catalog said, only what no word or name of ours can be is taken out
+_LONG = 12
 _WORDS = (
     "secret", "password", "token", "credential", "access_key", "account_key", "api_key", "private", "sas", "service_account",
     "authorization", "cookie",
@@ -30,6 +32,7 @@ _SHAPES = (
 _lock = threading.Lock()
 _known: set[str] = set()
 _pattern: re.Pattern[str] | None = None
+_long: re.Pattern[str] | None = None
 
 
 def is_secret_key(key: str) -> bool:
@@ -40,14 +43,22 @@ def is_secret_key(key: str) -> bool:
 
 def remember(value: str) -> str:
     """Notes a resolved secret, and gives it back. Each line of one that has several counts on its own."""
-    global _pattern
+    global _long, _pattern
     found = {part for line in (value, *value.splitlines()) if len(part := line.strip()) >= SHORTEST}
     found |= {quote(part, safe="") for part in found}
     with _lock:
         if not found <= _known:
             _known.update(found)
-            _pattern = re.compile("|".join(map(re.escape, sorted(_known, key=len, reverse=True))))
+            ordered = sorted(_known, key=len, reverse=True)
+            _pattern = re.compile("|".join(map(re.escape, ordered)))
+            _long = re.compile("|".join(re.escape(part) for part in ordered if len(part) >= _LONG) or r"(?!)")
     return value
+
+
+def unsaid(text: str) -> str:
+    """What a catalog said, without the long ones of the secrets that this process knows: some repeat what they were sent."""
+    pattern = _long
+    return text if pattern is None else pattern.sub(MASKED, text)
 
 
 def redacted(text: str) -> str:

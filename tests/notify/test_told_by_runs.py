@@ -39,6 +39,7 @@ from federator.index import tables as t
 from federator.notify import deliver
 from federator.settings import Settings, parse
 from federator.sync import Federator, Result
+from federator.sync.reporting import ReportWanted
 from federator.testing import MemoryStore
 from tests.api.conftest import Api
 from tests.fixtures.postgres import _execute
@@ -352,19 +353,26 @@ def test_metrics_show_them(told: Told) -> None:
 def test_no_secret_comes_out(told: Told, tmp_path: Path) -> None:
     assert told.private_key.startswith("-----BEGIN PRIVATE KEY-----")
     export(told.index, tmp_path / "export")
+    federator = Federator.open(told.settings, create=False)
+    reports = [federator.make_report(ReportWanted(kind, kind, ("html", "csv", "json"))) for kind in ("freshness", "access")]
+    federator.index.close()
+    assert [report.state for report in reports] == ["ok", "ok"]
     with told.index.read() as connection:
-        dump = {table.name: repr(connection.execute(select(table)).all()) for table in t.metadata.sorted_tables}
+        dump = {
+            table.name: repr([tuple(row) for row in connection.execute(select(table))]) for table in t.metadata.sorted_tables
+        }
     texts = {
         "log": told.log,
         "metrics": told.scrape,
         "results": repr([(result.errors, result.summary(), result.outcomes) for result in told.results]),
         **{f"index {name}": text for name, text in dump.items()},
         **{f"export {path.name}": path.read_bytes().decode("latin-1") for path in (tmp_path / "export").iterdir()},
-        **{f"state {path.name}": path.read_bytes().decode("latin-1") for path in _files(told.settings.state_dir)},
+        **{f"state {path}": path.read_bytes().decode("latin-1") for path in _files(told.settings.state_dir)},
     }
     for name, receiver in (("webhook", told.hook), ("trace", told.otlp), ("lineage", told.lineage)):
         texts |= {f"{name} {number}": body.decode("latin-1") for number, body in enumerate(receiver.bodies)}
     assert len(texts) > 30
+    assert any(name.endswith(".html") and "denied" in text for name, text in texts.items()), "what catalogs said is in a report"
     assert len(told.log) > 10_000
     assert "denied" in dump["source"]
     lines = [line for line in told.private_key.splitlines() if not line.startswith("-")]

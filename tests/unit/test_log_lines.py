@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import pickle
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ import pytest
 import structlog
 
 from federator import logs
-from federator.connector import Settings
+from federator.connector import ServiceUnavailable, Settings
 from federator.connector.secrets import MASKED, redacted, redacted_data, remember
 
 PLANTED = 'pl4nted "ümlaut"/+secret'
@@ -128,3 +129,12 @@ def test_resolved_secrets_are_remembered_and_nothing_else(monkeypatch: pytest.Mo
     monkeypatch.setenv("REGION", "eu-central-77")
     Settings.from_properties("x", {"storage.secret_key": "${KEY}", "storage.region": "${REGION}"})
     assert redacted("resolved-by-a-source in eu-central-77") == f"{MASKED} in eu-central-77"
+
+
+def test_what_a_catalog_repeats_of_a_secret_is_in_no_error() -> None:
+    """Some servers answer with the headers that they were sent, and an error's text goes into the index, reports and answers."""
+    remember("an-authorization-of-ours")
+    remember("orders")
+    error = ServiceUnavailable("lake: 403 {'Authorization': 'Bearer an-authorization-of-ours'} reading orders")
+    assert error.message == f"lake: 403 {{'Authorization': 'Bearer {MASKED}'}} reading orders"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
