@@ -47,13 +47,14 @@ class Relay:
                     continue
                 self.connections += 1
                 self._open += [near, far]
-                threading.Thread(target=self._pass, args=(near, far), daemon=True).start()
-                threading.Thread(target=self._pass, args=(far, near), daemon=True).start()
+                threading.Thread(target=self._pass, args=(near, far), kwargs={"asks": True}, daemon=True).start()
+                threading.Thread(target=self._pass, args=(far, near), kwargs={"asks": False}, daemon=True).start()
 
-    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pass(self, source: socket.socket, sink: socket.socket, *, asks: bool) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
-                cut = self.drop_answer_to and self.drop_answer_to in data
+                # An answer repeats the name of what was asked.
+                cut = asks and self.drop_answer_to and self.drop_answer_to in data
                 if cut:
                     self.dropped += 1
                     # Whoever asked hears no more, but the request goes through.
