@@ -104,7 +104,7 @@ def service(filled: Path, tmp_path: Path) -> Iterator[Service]:
         body = json.dumps(plan.to_json())
         plans.save(connection, digest=plan.digest, mirror="nightly", run_id="r", state="held", body=body)
     run = runs.start(index, "crawl", trigger="request", actor="ann")
-    server = uvicorn.Server(uvicorn.Config(create_app(parse(raw, tmp_path / "federator.toml")), port=0, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(create_app(parse(raw, tmp_path / "federator.toml")), port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

@@ -83,7 +83,7 @@ def served(
         fill(index, name)
     app = create_app(settings)
     app.dependency_overrides[context._caller] = _caller
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
     # Of the protocol TCP by name, as the service's own: asyncio then sends small answers at once.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
