@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from federator.audit.keys import Signer, is_signed
 from federator.audit.proof import Proof, forged
 from federator.connector import StateError
 from federator.index import Index, audit_log
+from federator.index.bulk import chunks
 from federator.model import canonical_json
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _write_parquet(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
     types = {"seq": pa.int64(), "at": pa.float64()}
     schema = pa.schema([pa.field(name, types.get(name, pa.string())) for name in COLUMNS])
     with _written(path) as part, parquet.ParquetWriter(part, schema) as writer:
-        while batch := [{name: row[name] for name in COLUMNS} for row in islice(rows, _BATCH)]:
+        for batch in chunks(({name: row[name] for name in COLUMNS} for row in rows), _BATCH):
             writer.write_table(pa.Table.from_pylist(batch, schema))
 
 

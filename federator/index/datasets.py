@@ -31,6 +31,7 @@ from federator.connector import TableNotFound
 from federator.index import records, visible
 from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
+from federator.index.bytewise import begins
 from federator.index.engine import Index
 from federator.model import Aliases, canonical_location, path_key, places_above
 from federator.model.rows import table_record
@@ -133,7 +134,7 @@ def follow(connection: Connection, aliases: Aliases) -> None:
     """Writes down which declared places are others by configuration. Called whenever a crawl has published."""
     found: dict[str, str] = {}
     for prefix in aliases.prefixes:
-        inside = or_(r.canonical == prefix, _under(connection, r.canonical, prefix))
+        inside = or_(r.canonical == prefix, begins(connection, r.canonical, _directory(prefix)))
         query = select(r.canonical).where(inside, r.is_table == 1).distinct()
         found |= {place: canonical_location(place, aliases) for place in connection.execute(query).scalars()}
     connection.execute(delete(t.alias))
@@ -235,16 +236,13 @@ def _distinct(
 
 def _below(connection: Connection, place: str, scopes: Scopes) -> list[str]:
     seen = visible.inside(connection, scopes, r.source, r.path)
-    query = _distinct(lambda column: [_under(connection, column, place), seen], _BELOW)
+    query = _distinct(lambda column: [begins(connection, column, _directory(place)), seen], _BELOW)
     return list(connection.execute(query).scalars())
 
 
-def _under(connection: Connection, column: ColumnElement[str], place: str) -> ColumnElement[bool]:
-    """Whether a canonical location lies below a place: between "place/" and the next text of that length."""
-    prefix = place if place.endswith("/") else place + "/"
-    # What sorts between the two is a matter of the collation, which only SQLite has as bytes by itself.
-    ordered = column if connection.dialect.name == "sqlite" else column.collate("C")
-    return and_(ordered > prefix, ordered < prefix[:-1] + chr(ord("/") + 1))
+def _directory(place: str) -> str:
+    """What every canonical location below a place begins with."""
+    return place if place.endswith("/") else place + "/"
 
 
 def _views(connection: Connection, places: Sequence[str], scopes: Scopes, *, conflicting: bool = False) -> list[DatasetView]:

@@ -29,11 +29,12 @@ from sqlalchemy import (
 from federator.index import notices, records, touched, visible
 from federator.index import tables as t
 from federator.index.agreement import pair_drift, schema_drift
+from federator.index.bulk import chunks
 from federator.index.datasets import current, declared_at
 from federator.index.engine import Index
 from federator.index.leases import hold
 from federator.index.roots import keep_only, orphans, unread_sources
-from federator.index.touched import Touched, chunks
+from federator.index.touched import Touched
 from federator.model import TableRecord, parent, parse_key, path_key
 from federator.model.drift import Drift, DriftKind
 from federator.model.drift import Severity as Grade

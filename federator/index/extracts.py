@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, select, union_all
 
 from federator.connector.options import masked
 from federator.index import tables as t
+from federator.index.bulk import chunks
 from federator.index.datasets import UNVERIFIED, current
 from federator.index.engine import Index
 from federator.model import canonical_json, parse_key, path_key
@@ -40,8 +41,7 @@ class Extract:
 
     def batches(self, connection: Connection) -> Iterator[pa.RecordBatch]:
         """Its rows as Arrow batches, streamed."""
-        rows = iter(self.rows(connection))
-        while chunk := list(islice(rows, _BATCH)):
+        for chunk in chunks(self.rows(connection), _BATCH):
             arrays = [pa.array([_value(row[f.name], f.type) for row in chunk], f.type) for f in self.schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, select, union_all
 
 from federator.connector import NamespaceNotFound
-from federator.index import datasets, records, visible
+from federator.index import bytewise, datasets, records, visible
 from federator.index import tables as t
 from federator.index.engine import Index
 from federator.model import Path, parse_key, path_key
@@ -130,7 +130,7 @@ def _listed(
     connection: Connection, scopes: Scopes, branch: _Branch, *, is_table: int | None = None, after: str = ""
 ) -> Select[Any]:
     shown = visible.shown(connection, scopes, r.source, r.path, r.is_table)
-    conditions = [r.parent == path_key(branch.parent), r.path != "", _bytes(connection, r.name) > after, shown]
+    conditions = [r.parent == path_key(branch.parent), r.path != "", bytewise.ordered(connection, r.name) > after, shown]
     if is_table is not None:
         conditions.append(r.is_table == is_table)
     columns = [r.source, r.path, r.name, r.is_table, r.kind, r.location, r.canonical]
@@ -144,7 +144,7 @@ def _rows(connection: Connection, scopes: Scopes, branches: list[_Branch], after
         parts = []
         for branch in branches[start : start + _BRANCHES]:
             state = _listed(connection, scopes, branch, is_table=1 if branch.tables else None, after=after).subquery()
-            name = _bytes(connection, state.c.name)
+            name = bytewise.ordered(connection, state.c.name)
             parts.append(select(select(state).order_by(name, state.c.is_table).limit(limit).subquery()))
         found += connection.execute(union_all(*parts)).mappings()
     return sorted(found, key=lambda row: (row["name"], row["is_table"]))
@@ -152,10 +152,6 @@ def _rows(connection: Connection, scopes: Scopes, branches: list[_Branch], after
 
 def _run(connection: Connection, query: Select[Any]) -> list[RowMapping]:
     return list(connection.execute(query).mappings())
-
-
-def _bytes(connection: Connection, column: Any) -> Any:
-    return column if connection.dialect.name == "sqlite" else column.collate("C")
 
 
 def _places(connection: Connection, canonicals: list[str]) -> dict[str, str]:

@@ -7,21 +7,18 @@ closed is opened again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from federator.connector import StateError
 from federator.index import search_entries
 from federator.index import tables as t
+from federator.index.bulk import ROWS, chunks, insert_rows
 from federator.index.engine import Index
 from federator.index.leases import Lease
 from federator.model.rows import RECORD_COLUMNS
-
-CHUNK = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,10 @@ def add_records(index: Index, lease: Lease, draft: Draft, rows: Iterable[Sequenc
     names = [*RECORD_COLUMNS, "observed_at", "source", "valid_from"]
     tail = (draft.source, draft.number)
     return _in_chunks(
-        index, lease, rows, lambda connection, chunk: _insert(connection, names, [(*row, *tail) for row in chunk])
+        index,
+        lease,
+        rows,
+        lambda connection, chunk: insert_rows(connection, t.record, names, ((*row, *tail) for row in chunk)),
     )
 
 
@@ -126,31 +126,11 @@ def _is(draft: Draft) -> Any:
     return (t.revision.c.source == draft.source) & (t.revision.c.number == draft.number)
 
 
-def _insert(connection: Connection, names: Sequence[str], rows: list[tuple[Any, ...]]) -> None:
-    columns = ", ".join(f'"{name}"' for name in names)
-    if connection.dialect.name == "sqlite":
-        marks = ", ".join("?" * len(names))
-        connection.exec_driver_sql(f"INSERT INTO record ({columns}) VALUES ({marks})", rows)  # noqa: S608 - our own column names
-        return
-    driver = connection.connection.driver_connection
-    if driver is None:
-        raise StateError("the database connection was lost while a revision was written")
-    with driver.cursor() as cursor, cursor.copy(f"COPY record ({columns}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
-
-
 def _in_chunks(index: Index, lease: Lease, rows: Iterable[Any], write: Any) -> int:
     written = 0
-    for chunk in _chunks(rows):
+    for chunk in chunks(rows, ROWS):
         with index.write() as connection:
             lease.check(connection)
             write(connection, chunk)
         written += len(chunk)
     return written
-
-
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk

@@ -7,19 +7,17 @@ no answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
 
-from federator.connector import StateError
 from federator.index import tables as t
+from federator.index.bulk import ROWS, chunks, insert_rows
 from federator.index.engine import Index
 from federator.index.inverted import quoted
 from federator.index.leases import Lease
 from federator.index.words import lexemes
 
-_CHUNK = 50_000
 # PostgreSQL's planner must know which words are common before the next search; its own clock comes by later.
 _WORTH_ANALYZING = 10_000
 
@@ -33,8 +31,7 @@ def add(index: Index, lease: Lease, source: str, number: int) -> int:
     mine = (r.source == source) & (r.valid_from == number) & (r.is_table == 1)
     with index.read() as reading:
         rows = reading.execution_options(stream_results=True, yield_per=5000).execute(select(*_COLUMNS).where(mine))
-        entries = _entries(rows)
-        while chunk := list(islice(entries, _CHUNK)):
+        for chunk in chunks(_entries(rows), ROWS):
             with index.write() as connection:
                 lease.check(connection)
                 _insert(connection, chunk)
@@ -64,7 +61,7 @@ def make_all(connection: Connection) -> int:
     current = or_(r.valid_to.is_(None), r.valid_to > t.source.c.revision)
     query = select(*_COLUMNS).join(t.source, published).where(current, r.is_table == 1).order_by(r.id)
     made, last = 0, 0
-    while rows := connection.execute(query.where(r.id > last).limit(_CHUNK)).all():
+    while rows := connection.execute(query.where(r.id > last).limit(ROWS)).all():
         _insert(connection, list(_entries(rows)))
         made, last = made + len(rows), rows[-1].id
     return made
@@ -76,18 +73,10 @@ def _entries(rows: Iterable[Any]) -> Iterator[tuple[int, str, str, list[str]]]:
 
 
 def _insert(connection: Connection, entries: Sequence[tuple[int, str, str, list[str]]]) -> None:
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(
-            "INSERT INTO search_entry (id, source, path, words) VALUES (?, ?, ?, ?)",
-            [(key, source, path, " ".join(words)) for key, source, path, words in entries],
-        )
-        return
-    driver = connection.connection.driver_connection
-    if driver is None:
-        raise StateError("the database connection was lost while the search was written")
-    with driver.cursor() as cursor, cursor.copy("COPY search_entry (id, source, path, words) FROM STDIN") as copy:
-        for key, source, path, words in entries:
-            copy.write_row((key, source, path, " ".join(f"'{quoted(word)}'" for word in words)))
+    # A tsvector is written as its lexemes in quotes, FTS5 takes the words as they are.
+    written = str if connection.dialect.name == "sqlite" else lambda word: f"'{quoted(word)}'"
+    rows = ((key, source, path, " ".join(map(written, words))) for key, source, path, words in entries)
+    insert_rows(connection, t.search_entry, ("id", "source", "path", "words"), rows)
 
 
 def _delete(connection: Connection, ended: ColumnElement[bool]) -> None:

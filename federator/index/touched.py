@@ -7,14 +7,14 @@ known to have drifted is always looked at again; where more has changed than is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select
 
 from federator.index import tables as t
+from federator.index.bulk import chunks
 from federator.index.datasets import current
 from federator.model import parse_key, path_key
 from federator.planning.rule import MirrorRule
@@ -23,8 +23,6 @@ from federator.planning.rule import MirrorRule
 LIMIT = 20_000
 # What another process wrote by a clock that is behind ours by this much (seconds) is still seen.
 _SKEW = 300.0
-_CHUNK = 500
-_T = TypeVar("_T")
 
 r, x, e = t.record.c, t.drift.c, t.ledger.c
 
@@ -101,13 +99,6 @@ def entries(connection: Connection, found: Touched, rules: Collection[str]) -> I
             queries.append(mine.where(e.target_source == source, e.target_path.in_(chunk)))
     seen = {tuple(row) for query in queries for row in connection.execute(query)}
     yield from sorted(seen, key=lambda row: (row[1], row[3], row))
-
-
-def chunks(items: Iterable[_T]) -> Iterator[list[_T]]:
-    """As many at a time as a statement takes well."""
-    iterator = iter(items)
-    while batch := list(islice(iterator, _CHUNK)):
-        yield batch
 
 
 def _changed(connection: Connection, found: Touched, source: str, revision: int) -> bool:

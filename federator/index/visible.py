@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, and_, false, or_, true
 
+from federator.index.bytewise import begins
 from federator.model import path_key
 from federator.model.identifiers import DELIMITER, ancestors
 from federator.model.scopes import Scopes
@@ -45,6 +46,4 @@ def below(connection: Connection, path: ColumnElement[str], key: str) -> ColumnE
     """Whether a path in text form is ``key`` or below it; the empty key is above all."""
     if not key:
         return true()
-    # What sorts between two texts is a matter of the collation, which only SQLite has as bytes by itself.
-    ordered = path if connection.dialect.name == "sqlite" else path.collate("C")
-    return or_(path == key, and_(ordered > key + DELIMITER, ordered < key + chr(ord(DELIMITER) + 1)))
+    return or_(path == key, begins(connection, path, key + DELIMITER))

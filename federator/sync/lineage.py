@@ -6,10 +6,9 @@ What cannot be told stops nothing: lineage is for who looks on. docs/telemetry.m
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import federator
@@ -19,6 +18,7 @@ from federator.connector import ConfigError
 from federator.connector.options import resolve
 from federator.connector.secrets import redacted
 from federator.index import records
+from federator.index.bulk import chunks
 from federator.model import canonical_location, local_path, parse_key, path_key
 from federator.planning.changes import Action, Change
 from federator.planning.plan import Plan
@@ -132,10 +132,10 @@ class Emitter:
         from openlineage.client.event_v2 import RunState
 
         try:
-            chunks = list(_chunks(found))
-            for chunk in chunks[:-1]:
-                self.client.emit(self._event(RunState.RUNNING, chunk, None))
-            self.client.emit(self._event(RunState[state], chunks[-1] if chunks else [], error))
+            parts = list(chunks(found, CHUNK))
+            for part in parts[:-1]:
+                self.client.emit(self._event(RunState.RUNNING, part, None))
+            self.client.emit(self._event(RunState[state], parts[-1] if parts else [], error))
         except (OSError, RuntimeError, ValueError) as failure:
             # Theirs hold the URL.
             _log.error("lineage not told", state=state, job=self.job[1], error=type(failure).__name__)
@@ -202,12 +202,6 @@ def _client(settings: Settings) -> OpenLineageClient:
     told: dict[str, Any] = {} if token is None else {"auth": ApiKeyTokenProvider({"apiKey": token})}
     config = HttpConfig(resolve(str(settings.lineage.url), where=where), timeout=_SECONDS, session=session, **told)
     return OpenLineageClient(transport=HttpTransport(config))
-
-
-def _chunks(found: Sequence[Flow]) -> Iterator[list[Flow]]:
-    iterator = iter(found)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
 
 
 def _name(source: str, path: str) -> str:
