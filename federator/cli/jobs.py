@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import getpass
 from typing import Annotated, Any
 
@@ -18,18 +19,13 @@ group = typer.Typer(help="Scheduled jobs: list, pause, resume, run now.", no_arg
 
 def list_(cli: Cli) -> None:
     """List the scheduled jobs."""
-    from federator.index import schedules
-    from federator.schedule.jobs import configured
+    from federator.schedule.jobs import listed
 
     with cli.index() as index, index.read() as connection:
-        states = schedules.read(connection)
-    data: list[dict[str, Any]] = []
-    for job in configured(cli.settings):
-        state = states.get(job.name, schedules.JobState())
-        data.append({
-            "name": job.name, "schedule": job.schedule, "paused": state.paused,
-            "last_run_id": state.last_run_id, "last_started_at": state.last_started_at,
-        })  # fmt: skip
+        jobs = listed(cli.settings, connection)
+    data: list[dict[str, Any]] = [
+        {"name": job.name, "schedule": job.schedule, **dataclasses.asdict(state)} for job, state in jobs
+    ]
     if cli.json:
         cli.out.document({"jobs": data})
     elif not data:

@@ -16,7 +16,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from federator import logs
 from federator.connector import ConfigError
 from federator.connector.options import resolve
-from federator.index import Index, open_index, requests, schedules
+from federator.index import Connection, Index, open_index, requests, schedules
 from federator.schedule.triggers import interval, trigger
 from federator.settings import AFTER_CRAWL, Settings, load
 
@@ -55,6 +55,12 @@ def configured(settings: Settings) -> list[Job]:
                 f"{where}: {job.schedule!r} is not allowed: {error}", hint='"*/15 * * * *" or "@every 15m"'
             ) from None
     return [job for _, job in everything]
+
+
+def listed(settings: Settings, connection: Connection) -> list[tuple[Job, schedules.JobState]]:
+    """The configured jobs, each with what is kept of it."""
+    states = schedules.read(connection)
+    return [(job, states.get(job.name, schedules.JobState())) for job in configured(settings)]
 
 
 def after_crawl(settings: Settings, source: str) -> list[Job]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -10,9 +11,9 @@ from federator.api import models as m
 from federator.api.access import Role
 from federator.api.context import CallerOf, IndexOf, SettingsOf, ViewerOf
 from federator.api.problems import NotFound, documented
-from federator.index import Index, requests, schedules
+from federator.index import Index, requests
 from federator.index.run_views import Viewer
-from federator.schedule.jobs import Job, argument, configured
+from federator.schedule.jobs import Job, argument, configured, listed
 from federator.settings import Settings
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
@@ -23,21 +24,11 @@ Name = Annotated[str, Path(max_length=80, examples=["crawl:lake_hive"])]
 @router.get("", response_model=m.Jobs, responses=documented(), summary="All scheduled jobs")
 def get_jobs(index: IndexOf, settings: SettingsOf, viewer: ViewerOf) -> m.Jobs:
     """Every job that the configuration schedules, with when it last began: those over sources that the caller may see whole."""
+    told = _jobs(settings, viewer)
     with index.read() as connection:
-        states = schedules.read(connection)
-    jobs = [(job, states.get(job.name, schedules.JobState())) for job in _jobs(settings, viewer)]
-    return m.Jobs(
-        jobs=[
-            m.Job(
-                name=job.name,
-                schedule=job.schedule,
-                paused=state.paused,
-                last_run_id=state.last_run_id,
-                last_started_at=state.last_started_at,  # type: ignore[arg-type]  # seconds; the model makes a time of them
-            )
-            for job, state in jobs
-        ]
-    )
+        jobs = [(job, state) for job, state in listed(settings, connection) if job in told]
+    rows = [{"name": job.name, "schedule": job.schedule, **asdict(state)} for job, state in jobs]
+    return m.Jobs(jobs=[m.Job.model_validate(row) for row in rows])
 
 
 @router.post(
