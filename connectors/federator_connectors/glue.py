@@ -53,6 +53,7 @@ class GlueConnector(Connector[GlueSettings]):
             pattern=r"[\t\x20-\x2e\x30-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+", max_length=255, folds_case=True
         ),
         creates_namespaces_at=frozenset(range(1, _DEEPEST + 1)),
+        alters_namespaces_at=frozenset(range(1, _DEEPEST + 1)),
         conditional_write=True,
         listing_filtered=True,
         cascade=False,

@@ -54,6 +54,7 @@ class PolarisConnector(Connector[PolarisSettings]):
         # dots alone would be folded out of an address.
         names=NameRules(pattern=r"(?!\.{1,2}$)[^\x00-\x1f\x7f\ud800-\udfff]+", max_length=256),
         creates_namespaces_at=frozenset(range(2, _DEEPEST + 1)),
+        alters_namespaces_at=frozenset(range(2, _DEEPEST + 1)),
         can_alter=False,
         cascade=False,
     )

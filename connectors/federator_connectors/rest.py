@@ -60,6 +60,7 @@ class RestConnector(Connector[RestSettings]):
             names=_names("" if general else settings.delimiter),
             writes_tables=settings.drop_keeps_data if general else True,
             can_alter=general,
+            alters_namespaces_at=self.capabilities.creates_namespaces_at if general else frozenset(),
             keeps_properties=settings.returns_properties,
         )
 

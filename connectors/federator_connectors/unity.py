@@ -43,6 +43,7 @@ class UnityConnector(Connector[UnitySettings]):
         levels=("catalog", "schema"),
         names=NameRules(pattern=r"[A-Za-z0-9_@-]+", max_length=255),
         creates_namespaces_at=frozenset({2}),
+        alters_namespaces_at=frozenset({2}),
         can_alter=False,
         listing_filtered=True,
     )

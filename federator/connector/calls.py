@@ -153,6 +153,10 @@ class Counted(Catalog):
         with self._call("drop_namespace", path):
             self._inner.drop_namespace(path)
 
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        with self._call("update_namespace", before.path):
+            return self._inner.update_namespace(before, after)
+
     def declare_table(self, record: TableRecord) -> TableRecord:
         with self._call("declare_table", record.path):
             return self._inner.declare_table(record)
@@ -185,6 +189,9 @@ class Counted(Catalog):
     def shards(self) -> Sequence[Shard]:
         with self._call("shards"):
             return self._inner.shards()
+
+    def shards_of(self, namespaces: Sequence[Path]) -> Sequence[Shard]:
+        return self._inner.shards_of(namespaces)
 
     def read(self, shard: Shard) -> Iterator[Record | Coverage]:
         began, spent, errors = time.time(), 0.0, Counter[str]()

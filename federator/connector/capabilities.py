@@ -38,6 +38,8 @@ class Capabilities:
     namespace_names: NameRules | None = None
     #: CreateNamespace and DropNamespace work at these depths (of the namespace itself)
     creates_namespaces_at: frozenset[int] = frozenset()
+    #: the properties of namespaces of these depths can be changed in place
+    alters_namespaces_at: frozenset[int] = frozenset()
     #: tables can be declared and deregistered
     writes_tables: bool = True
     #: a table's properties can be changed in place

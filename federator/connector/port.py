@@ -49,7 +49,7 @@ class Changes:
     """What a change feed says has happened since a cursor. It names objects to read again and never says what they are now.
 
     ``namespaces`` were made, altered or dropped: their records are to be read again, and their listings. ``tables`` are to be
-    looked at one by one. ``cursor`` is where to go on. ``full_crawl`` says why only a full crawl can tell; both sets are empty then,
+    looked at, and may be so with the namespaces that they lie in. ``cursor`` is where to go on. ``full_crawl`` says why only a full crawl can tell; both sets are empty then,
     and ``cursor`` was taken before that crawl.
     """
 
@@ -92,6 +92,13 @@ class Catalog(ABC):
     def drop_namespace(self, path: Path) -> None:
         """Drops an empty namespace. Raises NamespaceNotFound, NamespaceNotEmpty."""
         raise Unsupported(f"{self.source}: this catalog cannot drop namespaces")
+
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        """Changes properties and doc in place if the namespace still is as ``before``; returns it as read back.
+
+        Raises NamespaceNotFound, ConcurrentModification, Unsupported for a change of location or owner.
+        """
+        raise Unsupported(f"{self.source}: this catalog cannot alter namespaces")
 
     def declare_table(self, record: TableRecord) -> TableRecord:
         """Declares the table as it is given, its location included, and returns it as read back.
@@ -156,6 +163,13 @@ class Catalog(ABC):
         A namespace that fails ends with a ``failed`` Coverage and the next one is read. A namespace counts as complete only if it
         was seen to exist and every page of its listing arrived. Together the shards cover the root and every namespace.
         """
+
+    def shards_of(self, namespaces: Sequence[Path]) -> Sequence[Shard]:
+        """The crawl of these namespaces alone, cut likewise and without asking the catalog; they may be gone by now.
+
+        To be overridden, beside a change feed, where ``read`` needs more than the namespace's path.
+        """
+        return [Shard((namespace,)) for namespace in namespaces]
 
     # The change feed, where ``Capabilities.change_feed`` says that there may be one.
 

@@ -30,6 +30,7 @@ from federator.connector import (
     option,
     positive,
 )
+from federator.connector.altering import check_namespace
 from federator.connector.lazy import lazy_namespace
 from federator.model import (
     COMPLETE,
@@ -122,6 +123,17 @@ class MemoryCatalog(Catalog):
             if _children(state, path):
                 raise NamespaceNotEmpty(f"{self.source}: the namespace {path_key(path)} is not empty")
             del state["namespaces"][path_key(path)]
+
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        if len(before.path) not in self._capabilities.alters_namespaces_at:
+            raise Unsupported(f"{self.source}: this catalog cannot alter namespaces")
+        with self._writing("update_namespace", before.path) as state:
+            self._exists(state, before.path)
+            current = namespace_of(self.source, state["namespaces"][path_key(before.path)])
+            check_namespace(current, before, after)
+            made = replace(current, properties=dict(after.properties), doc=after.doc)
+            state["namespaces"][made.key] = namespace_row(made)
+        return made
 
     def declare_table(self, record: TableRecord) -> TableRecord:
         path = self._folded(record.path)
@@ -292,7 +304,13 @@ class MemoryConnector(Connector[MemorySettings]):
 
     impl = "memory"
     settings_type = MemorySettings
-    capabilities = Capabilities(min_depth=1, max_depth=3, creates_namespaces_at=frozenset({1, 2, 3}), conditional_write=True)
+    capabilities = Capabilities(
+        min_depth=1,
+        max_depth=3,
+        creates_namespaces_at=frozenset({1, 2, 3}),
+        alters_namespaces_at=frozenset({1, 2, 3}),
+        conditional_write=True,
+    )
 
     def open(self, source: str, settings: MemorySettings) -> Catalog:
         if settings.tables:
@@ -321,6 +339,7 @@ class _Folding(MemoryConnector):
         max_depth=2,
         names=NameRules(pattern=r"\w+", max_length=128, folds_case=True),
         creates_namespaces_at=frozenset({1, 2}),
+        alters_namespaces_at=frozenset({1, 2}),
     )
 
 

@@ -20,7 +20,9 @@ from federator.connector import (
     Shard,
     TableAlreadyExists,
     TableNotFound,
+    Unsupported,
 )
+from federator.connector.altering import check_namespace
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._glue import crawl, records
 from federator_connectors._glue.client import Clients
@@ -109,6 +111,29 @@ class GlueCatalog(Catalog):
         with self._calling("dropping database", path, missing=NamespaceNotFound):
             self._clients.writes.delete_database(Name=name, **parent.scope)
 
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        """Of a database or a child catalog. Glue compares nothing here: between our look and our write lies a moment."""
+        path = self._path(before.path)
+        if path in (ROOT, self._tree.root.path):
+            raise Unsupported(f"{self.source}: the account's own catalog has no properties")
+        node = self._catalog_at(path)
+        if node is not None:
+            native = self._tree.describe(node)
+            check_namespace(records.catalog_record(self.source, node.path, native), before, after)
+            catalog: Any = records.changed_namespace(native, after, self._shape("CatalogInput"))
+            with self._calling("updating catalog", path, missing=NamespaceNotFound):
+                self._clients.writes.update_catalog(CatalogId=node.catalog_id, CatalogInput=catalog)
+            self._tree.forget()
+            return self.describe_namespace(path)
+        parent, name = self._database(path)
+        with self._calling("reading database", path, missing=NamespaceNotFound):
+            native = self._clients.reads.get_database(Name=name, **parent.scope)["Database"]
+        check_namespace(records.database_record(self.source, path, native), before, after)
+        database: Any = records.changed_namespace(native, after, self._shape("DatabaseInput"))
+        with self._calling("updating database", path, missing=NamespaceNotFound):
+            self._clients.writes.update_database(Name=name, DatabaseInput=database, **parent.scope)
+        return self.describe_namespace(path)
+
     # Tables
 
     def list_tables(self, namespace: Path) -> list[str]:
@@ -137,8 +162,8 @@ class GlueCatalog(Catalog):
         native = self._native_table(path)
         self._refuse_moved(before, self._lance(path, native))
         parent, database = self._table_parent(path, TableNotFound)
-        shape = self._clients.writes.meta.service_model.shape_for("TableInput")
-        request: Any = {"DatabaseName": database, "TableInput": records.changed_input(native, after, shape), **parent.scope}
+        wanted = records.changed_input(native, after, self._shape("TableInput"))
+        request: Any = {"DatabaseName": database, "TableInput": wanted, **parent.scope}
         if native.get("VersionId"):
             request["VersionId"] = native["VersionId"]
         with self._calling("updating table", path, missing=TableNotFound):
@@ -259,6 +284,9 @@ class GlueCatalog(Catalog):
             catalog = path[1:-1] if path[:1] == self._tree.root.path else path[:-1]
             raise missing(f"{self.source}: {path_key(path)} not found: there is no catalog {path_key(catalog)!r}")
         return parent, path[-1]
+
+    def _shape(self, name: str) -> Any:
+        return self._clients.writes.meta.service_model.shape_for(name)
 
     def _calling(
         self, what: str, path: Path, *, missing: type[CatalogError] = Internal, existing: type[CatalogError] = Internal

@@ -93,6 +93,17 @@ def changed_input(table: Native, after: TableRecord, shape: Any) -> dict[str, An
     return kept | _given({"Description": after.doc})
 
 
+def changed_namespace(native: Native, after: NamespaceRecord, shape: Any) -> dict[str, Any]:
+    """The input that gives a native database or catalog the properties and doc of ``after`` and keeps everything else.
+
+    ``shape`` is the service model's: what Glue answers beyond it is read-only.
+    """
+    kept: dict[str, Any] = _within(native, shape)
+    kept["Parameters"] = dict(after.properties)
+    kept.pop("Description", None)
+    return kept | _given({"Description": after.doc})
+
+
 def database_input(record: NamespaceRecord) -> dict[str, Any]:
     """The DatabaseInput that creates a database."""
     wanted: dict[str, Any] = {"Name": record.path[-1], "Parameters": dict(record.properties)}

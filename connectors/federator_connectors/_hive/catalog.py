@@ -22,6 +22,7 @@ from federator.connector import (
     TableNotFound,
     Unsupported,
 )
+from federator.connector.altering import check_namespace
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
 from federator_connectors._hive import convert
 from federator_connectors._hive.changes import ChangeFeed
@@ -104,6 +105,16 @@ class HiveCatalog(Catalog):
             self._store.drop_database(path)
         else:
             self._drop_catalog(path)
+
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        """A database's; a catalog keeps no properties. The metastore compares nothing: between our look and our write lies a moment."""
+        path = self._place(before.path)
+        if len(path) != self._levels:
+            raise Unsupported(f"{self.source}: a Hive catalog keeps no properties, so that none are changed")
+        database = self._store.database(path)
+        check_namespace(convert.database_record(self.source, path, database), before, after)
+        self._store.alter_database(path, convert.changed_database(database, after))
+        return self.describe_namespace(path)
 
     # Tables
 

@@ -19,6 +19,7 @@ def hive_capabilities(*levels: str) -> Capabilities:
         names=NameRules(pattern="[A-Za-z0-9_]+", max_length=256, folds_case=True),
         namespace_names=NameRules(pattern="[A-Za-z0-9_]+", max_length=128, folds_case=True),
         creates_namespaces_at=frozenset(range(1, depth + 1)),
+        alters_namespaces_at=frozenset({depth}),
         plain_namespaces_at=frozenset(range(1, depth)),
         # 2.3.10 and 4.x compare expected parameters, 3.1.3 and earlier 2.3 take them and ignore them, and no answer tells which.
         conditional_write=False,

@@ -107,6 +107,23 @@ def new_database(record: NamespaceRecord, catalog: str | None, location: str | N
     )
 
 
+def changed_database(database: Any, record: NamespaceRecord) -> Any:
+    """``database`` with the properties and the doc of ``record``; the rest stays. Changes ``database`` in place.
+
+    Raises InvalidInput, and Unsupported for another kind of owner, and for a doc that is taken away, which Hive does not do.
+    """
+    properties = dict(record.properties)
+    owner_type = properties.pop(OWNER_TYPE, None)
+    if owner_type != database_record("", record.path, database).properties.get(OWNER_TYPE):
+        raise Unsupported(f"{record.key}: {OWNER_TYPE} is not changed in place")
+    if database.description and not record.doc:
+        raise Unsupported(f"{record.key}: Hive takes another description, and not none")
+    _check_values("namespace", properties, values=True)
+    _check_length("description", record.doc)
+    database.parameters, database.description = properties, record.doc
+    return database
+
+
 def new_table(record: TableRecord, catalog: str | None) -> Any:
     """An external Lance table that exists nowhere yet. Raises InvalidInput."""
     _check_name("table", record.path)

@@ -73,6 +73,10 @@ class Metastore:
     def create_database(self, path: Path, database: Any) -> None:
         self._client.call("create_database", database, about=errors.namespace(path))
 
+    def alter_database(self, path: Path, database: Any) -> None:
+        """Gives a database the parameters and the description of ``database``. Raises NamespaceNotFound."""
+        self._client.call("alter_database", self._qualified(path), database, about=errors.namespace(path))
+
     def drop_database(self, path: Path) -> None:
         """Drops an empty database; its directory stays. Raises NamespaceNotEmpty."""
         self._client.call("drop_database", self._qualified(path), False, False, about=errors.namespace(path))

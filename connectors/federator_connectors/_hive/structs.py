@@ -85,7 +85,16 @@ GetCatalogRequest = _struct("GetCatalogRequest", _string(1, "name"))
 GetCatalogResponse = _struct("GetCatalogResponse", _one(1, "catalog", Catalog))
 GetCatalogsResponse = _struct("GetCatalogsResponse", _strings(1, "names"))
 DropCatalogRequest = _struct("DropCatalogRequest", _string(1, "name"))
-Database = _extended(ttypes.Database, _string(8, "catalogName"))
+# 9 to 13 are Hive 4's; without them an alter would take them from a database.
+Database = _extended(
+    ttypes.Database,
+    _string(8, "catalogName"),
+    _string(9, "managedLocationUri"),
+    (10, TType.I32, "createTime", None),
+    (11, TType.I32, "type", None),
+    _string(12, "connector_name"),
+    _string(13, "remote_dbname"),
+)
 # 23 to 25 are Hive 4's; without them an alter would drop the capabilities that a table demands of its readers.
 Table = _extended(
     ttypes.Table,
@@ -170,6 +179,7 @@ METHODS = {
         Method("get_databases", _texts("pattern"), _NAMES, _META),
         Method("get_database", _texts("name"), _answer(Database), _LOST, _META),
         Method("create_database", [_one(1, "database", Database)], None, _EXISTS, _INVALID, _META, writes=True),
+        Method("alter_database", [_string(1, "dbname"), _one(2, "db", Database)], None, _META, _LOST, writes=True),
         Method("drop_database", _DROP_DATABASE, None, _LOST, _REFUSED, _META, writes=True),
         Method("get_all_tables", _texts("db_name"), _NAMES, _META),
         Method("get_tables_by_type", _texts("db_name", "pattern", "tableType"), _NAMES, _META),

@@ -17,6 +17,7 @@ from federator.connector import (
     TableNotFound,
     Unsupported,
 )
+from federator.connector.altering import check_namespace
 from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._polaris import records
 from federator_connectors._polaris.client import Client, Native
@@ -59,6 +60,15 @@ class PolarisCatalog(Catalog):
         if len(path) < 2:
             raise Unsupported(f"{self.source}: catalogs are dropped by Polaris's administrators")
         self._client.drop_namespace(path)
+
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        """The properties alone: a namespace has no doc of its own. Polaris compares nothing between our look and our write."""
+        if len(before.path) < 2:
+            raise Unsupported(f"{self.source}: catalogs are altered by Polaris's administrators")
+        check_namespace(self.describe_namespace(before.path), before, after, doc=False)
+        changed = {key: value for key, value in after.properties.items() if before.properties.get(key) != value}
+        self._client.alter_namespace(before.path, changed, sorted(set(before.properties) - set(after.properties)))
+        return self.describe_namespace(before.path)
 
     # Tables
 

@@ -92,6 +92,12 @@ class Client:
         about = f"creating the namespace {path_key(path)}"
         return _object(self._http.send("POST", self._namespaces(path[0]), body=body, about=about), "properties")
 
+    def alter_namespace(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:
+        """Sets and removes properties, one call for both. Raises NamespaceNotFound."""
+        body = {"updates": dict(updates), "removals": removals}
+        about = f"altering the namespace {path_key(path)}"
+        self._http.send("POST", f"{self._namespace(path)}/properties", body=body, about=about)
+
     def drop_namespace(self, path: Path) -> None:
         """Raises NamespaceNotFound, NamespaceNotEmpty."""
         self._http.send("DELETE", self._namespace(path), about=f"dropping the namespace {path_key(path)}")

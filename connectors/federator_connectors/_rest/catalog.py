@@ -14,6 +14,7 @@ from federator.connector import (
     TableNotFound,
     Unsupported,
 )
+from federator.connector.altering import check_namespace
 from federator.connector.answers import namespace_properties, namespace_record
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location, path_key
 from federator_connectors._http.answer import Tls
@@ -56,6 +57,13 @@ class RestCatalog(Catalog):
 
     def drop_namespace(self, path: Path) -> None:
         self._protocol.drop_namespace(path)
+
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        check_namespace(self.describe_namespace(before.path), before, after)
+        old, new = namespace_properties(before), namespace_properties(after)
+        changed = {key: value for key, value in new.items() if old.get(key) != value}
+        self._protocol.alter_namespace(before.path, changed, sorted(set(old) - set(new)))
+        return self.describe_namespace(before.path)
 
     def declare_table(self, record: TableRecord) -> TableRecord:
         """Raises Unsupported where the server puts the table elsewhere than at its location; it is then deregistered again."""

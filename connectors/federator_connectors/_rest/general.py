@@ -28,7 +28,7 @@ from federator_connectors._rest.protocol import Protocol, Told, location_of, sho
 
 
 class GeneralProtocol(Protocol):
-    """Eleven of the spec's operations; ListOperations and the two Exists are answered by the others as well, CreateTable wants a
+    """Twelve of the spec's operations; ListOperations and the two Exists are answered by the others as well, CreateTable wants a
     schema that a declaration does not have."""
 
     def __init__(self, client: HttpClient, *, page_size: int | None, drop_keeps_data: bool) -> None:
@@ -71,6 +71,10 @@ class GeneralProtocol(Protocol):
     def drop_namespace(self, path: Path) -> None:
         about = f"dropping the namespace {shown(path)}"
         self._post("DropNamespace", _namespace(path), about, missing=NamespaceNotFound, taken=NamespaceNotEmpty)
+
+    def alter_namespace(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:
+        body = {**_namespace(path), "updates": dict(updates), "removals": removals}
+        self._post("AlterNamespace", body, f"altering the namespace {shown(path)}", missing=NamespaceNotFound)
 
     def declare(self, path: Path, location: str | None, properties: Mapping[str, str]) -> None:
         if not location:

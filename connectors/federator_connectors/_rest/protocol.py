@@ -47,6 +47,10 @@ class Protocol(ABC):
     def drop_namespace(self, path: Path) -> None:
         """Raises NamespaceNotFound, NamespaceNotEmpty."""
 
+    def alter_namespace(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:  # noqa: ARG002
+        """Changes a namespace's properties. Raises NamespaceNotFound, and Unsupported where the protocol cannot."""
+        raise Unsupported(f"this protocol cannot alter the namespace {shown(path)}")
+
     @abstractmethod
     def declare(self, path: Path, location: str | None, properties: Mapping[str, str]) -> None:
         """Raises TableAlreadyExists, NamespaceNotFound, InvalidInput where the location is refused."""

@@ -56,6 +56,11 @@ class UnityApi:
         about = f"creating the schema {body['catalog_name']}${body['name']}"
         self._http.send("POST", "/schemas", body=body, about=about)
 
+    def alter_schema(self, path: Path, body: Native) -> None:
+        """Replaces the whole map of its properties, and its comment where ``body`` has one."""
+        address = self._address("schemas", path, NamespaceNotFound)
+        self._http.send("PATCH", address, body=body, about=f"altering the schema {path_key(path)}")
+
     def drop_schema(self, path: Path) -> None:
         """Never with ``force``: the server itself refuses then what is not empty."""
         # Its answer, "200 OK", is no JSON.

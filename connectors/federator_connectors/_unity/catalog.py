@@ -23,6 +23,7 @@ from federator.connector import (
     TableNotFound,
     Unsupported,
 )
+from federator.connector.altering import check_namespace
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._unity import crawl, records
 from federator_connectors._unity.api import Native, UnityApi
@@ -83,6 +84,15 @@ class UnityCatalog(Catalog):
             self._api.drop_schema(path)
         except FailedPrecondition as error:
             raise NamespaceNotEmpty(error.message) from None
+
+    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
+        """Of a schema. The server compares nothing: between our look and our write lies a moment."""
+        path = before.path
+        if len(path) != 2:
+            raise Unsupported(f"{self.source}: schemas are altered here, and {path_key(path)!r} is none")
+        check_namespace(self.describe_namespace(path), before, after)
+        self._api.alter_schema(path, records.changed_schema(before, after))
+        return self.describe_namespace(path)
 
     # Tables
 

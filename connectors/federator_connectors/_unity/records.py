@@ -57,6 +57,12 @@ def new_schema(record: NamespaceRecord) -> dict[str, Any]:
     return wanted | _given({"comment": record.doc, "storage_root": record.location})
 
 
+def changed_schema(before: NamespaceRecord, after: NamespaceRecord) -> dict[str, Any]:
+    """The UpdateSchema that gives a schema the properties and doc of ``after``."""
+    comment = {"comment": after.doc or ""} if after.doc != before.doc else {}
+    return {"properties": dict(after.properties), **comment}
+
+
 def new_table(record: TableRecord, *, marks_in_comment: bool = False) -> dict[str, Any]:
     """The CreateTable of a record, whose location is set."""
     catalog, schema, name = record.path

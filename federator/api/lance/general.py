@@ -5,9 +5,7 @@ Identifiers are a ``name`` and the list of names above it, paging is camelCase, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Response
 from lance_namespace import (
@@ -21,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from federator.api.access import Caller
 from federator.api.context import CallerOf, IndexOf, SettingsOf
 from federator.api.lance import creating
+from federator.api.lance.altering import altered_namespace, altered_table
 from federator.api.lance.answers import answered, page, wanted
 from federator.api.lance.dropping import drop
 from federator.api.lance.listings import child_namespaces, child_tables
@@ -30,15 +29,12 @@ from federator.api.lance.resolving import (
     resolve_namespace,
     shown_properties,
 )
-from federator.api.lance.writes import Target, Writing, headers
-from federator.connector import InvalidInput, NamespaceNotFound, TableNotFound, Unsupported, is_secret_key
+from federator.api.lance.writes import Writing, headers
+from federator.connector import InvalidInput, NamespaceNotFound, TableNotFound, is_secret_key
 from federator.connector.answers import namespace_properties
 from federator.index import Index, datasets
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
 from federator.settings import Settings
-
-if TYPE_CHECKING:
-    from federator.connector.namespace import CatalogNamespace
 
 router = APIRouter(include_in_schema=False)
 
@@ -197,11 +193,13 @@ def create_namespace(body: CreateNamespace, write: Writing) -> Response:
 
 @router.post("/AlterNamespace")
 def alter_namespace(body: AlterNamespace, write: Writing) -> Response:
-    """Unsupported: no catalog here changes a namespace in place."""
+    """Properties set and removed, where its catalog changes namespaces in place."""
     target = write.target(body.path)
-    raise Unsupported(
-        f"{target.source.name}: namespaces are not changed in place", hint="drop it while it is empty, and create it anew"
+    updates, removals = body.updates or {}, body.removals or []
+    made = write.carry_out(
+        target, "alter_namespace", lambda face: altered_namespace(face, target, updates, removals), is_table=False, request=body
     )
+    return answered(_namespace_of(target.path, made.answer), headers(made))
 
 
 @router.post("/DropNamespace")
@@ -271,9 +269,8 @@ def register_table(body: RegisterTable, write: Writing) -> Response:
 def alter_table(body: AlterTable, write: Writing) -> Response:
     """Properties set and removed, where its catalog changes tables in place."""
     target = write.target(body.path)
-    made = write.carry_out(
-        target, "alter_table", lambda face: _altered(face, target, body.updates or {}, body.removals or []), request=body
-    )
+    updates, removals = body.updates or {}, body.removals or []
+    made = write.carry_out(target, "alter_table", lambda face: altered_table(face, target, updates, removals), request=body)
     return answered(_table_of(target.path, made.answer), headers(made))
 
 
@@ -282,15 +279,6 @@ def drop_table(body: Table, write: Writing, pool: PoolOf) -> Response:
     """Deregistered, and its data deleted: only for a source with ``allow_drop = true``, by an admin."""
     _, made = drop(pool, write, write.target(body.path))
     return Response("{}", media_type="application/json", headers=headers(made))
-
-
-def _altered(face: CatalogNamespace, target: Target, updates: Mapping[str, str], removals: list[str]) -> TableRecord:
-    with face.lent() as catalog:
-        before = catalog.describe_table(target.inner)
-        if before.kind is not Kind.TABLE:
-            raise InvalidInput(f"{path_key(target.path)} is no external Lance table")
-        kept = {key: text for key, text in before.properties.items() if key not in removals}
-        return catalog.update_table(before, replace(before, properties={**kept, **updates}))
 
 
 def _shown_namespace(index: Index, settings: Settings, caller: Caller, path: Path) -> ShownNamespace:

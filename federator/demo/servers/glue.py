@@ -6,9 +6,9 @@ that happens asynchronously), the errors EntityNotFoundException and AlreadyExis
 
 Ours, where moto 5.2 falls short of the service's documentation:
 
-- ``CreateCatalog``, ``GetCatalog``, ``GetCatalogs``, ``DeleteCatalog``. A catalog is a Glue backend of its own, which CatalogId
-  chooses. ``CreateCatalog`` knows no parent and refuses ``.``, ``/`` and ``\\`` in names; IncludeRoot beside ParentCatalogId is
-  refused.
+- ``CreateCatalog``, ``GetCatalog``, ``GetCatalogs``, ``UpdateCatalog``, ``DeleteCatalog``. A catalog is a Glue backend of its own,
+  which CatalogId chooses. ``CreateCatalog`` knows no parent and refuses ``.``, ``/`` and ``\\`` in names;
+  IncludeRoot beside ParentCatalogId is refused.
 - Pages of at most 100 with NextToken for databases, tables and catalogs; a listing goes in the order of names.
 - Names of databases and tables fold to lower case.
 - ``UpdateTable`` compares VersionId.
@@ -125,6 +125,15 @@ class CatalogResponse(GlueResponse):
         if request.get("IncludeRoot"):
             listed.insert(0, self._description(self.root))
         return ActionResult(_page(request, "CatalogList", listed))
+
+    def update_catalog(self) -> ActionResult:
+        request = self.parameters
+        backend = self._backend(request["CatalogId"])
+        if not isinstance(backend, CatalogBackend):
+            raise _invalid("The default catalog cannot be updated.")
+        fixed = {key: backend.description[key] for key in ("CatalogId", "Name", "ResourceArn", "CreateTime")}
+        backend.description = {"Parameters": {}, **request["CatalogInput"], **fixed, "UpdateTime": utcnow()}
+        return EmptyResult()
 
     def delete_catalog(self) -> ActionResult:
         catalog_id = self.parameters["CatalogId"]

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from federator.connector import Catalog, ConcurrentModification, TableAlreadyExists, TableNotFound, Unsupported
+from federator.connector import (
+    Catalog,
+    ConcurrentModification,
+    NamespaceNotFound,
+    TableAlreadyExists,
+    TableNotFound,
+    Unsupported,
+)
 from federator.model import NamespaceRecord, Path, canonical_location
 from federator.testing.contract.base import MARK, SOURCE, Contract, Location, creates, fresh, needs, writes
 
@@ -24,6 +31,30 @@ class WriteFace(Contract):
         assert made.digest == catalog.describe_namespace(sibling).digest
         if self.connector.capabilities.keeps_properties:
             assert made.properties["team"] == "sales"
+        catalog.drop_namespace(sibling)
+
+    @needs(lambda c: creates(c) and bool(c.connector.capabilities.alters_namespaces_at))
+    def test_a_namespaces_properties_change_in_place(self, catalog: Catalog, sibling: Path) -> None:
+        made = catalog.create_namespace(NamespaceRecord(SOURCE, sibling, {"team": "sales", "old": "1"}))
+        kept = {key: value for key, value in made.properties.items() if key != "old"}
+        changed = catalog.update_namespace(made, replace(made, properties={**kept, "team": "ops", "new": "2"}))
+        seen = catalog.describe_namespace(sibling)
+        assert changed.digest == seen.digest
+        assert (seen.properties["team"], seen.properties["new"], "old" in seen.properties) == ("ops", "2", False)
+        assert (seen.location, seen.owner, seen.native_id) == (made.location, made.owner, made.native_id)
+        with pytest.raises(ConcurrentModification):
+            catalog.update_namespace(made, replace(made, properties={"team": "web"}))
+        with pytest.raises(Unsupported):
+            catalog.update_namespace(seen, replace(seen, location="s3://elsewhere/ns"))
+        catalog.drop_namespace(sibling)
+        with pytest.raises(NamespaceNotFound):
+            catalog.update_namespace(seen, seen)
+
+    @needs(lambda c: creates(c) and not c.connector.capabilities.alters_namespaces_at)
+    def test_altering_a_namespace_is_unsupported(self, catalog: Catalog, sibling: Path) -> None:
+        made = catalog.create_namespace(NamespaceRecord(SOURCE, sibling))
+        with pytest.raises(Unsupported):
+            catalog.update_namespace(made, replace(made, properties={"team": "ops"}))
         catalog.drop_namespace(sibling)
 
     @needs(writes)

@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from federator.index import Index, datasets, records
+from federator.index import Index, audit_log, datasets, records
 from federator.testing.contract import fresh
 from tests.api.lance.conftest import Service
 from tests.integration.index_support import fill, table
@@ -41,7 +41,8 @@ def test_namespaces_live_and_die(service: Service) -> None:
     assert _ask(service, "CreateNamespace", name=name, parent=["mem"], mode="EXIST_OK") == made
     assert name in _ask(service, "ListNamespaces", parent=["mem"])["namespaces"]
     assert _ask(service, "NamespaceExists", name=name, parent=["mem"]) == {"exists": True}
-    assert _ask(service, "AlterNamespace", 406, name=name, parent=["mem"], updates={"a": "b"})["code"] == 0
+    altered = _ask(service, "AlterNamespace", name=name, parent=["mem"], updates={"a": "b"}, removals=["team"])
+    assert altered == {**made, "properties": {"a": "b"}} == _ask(service, "GetNamespace", name=name, parent=["mem"])
     assert _ask(service, "DropNamespace", name=name, parent=["mem"]) == {}
     assert _ask(service, "NamespaceExists", name=name, parent=["mem"]) == {"exists": False}
     assert _ask(service, "DropNamespace", 404, name=name, parent=["mem"])["code"] == 1
@@ -71,7 +72,25 @@ def test_what_a_catalog_cannot_alter_is_unsupported(service: Service) -> None:
     name = fresh("ns")
     _ask(service, "CreateNamespace", name=name, parent=["plain"])
     _ask(service, "RegisterTable", name="t", namespace=["plain", name], location="s3://b/t.lance")
+    assert _ask(service, "AlterNamespace", 406, name=name, parent=["plain"], updates={"a": "b"})["code"] == 0
     assert _ask(service, "AlterTable", 406, name="t", namespace=["plain", name], updates={"a": "b"})["code"] == 0
+
+
+@pytest.mark.parametrize("operation", ["AlterNamespace", "AlterTable"])
+def test_altering_is_a_write_of_the_caller_journalled_and_audited(service: Service, operation: str) -> None:
+    path = service.namespace()
+    body = {"name": path[1], "parent": ["mem"]}
+    if operation == "AlterTable":
+        _ask(service, "RegisterTable", name="t", namespace=list(path), location=f"s3://b/{path[1]}/t.lance")
+        body = {"name": "t", "namespace": list(path)}
+    for caller in ("viewer *", "writer lake"):
+        assert service.post(f"/{operation}", {**body, "updates": {"a": "b"}}, caller=caller).status_code == 403
+    answer = service.post(f"/{operation}", {**body, "updates": {"a": "b"}}, caller="writer mem")
+    assert (answer.status_code, answer.headers["Federator-Index"]) == (200, "published")
+    told = audit_log.newest(service.index, audit_log.Filter(run=answer.headers["Federator-Operation"]))
+    assert [(row["kind"], row["actor"]) for row in told] == [("own_write", "somebody")]
+    marked = service.post(f"/{operation}", {**body, "updates": {"federator.mirror": "m"}})
+    assert (marked.status_code, marked.json()["code"]) == (400, 13)
 
 
 def test_a_table_is_created_with_its_schema_and_dropped_with_its_data(service: Service) -> None:
