@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from federator.model import digest_of, is_location, local_path
+from federator.model import digest_of, is_location, lance_uri, local_path
 
 
 def look(location: str, storage: dict[str, str]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def look(location: str, storage: dict[str, str]) -> dict[str, Any]:
     import lance
 
     try:
-        return _described(lance.dataset(path or location, storage_options=storage or None))
+        return _described(lance.dataset(lance_uri(location), storage_options=storage or None))
     except (ValueError, OSError, RuntimeError) as error:
         if path is not None:
             return _look_locally(Path(path)) or _classify_locally(error)
@@ -73,7 +73,7 @@ def _look_below(location: str, storage: dict[str, str]) -> dict[str, Any]:
     from lance.file import LanceFileSession
 
     try:
-        names = LanceFileSession(location, storage_options=storage or None).list()
+        names = LanceFileSession(lance_uri(location), storage_options=storage or None).list()
     except (ValueError, OSError, RuntimeError) as error:
         return _classify(error, location)
     return _without_versions(names) if names else answer("missing", "nothing is there")

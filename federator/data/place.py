@@ -17,7 +17,7 @@ from federator.connector import (
 from federator.connector.errors import InvalidTableState, TableBranchNotFound, TableVersionNotFound
 from federator.connector.looking import look
 from federator.data.faults import FAULTS, as_ours
-from federator.model import is_location, local_path
+from federator.model import is_location, lance_uri, local_path
 
 MAIN = "main"
 _NOT_READABLE: dict[str, type[CatalogError]] = {
@@ -36,10 +36,9 @@ class Place:
     @property
     def uri(self) -> str:
         """The location as pylance takes it. Raises InvalidInput for what is none."""
-        path = local_path(self.location)
-        if path is None and not is_location(self.location):
+        if local_path(self.location) is None and not is_location(self.location):
             raise InvalidInput(f"{self.location[:200]!r} is no location")
-        return path or self.location
+        return lance_uri(self.location)
 
     @property
     def options(self) -> dict[str, str] | None:

@@ -16,6 +16,10 @@ _URI = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*)$", re.DOT
 _SCHEMES = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "wasb": "wasbs", "azure": "az", "file-object-store": "file",
 }  # fmt: skip
+# Schemes that Lance has no store for, or whose hosts it spells otherwise, by the one that it has.
+_OF_LANCE = {
+    "s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "abfs": "abfss", "abfss": "abfss", "wasb": "abfss", "wasbs": "abfss",
+}  # fmt: skip
 _DEFAULT_PORTS = {"hdfs": "8020", "http": "80", "https": "443", "abfs": "80", "abfss": "443", "wasb": "80", "wasbs": "443"}
 # Object stores keep "a//b" and "a/../b" apart from "a/b": only a file system folds them.
 _FILE_SYSTEMS = frozenset({"file", "hdfs"})
@@ -24,6 +28,7 @@ _AZURE = frozenset({"abfss", "wasbs", "az"})
 _AZURE_HOST = re.compile(
     r"([^.@:]+)\.(?:blob|dfs)\.(core\.windows\.net|core\.usgovcloudapi\.net|core\.chinacloudapi\.cn|fabric\.microsoft\.com)"
 )
+_CONTAINER = re.compile(r"[A-Za-z0-9$_-]+")
 # Lance names the table of its commit lock in the query of this scheme; the data lies where s3 would have it.
 _LOCKED, _LOCK = "s3+ddb", re.compile(r"\?ddbTableName=[^/?&]*\Z")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -103,6 +108,32 @@ def local_path(location: str) -> str | None:
     """The file system path of a ``file`` location on this host, and None for every other one."""
     place = _place(location)
     return place.path or "/" if place is not None and place[:2] == ("file", "") else None
+
+
+def lance_uri(location: str) -> str:
+    """A location as Lance opens it: a path of the file system, else the URI under a scheme that Lance has a store for (``s3a`` →
+    ``s3``, ``wasbs`` → ``abfss`` ...), the rest as it is written. What is neither stays the text that it is."""
+    path = local_path(location)
+    if path is not None:
+        return path
+    scheme, colon, rest = location.strip(_STRIPPED).partition("://")
+    scheme = scheme.lower()
+    if colon and (scheme == "https" or _OF_LANCE.get(scheme) == "abfss"):
+        return _azure_uri(scheme, rest) or location
+    return f"{_OF_LANCE[scheme]}://{rest}" if colon and scheme in _OF_LANCE else location
+
+
+def _azure_uri(scheme: str, rest: str) -> str | None:
+    """What follows the scheme, in the one form that Lance has for a container of an account; None for what is not Azure's."""
+    host, slash, key = rest.partition("/")
+    container, at, account = host.rpartition("@")
+    if scheme == "https":
+        container, slash, key = key.partition("?")[0].partition("/")
+    elif not at:
+        # The account is in the storage options.
+        return f"az://{rest}" if _CONTAINER.fullmatch(host) else None
+    found = _AZURE_HOST.fullmatch(account.lower())
+    return f"abfss://{container}@{found[1]}.dfs.{found[2]}{slash}{key}" if found and container else None
 
 
 def places_above(location: str) -> list[str]:

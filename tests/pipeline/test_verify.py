@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import lance
@@ -21,6 +25,32 @@ from federator.testing import MemoryStore
 from tests.fixtures.glue import client_of, principals
 
 ROWS = pa.table({"id": [1, 2, 3]})
+
+
+@dataclass
+class Recorder:
+    """A server that denies everything, and what it was asked."""
+
+    url: str
+    paths: list[str]
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    paths: list[str] = []
+
+    class Denying(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_error(403)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Denying) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield Recorder(f"http://127.0.0.1:{server.server_port}", paths)
+        server.shutdown()
 
 
 @pytest.fixture
@@ -45,6 +75,31 @@ def test_a_table_on_s3_is_described(place: str, s3_storage_options: dict[str, st
     found = look(place, s3_storage_options)
     assert (found["state"], found["version"], found["rows"], found["fragments"], found["indices"]) == ("valid", 1, 3, 1, 0)
     assert found["size"] > 0
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "s3n", "S3A"])
+def test_hadoops_schemes_open_the_same_table(place: str, scheme: str, s3_storage_options: dict[str, str]) -> None:
+    lance.write_dataset(ROWS, place, storage_options=s3_storage_options)
+    assert look(place.replace("s3", scheme, 1), s3_storage_options)["rows"] == 3
+    assert look(place.replace("s3", scheme, 1) + "/nothing", s3_storage_options)["state"] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("location", "asked"),
+    [
+        ("gcs://bucket/t.lance", "/bucket?"), ("abfs://c@acct.dfs.core.windows.net/t.lance", "/c?"),
+        ("wasbs://c@acct.blob.core.windows.net/t.lance", "/c?"), ("azure://c/t.lance", "/c?"),
+    ],
+)  # fmt: skip
+def test_other_clouds_are_asked_for_the_container_and_the_path(recorder: Recorder, location: str, asked: str) -> None:
+    """No server of theirs is at hand: what Lance asks an endpoint is looked at, and its refusal is understood."""
+    storage = {
+        "google_base_url": recorder.url, "google_skip_signature": "true", "azure_storage_endpoint": recorder.url,
+        "account_name": "acct", "account_key": "eA==", "allow_http": "true", "client_max_retries": "0",
+    }  # fmt: skip
+    assert look(location, storage)["state"] == "denied"
+    assert recorder.paths[0].startswith(asked)
+    assert "prefix=t.lance%2F_versions%2F" in recorder.paths[0]
 
 
 @pytest.mark.parametrize(

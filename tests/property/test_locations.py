@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from federator.model import Aliases, canonical_location, is_location, local_path, places_above
+from federator.model import Aliases, canonical_location, is_location, lance_uri, local_path, places_above
 
 # What readers of URIs strip from both ends.
 STRIPPED = "".join(map(chr, range(0x21)))
@@ -237,3 +237,28 @@ def test_what_is_no_location_stays_as_it_is(text: str) -> None:
     assert not is_location("")
     assert not is_location(None)
     assert not is_location("relative/path")
+
+
+@pytest.mark.parametrize(
+    ("written", "opened"),
+    [
+        ("s3a://b/a b%20#?é/t.lance/", "s3://b/a b%20#?é/t.lance/"), ("S3N://Bucket/t", "s3://Bucket/t"), ("s3://b/t", "s3://b/t"),
+        ("s3+ddb://b/t?ddbTableName=locks", "s3+ddb://b/t?ddbTableName=locks"), ("gcs://b/t", "gs://b/t"), ("gs://b/t", "gs://b/t"),
+        ("azure://c/t", "az://c/t"), ("az://c/t", "az://c/t"), ("abfs://c/t", "az://c/t"),
+        ("abfs://c@acct.dfs.core.windows.net/t", "abfss://c@acct.dfs.core.windows.net/t"),
+        ("wasbs://c@ACCT.blob.core.windows.net/T", "abfss://c@acct.dfs.core.windows.net/T"),
+        ("https://acct.blob.core.windows.net/c/a%20b?sig=x", "abfss://c@acct.dfs.core.windows.net/a%20b"),
+        ("abfss://c@acct.example.com/t", "abfss://c@acct.example.com/t"), ("https://example.com/c/t", "https://example.com/c/t"),
+        ("file:/mnt/a%20b/", "/mnt/a b"), ("file://localhost/t", "/t"), ("/t//x/../y", "/t/y"), ("file://other/t", "file://other/t"),
+        ("hdfs://nn:8020/t", "hdfs://nn:8020/t"), ("s3a", "s3a"), ("relative/place", "relative/place"), ("", ""),
+    ],
+)  # fmt: skip
+def test_lance_opens_every_spelling_under_a_scheme_that_it_has(written: str, opened: str) -> None:
+    assert lance_uri(written) == opened
+
+
+@given(URIS)
+def test_what_lance_opens_is_the_same_place(location: str) -> None:
+    assume(not location.lower().startswith("https"))
+    assert canonical_location(lance_uri(location)) == canonical_location(location)
+    assert lance_uri(lance_uri(location)) == lance_uri(location)
