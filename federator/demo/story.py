@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 
 from federator.connector import StateError
+from federator.demo.cloud import PARTNER_ROLE
 from federator.demo.screen import Screen
 from federator.demo.world import World, build, stop_servers
 from federator.index import drift, tree
@@ -21,6 +22,15 @@ from federator.sync.deciding import decide
 from federator.sync.declaring import Wanted
 from federator.sync.explaining import explain
 
+_AT_PARTNER = (PARTNER_ROLE.split(":")[4], "market", "daily_prices")
+# Each state that a location can be in, as the story says it.
+_STATES = {
+    "valid": "valid: a Lance table, described by its newest manifest", "missing": "missing: nothing is at its location",
+    "not_lance": "not lance: other files are there", "declared_only": "declared only: the name is reserved, nothing written yet",
+    "empty": "empty: a directory with nothing in it", "corrupt": "corrupt: Lance's files without a manifest that opens",
+    "denied": "denied: the store refuses our credentials, so nothing is known of it",
+    "unreachable": "unreachable: its store does not answer, so nothing is known of it",
+}  # fmt: skip
 _GONE = ("sales", "returns")
 _GONE_AT_ONCE = ("legacy", "archive")
 
@@ -56,10 +66,12 @@ class Story:
             (("scratch", "draft"), "declared_only"),
             (("lake_hive", "ml", "planned"), "empty"),
             (("lake_hive", "ml", "torn"), "corrupt"),
+            (("aws", *self._path_at_target("salaries", "finance")), "denied"),
+            (("partner", *_AT_PARTNER), "unreachable"),
         ):
             view = tree.table(self.federator.index, path)
             found = view.dataset["state"] if view.dataset else "not opened"
-            self.expect(found == state, f"{view.id} is {found.replace('_', ' ')}")
+            self.expect(found == state, f"{view.id} is {_STATES[state]}")
         twice = tree.table(self.federator.index, ("lake_hive", "sales", "orders")).also_declared
         self.expect(twice == ["lake_hive$sales$orders_2024"], f"lake_hive$sales$orders is also declared as {', '.join(twice)}")
 
@@ -172,9 +184,9 @@ class Story:
         with open_catalog(self.world.settings.source("aws").spec) as glue:
             return set(glue.list_tables(glue.canonical_path(("sales",))))
 
-    def _path_at_target(self, table: str) -> Path:
+    def _path_at_target(self, table: str, database: str = "sales") -> Path:
         with open_catalog(self.world.settings.source("aws").spec) as glue:
-            return glue.canonical_path(("sales", table))
+            return glue.canonical_path((database, table))
 
 
 def run(screen: Screen, *, once: bool, keep: FilePath | None) -> int:

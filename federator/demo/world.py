@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from federator.connector import Catalog
+from federator.demo.cloud import LOCKED, NOWHERE, PARTNER_ROLE, furnish
 from federator.demo.servers.glue import start_glue
 from federator.demo.servers.hive import hive3_available, start_hive2, start_hive3
 from federator.demo.servers.process import Server, running
@@ -28,8 +29,28 @@ hive2.root = "{base}/lake"
 impl = "glue"
 glue.endpoint = "{glue}"
 glue.region = "us-east-1"
-glue.access_key_id = "file:{base}/glue.key"
-glue.secret_access_key = "file:{base}/glue.key"
+glue.access_key_id = "file:{base}/aws.id"       # an IAM user who may use Glue, and open no bucket
+glue.secret_access_key = "file:{base}/aws.key"
+glue.storage.endpoint = "{glue}"
+glue.storage.region = "us-east-1"
+glue.storage.access_key_id = "file:{base}/aws.id"
+glue.storage.secret_access_key = "file:{base}/aws.key"
+glue.storage.allow_http = "true"
+
+[sources.partner]                   # the Glue of another account, whose storage cannot be reached from here
+impl = "glue"
+glue.endpoint = "{glue}"
+glue.sts_endpoint = "{glue}"
+glue.region = "us-east-1"
+glue.assume_role_arn = "{role}"
+glue.access_key_id = "file:{base}/aws.id"
+glue.secret_access_key = "file:{base}/aws.key"
+glue.storage.endpoint = "{nowhere}"
+glue.storage.region = "us-east-1"
+glue.storage.access_key_id = "file:{base}/aws.id"
+glue.storage.secret_access_key = "file:{base}/aws.key"
+glue.storage.allow_http = "true"
+glue.storage.client_max_retries = "0"
 
 [sources.scratch]                   # a directory of Lance tables
 impl = "dir"
@@ -79,8 +100,11 @@ def build(directory: Path) -> World:
     try:
         uris = _servers(directory, with_hive3)
         config = _CONFIG + (_CONFIG_HIVE3 if with_hive3 else "")
-        (directory / "glue.key").write_text("demo", encoding="utf-8")
-        (directory / "federator.toml").write_text(config.format(base=directory, **uris), encoding="utf-8")
+        user = furnish(uris["glue"])
+        (directory / "aws.id").write_text(user.access_key_id, encoding="utf-8")
+        (directory / "aws.key").write_text(user.secret_access_key, encoding="utf-8")
+        text = config.format(base=directory, role=PARTNER_ROLE, nowhere=NOWHERE, **uris)
+        (directory / "federator.toml").write_text(text, encoding="utf-8")
         settings = load(directory / "federator.toml")
         _tables(directory, settings)
     except BaseException:
@@ -141,10 +165,15 @@ def _tables(directory: Path, settings: Settings) -> None:
     with open_catalog(settings.source("scratch").spec) as scratch:
         # Declared, and nothing written yet.
         scratch.declare_table(TableRecord("scratch", ("draft",)))
+    with open_catalog(settings.source("aws").spec) as glue:
+        # There, and not for us.
+        path = glue.canonical_path(("finance", "salaries"))
+        glue.create_namespace(NamespaceRecord("aws", path[:-1]))
+        glue.declare_table(TableRecord("aws", path, LOCKED))
 
 
-def write_table(path: Path, *, rows: int) -> None:
-    """A real Lance table: an id, a number and a vector of eight."""
+def write_table(place: Path | str, *, rows: int, storage: dict[str, str] | None = None) -> None:
+    """A real Lance table, at a path or at a URI with its storage options: an id, a number and a vector of eight."""
     import lance
     import pyarrow as pa
 
@@ -152,8 +181,9 @@ def write_table(path: Path, *, rows: int) -> None:
     table = pa.table(
         {"id": pa.array(range(rows), pa.int64()), "amount": pa.array([i * 1.5 for i in range(rows)]), "vector": vectors}
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lance.write_dataset(table, str(path))
+    if isinstance(place, Path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    lance.write_dataset(table, str(place), storage_options=storage)
 
 
 def _declare(catalog: Catalog, path: tuple[str, ...], location: Path, **properties: str) -> None:
