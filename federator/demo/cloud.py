@@ -6,7 +6,6 @@ All of it is moto's, which enforces the policies from the end of ``furnish`` on.
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +34,8 @@ class User:
 
 def furnish(url: str) -> User:
     """Makes user, bucket and partner on the server at ``url``, whose policies count from then on."""
+    import requests
+
     from federator.demo.world import write_table
 
     _client(url, "s3", _OWNER).create_bucket(Bucket="payroll")
@@ -44,8 +45,8 @@ def furnish(url: str) -> User:
     iam.create_user(UserName="federator")
     iam.put_user_policy(UserName="federator", PolicyName="glue", PolicyDocument=_policy("glue:*", "sts:AssumeRole"))
     key = iam.create_access_key(UserName="federator")["AccessKey"]
-    enforce = urllib.request.Request(f"{url}/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}, method="POST")
-    urllib.request.urlopen(enforce, timeout=30).close()
+    # After so many more requests: none.
+    requests.post(f"{url}/moto-api/reset-auth", data="0", timeout=30).raise_for_status()
     return User(key["AccessKeyId"], key["SecretAccessKey"])
 
 

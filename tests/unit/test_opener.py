@@ -18,7 +18,7 @@ import pytest
 
 from federator.connector import SourceSpec
 from federator.connector.looking import look
-from federator.pipeline.verify import Opener
+from federator.pipeline.verify import Opener, dealt
 
 KEYS = {
     "state", "message", "version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at",
@@ -155,14 +155,20 @@ class TestOpenerProcess:
 
     def test_a_location_that_hangs_costs_its_time_once_and_its_process(self, silent: str, table: Path) -> None:
         storage = {f"storage.{key}": value for key, value in _S3.items()} | {"storage.aws_endpoint": silent}
-        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 3.0) as opener:
-            began = time.monotonic()
+        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 0.3) as opener:
             found = opener.look("s3://bucket/t.lance")
-            took = time.monotonic() - began
-            assert (found["state"], found["message"]) == ("unreachable", "no answer within 3 s")
-            assert 3.0 <= took < 30.0
+            assert (found["state"], found["message"]) == ("unreachable", "no answer within 0.3 s")
             assert opener._child is None
             opener._timeout = 60.0
+            assert opener.look(str(table))["state"] == "valid"
+            opener._timeout = 0.3
+            for name in ("t2", "t3"):
+                assert opener.look(f"s3://bucket/{name}.lance")["message"] == "no answer within 0.3 s"
+            # From here on the store would hang for a minute each time: it is not asked, and no process is begun for it.
+            opener._timeout = 60.0
+            found = opener.look("s3a://bucket/t4.lance")
+            assert (found["state"], found["message"]) == ("unreachable", "not asked: s3://bucket did not answer before")
+            assert opener._child is None
             assert opener.look(str(table))["state"] == "valid"
 
     def test_a_child_that_dies_is_replaced(self, table: Path) -> None:
@@ -180,6 +186,19 @@ class TestOpenerProcess:
         assert found["state"] == "unreachable"
         assert "NOT_SET" in found["message"]
         assert opener._child is None
+
+
+def test_stores_and_prefixes_are_spread_over_all_hands_in_their_order() -> None:
+    # In the order in which they are due, two stores alternate: dealt as they come, each hand would have one store's alone.
+    rows = [(f"s3://{'ab'[n % 2]}/p{n % 3}/t{n}", f"s3a://{n}") for n in range(60)] + [("file:///mnt/t", "/mnt/t")]
+    order = dealt(rows, 2)
+    assert sorted(order) == sorted(rows)
+    for hand in (order[0::2], order[1::2]):
+        for group in {canonical.rpartition("/")[0] for canonical, _ in rows[:60]}:
+            assert abs(sum(canonical.startswith(group) for canonical, _ in hand) - 5) <= 1
+        assert [rows.index(row) for row in hand] == sorted(rows.index(row) for row in hand)
+    assert dealt(rows, 1) == rows
+    assert dealt([], 4) == []
 
 
 _S3 = {"aws_access_key_id": "x", "aws_secret_access_key": "y", "aws_region": "us-east-1", "allow_http": "true"}

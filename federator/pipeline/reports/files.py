@@ -16,12 +16,14 @@ from federator.pipeline.reports.sections import Report
 
 _BATCH = 20_000
 _TIME = pa.timestamp("us", "UTC")
+# What spreadsheets take for the beginning of a formula, in the forms of East Asian keyboards too.
+_FORMULA = r"\A[=+\-@\t\r\n＝＋－＠]"
 
 
 def write_details(staged: Path, directory: Path, name: str, formats: Sequence[str]) -> list[Path]:
     """Writes Spark's Parquet as one CSV (RFC 4180) and one Parquet file, as far as wanted; returns the files.
 
-    Columns that end in ``_at`` become times in UTC.
+    Columns that end in ``_at`` become times in UTC. In the CSV, texts that a spreadsheet would compute begin with an apostrophe.
     """
     parts = sorted(staged.glob("*.parquet"))
     schema = _typed(pq.read_schema(parts[0]))
@@ -36,8 +38,8 @@ def write_details(staged: Path, directory: Path, name: str, formats: Sequence[st
             for path in wanted
         ]
         for batch in _batches(parts, schema) if writers else ():
-            for writer in writers:
-                writer.write_batch(batch)
+            for path, writer in zip(wanted, writers, strict=True):
+                writer.write_batch(_harmless(batch) if path.suffix == ".csv" else batch)
     return wanted
 
 
@@ -59,6 +61,17 @@ def _batches(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatc
                     for column, field in zip(batch.columns, schema, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _harmless(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Texts that begin as a formula does, behind an apostrophe: names and comments are whatever people write into a catalog
+    (OWASP, CSV injection)."""
+    columns = [_guarded(column) if pa.types.is_string(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _guarded(texts: pa.Array) -> pa.Array:
+    return pc.if_else(pc.match_substring_regex(texts, _FORMULA), pc.binary_join_element_wise("'", texts, ""), texts)
 
 
 def _moments(seconds: pa.Array) -> pa.Array:
