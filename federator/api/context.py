@@ -28,8 +28,13 @@ def _caller(request: Request) -> Caller:
 
 
 def _viewer(request: Request) -> Viewer:
-    caller = _caller(request)
-    return Viewer(caller.name, caller.scopes, _settings(request).mirrors_in(caller.scopes))
+    caller, settings = _caller(request), _settings(request)
+    origins = {
+        name: mirror.origin
+        for name, mirror in settings.mirrors.items()
+        if caller.scopes.shows((mirror.origin,)) and caller.scopes.shows((mirror.target,))
+    }
+    return Viewer(caller.name, caller.scopes, settings.mirrors_in(caller.scopes), origins)
 
 
 IndexOf = Annotated[Index, Depends(_index)]

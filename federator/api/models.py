@@ -36,6 +36,9 @@ class Freshness(Answer):
     published_at: Maybe
 
 
+Told = Annotated[list[Freshness], Field(description="of every source that the answer speaks of, by name")]
+
+
 class Node(Answer):
     """One entry of the tree."""
 
@@ -88,7 +91,7 @@ class MergedTree(Answer):
     """The entries below a path of the merged view."""
 
     path: str = Field(examples=["sales"])
-    freshness: list[Freshness] = Field(description="of every source that has a part in the page")
+    freshness: Told
     nodes: list[MergedNode]
     next: str | None
 
@@ -116,7 +119,7 @@ class Found(Answer):
 
     nodes: list[Node]
     next: str | None
-    freshness: list[Freshness]
+    freshness: Told
     facets: Facets | None = Field(None, description="with facets=true")
 
 
@@ -222,9 +225,18 @@ class PlaceOfTables(Answer):
     verified: Verified | None
 
 
+class OnePlace(PlaceOfTables):
+    """A Dataset, and how fresh what is known of its declarations is."""
+
+    freshness: Told
+
+
 class Datasets(Answer):
+    """A page of Datasets."""
+
     datasets: list[PlaceOfTables]
     next: str | None
+    freshness: Told
 
 
 class Drift(Answer):
@@ -242,8 +254,11 @@ class Drift(Answer):
 
 
 class Drifts(Answer):
+    """A page of drift."""
+
     drift: list[Drift]
     next: str | None
+    freshness: Told
 
 
 class Source(Answer):
@@ -256,6 +271,8 @@ class Source(Answer):
     namespaces: int
     tables: int
     failed_namespaces: int
+    carried_namespaces: int = Field(description="not read by the last crawl, since the catalog's feed of changes did not name them")
+    full_at: Maybe = Field(description="when everything was last read")
     freshness: Freshness
 
 
@@ -279,8 +296,11 @@ class Run(Answer):
 
 
 class Runs(Answer):
+    """A page of runs."""
+
     runs: list[Run]
     next: str | None
+    freshness: Told
 
 
 class RunSource(Answer):
@@ -296,6 +316,8 @@ class RunSource(Answer):
     changed: int
     removed: int
     failed_namespaces: int
+    carried: int = Field(description="namespaces that were not read, since the catalog's feed of changes did not name them")
+    full_because: str | None = Field(description="why all were read, where a feed of changes might have told")
 
 
 class RunChange(Answer):
@@ -320,6 +342,7 @@ class RunDetail(Run):
 
     sources: list[RunSource]
     changes: list[RunChange]
+    freshness: Told
 
 
 Kind = Literal["crawl", "plan", "sync", "apply"]
@@ -357,7 +380,11 @@ class PlanView(Answer):
     created_at: Moment
     decided_at: Maybe
     decided_by: str | None
+    partial: bool = Field(
+        examples=[False], description="the caller sees a part of it: its changes and refusals inside the scopes, without guards"
+    )
     plan: dict[str, Any]
+    freshness: Told
 
 
 class PlanSummary(Answer):
@@ -372,11 +399,17 @@ class PlanSummary(Answer):
     decided_by: str | None
     changes: dict[str, int] = Field(examples=[{"declare_table": 3}], description="how many changes it has, by action")
     refusals: dict[str, int] = Field(examples=[{"no_location": 1}], description="what it leaves as it is, by reason")
+    partial: bool = Field(
+        examples=[False], description="the caller sees a part of it, and the counts are of that part; deciding needs all of it"
+    )
 
 
 class Plans(Answer):
+    """A page of plans."""
+
     plans: list[PlanSummary]
     next: str | None
+    freshness: Told
 
 
 class Mirror(Answer):
@@ -397,10 +430,12 @@ class Mirror(Answer):
     held: list[PlanSummary] = Field(description="plans that wait for a decision, the newest first, up to 10")
     rule: dict[str, Any] = Field(examples=[{"include": ["hive$sales$*"], "delete": "owned"}])
     digest: str = Field(description="of the rule: plans and ledger are bound to it")
-    freshness: list[Freshness] = Field(description="of its two sources, where they were ever crawled")
+    freshness: Told
 
 
 class Mirrors(Answer):
+    """Mirrors by name."""
+
     mirrors: list[Mirror]
 
 
@@ -409,6 +444,7 @@ class RunProgress(Run):
 
     sources: list[RunSource]
     writes: dict[str, int] = Field(examples=[{"done": 12, "failed": 1}], description="its writes by state")
+    freshness: Told
 
 
 class Proof(Answer):
@@ -422,6 +458,7 @@ class Proof(Answer):
     detail_reason: str
     detail_code: int | None
     records: int = Field(examples=[12], description="children that were read")
+    carried_from: int | None = Field(examples=[None], description="of what was carried, the revision in which it was read")
 
 
 class SourceCoverage(Answer):

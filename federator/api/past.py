@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from federator.api import models as m
 from federator.api.access import Caller
 from federator.api.paging import decode, encode, printable, tagged
+from federator.api.told import fresh
 from federator.connector.options import masked
 from federator.index import Index, differences, history
 from federator.index.moments import Moment, at_time, last_runs, moment
@@ -99,6 +100,7 @@ class Differences(m.Answer):
     totals: dict[str, int] = Field(examples=[{"added": 2, "removed": 0, "changed": 1}])
     differences: list[Difference]
     next: str | None
+    freshness: m.Told
 
 
 def tree_at(
@@ -151,9 +153,11 @@ def diff(
     position = tuple(json.loads(after)) if after else None
     page = differences.page(index, first, last, wanted, after=position, limit=limit, scopes=caller.scopes)
     totals = differences.totals(index, first, last, wanted, scopes=caller.scopes)
+    shown = {name for at in (first, last) for name in _when(at, caller).revisions}
     body = Differences.model_validate({
         "from": _when(first, caller), "to": _when(last, caller), "totals": totals, "differences": page.differences,
         "next": _next(listing, json.dumps(page.next) if page.next else None, (first, last), caller),
+        "freshness": fresh(index, caller.scopes, shown),
     })  # fmt: skip
     return tagged(request, body)
 

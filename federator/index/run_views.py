@@ -7,8 +7,8 @@ all sources.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select, true
@@ -27,11 +27,15 @@ run, part, line = t.run.c, t.run_source.c, t.journal.c
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks: the name that stands in its own runs, what it may see, and the mirrors that it may be told of."""
+    """Who looks: the name that stands in its own runs, what it may see, and the mirrors that it may be told of.
+
+    ``origins`` are the origin sources of the mirrors both of whose sources it sees at least a part of.
+    """
 
     name: str
     scopes: Scopes
     mirrors: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def whole_sources(self) -> list[str]:
@@ -74,6 +78,16 @@ def progress(index: Index, viewer: Viewer, run_id: str) -> dict[str, Any]:
         )
         writes = dict(connection.execute(counted.order_by(line.state)).tuples().all())
     return {**_told(row, viewer, [found["state"] for found in sources], list(writes)), "sources": sources, "writes": writes}
+
+
+def touched(index: Index, viewer: Viewer, run_ids: Sequence[str]) -> set[str]:
+    """The sources that some runs read or wrote, as far as the viewer sees it."""
+    read = select(part.source).where(part.run_id.in_(run_ids))
+    if not viewer.scopes.everything:
+        read = read.where(part.source.in_(viewer.whole_sources))
+    with index.read() as connection:
+        wrote = select(line.target_source).where(line.run_id.in_(run_ids), _written(connection, viewer))
+        return set(connection.execute(read.union(wrote)).scalars())
 
 
 def _seen(connection: Connection, viewer: Viewer) -> ColumnElement[bool]:

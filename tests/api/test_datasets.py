@@ -100,7 +100,7 @@ def test_etags_hold_until_something_changes(api: Api, index: Index, orders: str)
 
 
 def test_drift_in_pages_and_by_kind(api: Api, index: Index, orders: str) -> None:
-    assert api.json("/api/v1/drift") == {"drift": [], "next": None}
+    assert api.json("/api/v1/drift") == {"drift": [], "next": None, "freshness": []}
     drift.refresh(index, {})
     whole = api.json("/api/v1/drift")["drift"]
     assert [(seen["kind"], seen["subject"], seen["severity"]) for seen in whole] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -12,6 +13,7 @@ from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.past import AsOf, PastDataset, PastDatasets, dataset_at, datasets_at
 from federator.api.problems import documented
+from federator.api.told import fresh, sources_of
 from federator.connector import InvalidInput
 from federator.index import datasets, drift
 from federator.index.freshness import of_source
@@ -49,11 +51,12 @@ def get_datasets(
     wanted = datasets.Wanted(state, declared_in, conflicts)
     page = datasets.page(index, wanted, after=after, limit=limit, scopes=caller.scopes)
     found = [m.PlaceOfTables.model_validate(view) for view in page.datasets]
+    told = fresh(index, caller.scopes, _sources(page.datasets))
     end = encode(listing, page.next, scopes=caller.scopes) if page.next is not None else None
-    return tagged(request, m.Datasets(datasets=found, next=end))
+    return tagged(request, m.Datasets(datasets=found, next=end, freshness=told))
 
 
-@router.get("/datasets/{location:path}", response_model=m.PlaceOfTables | PastDataset, responses=_ANSWERS, summary="One place")
+@router.get("/datasets/{location:path}", response_model=m.OnePlace | PastDataset, responses=_ANSWERS, summary="One place")
 def get_dataset(
     request: Request,
     index: IndexOf,
@@ -67,7 +70,8 @@ def get_dataset(
     if as_of is not None:
         return dataset_at(request, index, caller, printable(location, "location"), settings.aliases, as_of)
     view = datasets.get(index, printable(location, "location"), settings.aliases, scopes=caller.scopes)
-    return tagged(request, m.PlaceOfTables.model_validate(view))
+    told = fresh(index, caller.scopes, _sources([view]))
+    return tagged(request, m.OnePlace.model_validate({**view.to_json(), "freshness": told}))
 
 
 @router.get("/drift", response_model=m.Drifts, responses=_ANSWERS, summary="What catalogs disagree on")
@@ -98,4 +102,9 @@ def get_drift(
     )  # fmt: skip
     shown = found[:limit]
     end = encode(listing, json.dumps(shown[-1].key), scopes=caller.scopes) if len(found) > limit else None
-    return tagged(request, m.Drifts(drift=[m.Drift.model_validate(seen) for seen in shown], next=end))
+    told = fresh(index, caller.scopes, {name for seen in shown for name in (seen.source, *sources_of([seen.other]))})
+    return tagged(request, m.Drifts(drift=[m.Drift.model_validate(seen) for seen in shown], next=end, freshness=told))
+
+
+def _sources(views: Iterable[datasets.DatasetView]) -> set[str]:
+    return sources_of(declaration.id for view in views for declaration in view.declarations)

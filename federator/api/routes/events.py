@@ -21,6 +21,7 @@ from federator.api.context import IndexOf, ViewerOf
 from federator.api.paging import printable
 from federator.api.problems import NotFound, documented
 from federator.api.routes.runs import RunId
+from federator.api.told import fresh
 from federator.connector import StateError
 from federator.index import Index, run_views
 from federator.index.run_views import Viewer
@@ -87,9 +88,11 @@ async def _pause() -> None:
 
 def _look(index: Index, viewer: Viewer, run_id: str) -> m.RunProgress:
     try:
-        return m.RunProgress.model_validate(run_views.progress(index, viewer, run_id))
+        found = run_views.progress(index, viewer, run_id)
     except StateError as error:
         raise NotFound(error.message, hint=error.hint) from None
+    told = fresh(index, viewer.scopes, run_views.touched(index, viewer, [run_id]))
+    return m.RunProgress.model_validate({**found, "freshness": told})
 
 
 def _event_id(found: m.RunProgress) -> str:

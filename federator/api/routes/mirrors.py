@@ -12,9 +12,9 @@ from federator.api.context import IndexOf, SettingsOf, ViewerOf
 from federator.api.paging import documented_304, tagged
 from federator.api.problems import NotFound, documented
 from federator.api.routes.plans import summary
+from federator.api.told import fresh
 from federator.connector import StateError
-from federator.index import Index, ledger, plans, run_views, schedules
-from federator.index.freshness import freshness
+from federator.index import Index, ledger, plan_views, run_views, schedules
 from federator.index.run_views import Viewer
 from federator.settings import Settings
 
@@ -47,15 +47,14 @@ def get_mirror(
 
 def _mirror(index: Index, settings: Settings, viewer: Viewer, name: str) -> m.Mirror:
     mirror, rule = settings.mirrors[name], settings.rule(name)
-    known = freshness(index, viewer.scopes)
     with index.read() as connection:
-        made = plans.page(connection, mirrors=[name], limit=1)
-        held = plans.page(connection, mirrors=[name], state="held", limit=_HELD)
+        made = plan_views.page(connection, viewer, mirror=name, limit=1)
+        held = plan_views.page(connection, viewer, mirror=name, state="held", limit=_HELD)
         job = schedules.read(connection).get(f"sync:{name}", schedules.JobState())
         tables, namespaces = ledger.count_tables(connection, name), ledger.count_namespaces(connection, name)
-        last_plan, waiting = [summary(connection, row) for row in made], [summary(connection, row) for row in held]
+    last_plan, waiting = [summary(seen) for seen in made], [summary(seen) for seen in held]
     # Ids sort by time.
-    run = _run(index, viewer, max(filter(None, [*(row["run_id"] for row in made), job.last_run_id]), default=None))
+    run = _run(index, viewer, max(filter(None, [*(seen.row["run_id"] for seen in made), job.last_run_id]), default=None))
     return m.Mirror.model_validate({
         "name": name,
         "from": mirror.origin,
@@ -70,7 +69,7 @@ def _mirror(index: Index, settings: Settings, viewer: Viewer, name: str) -> m.Mi
         "held": waiting,
         "rule": asdict(rule),
         "digest": rule.digest,
-        "freshness": [m.Freshness.model_validate(known[source]) for source in (mirror.origin, mirror.target) if source in known],
+        "freshness": fresh(index, viewer.scopes, (mirror.origin, mirror.target)),
     })  # fmt: skip
 
 

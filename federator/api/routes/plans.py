@@ -6,20 +6,24 @@ A decision names the plan that it is about twice, in the address and in ``If-Mat
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from federator.api import models as m
 from federator.api.access import Role
-from federator.api.context import CallerOf, Cursor, IndexOf, Limit, ViewerOf
+from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf, ViewerOf
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import Refused, documented
-from federator.api.routes.runs import applicable, plan_row
+from federator.api.routes.runs import applicable, plan_row, seen_plan
+from federator.api.told import fresh
 from federator.connector import InvalidInput
 from federator.connector.options import masked
-from federator.index import Connection, Index, RowMapping, plans, requests
+from federator.index import Connection, Index, RowMapping, plan_views, requests
 from federator.index.run_views import Viewer
+from federator.planning.declaring import target_of
+from federator.settings import Settings
 from federator.sync.deciding import Decision, decide
 
 router = APIRouter(prefix="/api/v1/plans", tags=["plans"])
@@ -36,6 +40,7 @@ _DECIDES = documented(400, 403, 404, 409, 412, 428)
 def get_plans(
     request: Request,
     index: IndexOf,
+    settings: SettingsOf,
     viewer: ViewerOf,
     mirror: Annotated[str | None, Query(max_length=64)] = None,
     state: Annotated[
@@ -44,43 +49,49 @@ def get_plans(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response:
-    """A page of plans of the mirrors that the caller may be told of, with how many changes and refusals each has."""
+    """A page of plans, with how many changes and refusals each has. Who does not see both catalogs of a mirror whole sees its plans
+    as far as they are about what it sees (`partial`): the counts are of that part."""
     if state is not None and state not in STATES:
         raise InvalidInput(f"{state!r} is no state of a plan", hint=f"states: {', '.join(STATES)}")
     listing = f"plans {mirror} {state}"
     last, _ = decode(cursor, listing, scopes=viewer.scopes)
     after = _position(last) if last else None
-    mirrors = None if viewer.scopes.everything else list(viewer.mirrors)
-    if mirror is not None:
-        mirrors = [printable(mirror, "mirror")] if mirrors is None or mirror in mirrors else []
+    named = printable(mirror, "mirror") if mirror is not None else None
     with index.read() as connection:
-        found = plans.page(connection, mirrors=mirrors, state=state, after=after, limit=limit + 1)
-        shown = [summary(connection, row) for row in found[:limit]]
-    end = json.dumps([found[limit - 1]["created_at"], found[limit - 1]["digest"]]) if len(found) > limit else None
+        found = plan_views.page(connection, viewer, mirror=named, state=state, after=after, limit=limit + 1)
+    shown = [summary(seen) for seen in found[:limit]]
+    last_row = found[limit - 1].row if len(found) > limit else None
+    end = json.dumps([last_row["created_at"], last_row["digest"]]) if last_row is not None else None
     following = encode(listing, end, scopes=viewer.scopes) if end is not None else None
-    return tagged(request, m.Plans(plans=shown, next=following))
+    told = fresh(index, viewer.scopes, {name for plan in shown for name in _ends(settings, plan.mirror)})
+    return tagged(request, m.Plans(plans=shown, next=following, freshness=told))
 
 
 @router.get("/{digest}", response_model=m.PlanView, responses={**documented_304(), **documented(400, 404)}, summary="One plan")
-def get_plan(request: Request, index: IndexOf, viewer: ViewerOf, digest: Digest) -> Response:
-    """A plan with every change, refusal and objection, for who may see both catalogs of its mirror whole."""
+def get_plan(request: Request, index: IndexOf, settings: SettingsOf, viewer: ViewerOf, digest: Digest) -> Response:
+    """A plan with every change, refusal and objection. Who does not see both catalogs of its mirror whole sees the changes and refusals
+    both of whose ends it sees, without guards and details."""
     with index.read() as connection:
-        row = plan_row(connection, digest, viewer)
-    return tagged(request, _view(row))
+        row, partial, body = seen_plan(connection, viewer, digest)
+    return tagged(request, _view(index, settings, viewer, row, body, partial=partial))
 
 
 @router.post("/{digest}/approve", response_model=m.PlanView, responses=_DECIDES, summary="Approve a plan")
-def approve(index: IndexOf, caller: CallerOf, viewer: ViewerOf, digest: Digest, if_match: IfMatch = None) -> m.PlanView:
-    """Lets a held plan be applied, as long as what it read still holds."""
+def approve(
+    index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, digest: Digest, if_match: IfMatch = None
+) -> m.PlanView:
+    """Lets a held plan be applied, as long as what it read still holds. For who sees all of it."""
     caller.require(Role.OPERATOR)
-    return _decided(index, viewer, digest, if_match, "approved")
+    return _decided(index, settings, viewer, digest, if_match, "approved")
 
 
 @router.post("/{digest}/reject", response_model=m.PlanView, responses=_DECIDES, summary="Reject a plan")
-def reject(index: IndexOf, caller: CallerOf, viewer: ViewerOf, digest: Digest, if_match: IfMatch = None) -> m.PlanView:
-    """Keeps a plan from being applied."""
+def reject(
+    index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, digest: Digest, if_match: IfMatch = None
+) -> m.PlanView:
+    """Keeps a plan from being applied. For who sees all of it."""
     caller.require(Role.OPERATOR)
-    return _decided(index, viewer, digest, if_match, "rejected")
+    return _decided(index, settings, viewer, digest, if_match, "rejected")
 
 
 @router.post("/{digest}/apply", status_code=202, response_model=m.Requested, responses=_DECIDES, summary="Apply a plan")
@@ -98,10 +109,10 @@ def apply(
     return m.Requested.model_validate(asked)
 
 
-def summary(connection: Connection, row: RowMapping) -> m.PlanSummary:
-    """A plan's row with its counts."""
-    changes, refusals = plans.counts(connection, row["digest"])
-    return m.PlanSummary.model_validate({**row, "changes": changes, "refusals": refusals})
+def summary(seen: plan_views.SeenPlan) -> m.PlanSummary:
+    """A plan as a list shows it."""
+    counts = {"changes": seen.changes, "refusals": seen.refusals, "partial": seen.partial}
+    return m.PlanSummary.model_validate({**seen.row, **counts})
 
 
 def _matched(connection: Connection, viewer: Viewer, digest: str, if_match: str | None) -> RowMapping:
@@ -119,11 +130,23 @@ def _position(last: str) -> tuple[float, str]:
     return float(at), str(digest)
 
 
-def _decided(index: Index, viewer: Viewer, digest: str, if_match: str | None, decision: Decision) -> m.PlanView:
+def _decided(
+    index: Index, settings: Settings, viewer: Viewer, digest: str, if_match: str | None, decision: Decision
+) -> m.PlanView:
     with index.read() as connection:
         known = _matched(connection, viewer, digest, if_match)
-    return _view(decide(index, known["digest"], decision, actor=viewer.name))
+    row = decide(index, known["digest"], decision, actor=viewer.name)
+    return _view(index, settings, viewer, row, json.loads(row["body"]), partial=False)
 
 
-def _view(row: RowMapping) -> m.PlanView:
-    return m.PlanView.model_validate({**row, "plan": masked(json.loads(row["body"]))})
+def _view(
+    index: Index, settings: Settings, viewer: Viewer, row: RowMapping, body: Mapping[str, Any], *, partial: bool
+) -> m.PlanView:
+    told = fresh(index, viewer.scopes, _ends(settings, row["mirror"]))
+    return m.PlanView.model_validate({**row, "plan": masked(dict(body)), "partial": partial, "freshness": told})
+
+
+def _ends(settings: Settings, mirror: str) -> list[str]:
+    """The sources of a plan's mirror as it is configured now, or the target of a person's declarations."""
+    target, known = target_of(mirror), settings.mirrors.get(mirror)
+    return [target] if target is not None else [known.origin, known.target] if known is not None else []

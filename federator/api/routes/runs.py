@@ -11,8 +11,9 @@ from federator.api.access import Role
 from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf, ViewerOf
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import NotFound, documented
+from federator.api.told import fresh
 from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
-from federator.index import Connection, Index, RowMapping, plans, requests, run_views
+from federator.index import Connection, Index, RowMapping, plan_views, requests, run_views
 from federator.index.run_views import Viewer
 from federator.settings import Settings
 
@@ -29,14 +30,18 @@ def get_runs(request: Request, index: IndexOf, viewer: ViewerOf, limit: Limit = 
     before, _ = decode(cursor, "runs", scopes=viewer.scopes)
     found = run_views.recent(index, viewer, limit=limit + 1, before=before or None)
     end = encode("runs", found[limit - 1]["id"], scopes=viewer.scopes) if len(found) > limit else None
-    return tagged(request, m.Runs(runs=[m.Run.model_validate(run) for run in found[:limit]], next=end))
+    shown = [m.Run.model_validate(run) for run in found[:limit]]
+    told = fresh(index, viewer.scopes, run_views.touched(index, viewer, [run.id for run in shown]))
+    return tagged(request, m.Runs(runs=shown, next=end, freshness=told))
 
 
 @router.get("/runs/{id}", response_model=m.RunDetail, responses={**documented_304(), **documented(400, 404)}, summary="One run")
 def get_run(request: Request, index: IndexOf, viewer: ViewerOf, id: RunId) -> Response:  # noqa: A002 - the name in the URL's template
     """One run with what it did to each source and each of its writes (the first 1000), readable while it goes on."""
     run, sources, changes = _get(index, viewer, id)
-    return tagged(request, m.RunDetail.model_validate({**run, "sources": sources, "changes": changes[:_CHANGES]}))
+    told = fresh(index, viewer.scopes, run_views.touched(index, viewer, [run["id"]]))
+    body = {**run, "sources": sources, "changes": changes[:_CHANGES], "freshness": told}
+    return tagged(request, m.RunDetail.model_validate(body))
 
 
 @router.post(
@@ -126,20 +131,31 @@ def _reaches(connection: Connection, viewer: Viewer, request: requests.Request) 
         return True
     sources, mirrors = request.argument.get("sources", []), request.argument.get("mirrors", [])
     digests = request.argument.get("plans", [])
-    mirrors = [*mirrors, *(plans.get(connection, digest)["mirror"] for digest in digests)]
-    named = bool(sources or mirrors)
-    return named and all(viewer.scopes.covers((name,)) for name in sources) and all(name in viewer.mirrors for name in mirrors)
+    named = bool(sources or mirrors or digests)
+    told = named and all(viewer.scopes.covers((name,)) for name in sources) and all(name in viewer.mirrors for name in mirrors)
+    return told and all(_whole(connection, viewer, digest) for digest in digests)
+
+
+def _whole(connection: Connection, viewer: Viewer, digest: str) -> bool:
+    try:
+        return not plan_views.get(connection, viewer, digest)[1]
+    except StateError:
+        return False
+
+
+def seen_plan(connection: Connection, viewer: Viewer, digest: str) -> tuple[RowMapping, bool, dict[str, Any]]:
+    """A plan by its whole digest as ``plan_views.get`` has it. Raises NotFound, also for one that the viewer sees nothing of."""
+    try:
+        return plan_views.get(connection, viewer, printable(digest, "digest"))
+    except StateError:
+        raise NotFound(f"no plan has the digest {digest!r}", hint="give the whole digest") from None
 
 
 def plan_row(connection: Connection, digest: str, viewer: Viewer) -> RowMapping:
-    """The row of a plan by its whole digest. Raises NotFound, also for a plan of a mirror that the viewer may not be told of."""
-    missing = NotFound(f"no plan has the digest {printable(digest, 'digest')!r}", hint="give the whole digest")
-    try:
-        row = plans.get(connection, digest)
-    except StateError:
-        raise missing from None
-    if row["digest"] != digest or not (viewer.scopes.everything or row["mirror"] in viewer.mirrors):
-        raise missing
+    """The row of a plan that the viewer sees whole. Raises NotFound, and PermissionDenied where it sees a part."""
+    row, partial, _ = seen_plan(connection, viewer, digest)
+    if partial:
+        raise PermissionDenied(f"{viewer.name} sees a part of the plan {digest[:12]}; deciding needs all of it")
     return row
 
 

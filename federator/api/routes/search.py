@@ -10,8 +10,8 @@ from federator.api import models as m
 from federator.api.context import CallerOf, Cursor, IndexOf, Limit
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.problems import documented
+from federator.api.told import fresh
 from federator.index import search
-from federator.index.freshness import freshness
 from federator.model import parse_key
 
 router = APIRouter(prefix="/api/v1", tags=["tree"])
@@ -40,11 +40,10 @@ def get_search(
     after, _ = decode(cursor, f"search {q}", scopes=caller.scopes)
     found = search.find(index, printable(q, "q"), scopes=caller.scopes, limit=limit, after=after, facets=facets)
     named = {parse_key(node.id)[0] for node in found.nodes}
-    known = freshness(index, caller.scopes)
     answer = m.Found(
         nodes=[m.Node.model_validate(node) for node in found.nodes],
         next=encode(f"search {q}", found.next, scopes=caller.scopes) if found.next is not None else None,
-        freshness=[m.Freshness.model_validate(fresh) for name, fresh in known.items() if name in named],
+        freshness=fresh(index, caller.scopes, named),
         facets=_facets(found.facets) if found.facets else None,
     )
     return tagged(request, answer)

@@ -12,6 +12,7 @@ from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.past import AsOf, PastTable, table_at, tree_at
 from federator.api.problems import documented
+from federator.api.told import fresh
 from federator.connector import InvalidInput
 from federator.connector.options import masked
 from federator.index import Index, merged, tree
@@ -74,7 +75,7 @@ def _merged(
     named = {home.source for found in page.nodes for home in found.homes}
     answer = m.MergedTree(
         path=path_key(node),
-        freshness=[m.Freshness.model_validate(fresh) for name, fresh in freshness(index, scopes).items() if name in named],
+        freshness=fresh(index, scopes, named),
         nodes=[m.MergedNode.model_validate(found) for found in page.nodes],
         next=encode(listing, page.next, scopes=scopes) if page.next is not None else None,
     )

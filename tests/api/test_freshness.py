@@ -1,0 +1,79 @@
+"""Every answer about catalogs says how fresh it is, in one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from federator.index import migrate, open_index
+from federator.settings import parse
+from tests.api import worlds
+from tests.api.conftest import Api
+
+#: answers about no catalog
+NONE = {
+    "/api/v1/jobs", "/api/v1/requests/{id}", "/api/v1/audit", "/api/v1/reports", "/api/v1/reports/{id}", "/api/v1/notifications",
+    "/healthz", "/readyz",
+}  # fmt: skip
+#: answers whose parts each have their own
+INSIDE = {"/api/v1/sources": "sources", "/api/v1/mirrors": "mirrors"}
+#: what is told of the past names its moment and revision instead
+PAST = {"PastTable", "PastDataset", "PastDatasets"}
+
+
+def test_every_answer_has_a_place_for_it(api: Api) -> None:
+    document = api.json("/openapi.json")
+    schemas = document["components"]["schemas"]
+    seen = 0
+    for path, methods in document["paths"].items():
+        content = methods.get("get", {}).get("responses", {}).get("200", {}).get("content", {}).get("application/json")
+        if content is None or path in NONE or not content["schema"]:
+            continue
+        given = content["schema"]
+        names = [each["$ref"].rpartition("/")[2] for each in given.get("anyOf", [given])]
+        for name in set(names) - PAST:
+            shown = schemas[name]["properties"]
+            if path in INSIDE:
+                inner = shown[INSIDE[path]]["items"]["$ref"].rpartition("/")[2]
+                shown = schemas[inner]["properties"]
+            assert "#/components/schemas/Freshness" in str(shown["freshness"]), (path, name)
+            seen += 1
+    assert seen > 15
+
+
+@pytest.mark.parametrize(
+    ("url", "sources"),
+    [
+        ("/api/v1/datasets", ["copy", "lake", "spare"]), ("/api/v1/datasets?declared_in=spare", ["spare"]),
+        (f"/api/v1/datasets/{quote(worlds.ORDERS, safe='')}", ["copy", "lake"]), ("/api/v1/drift", ["copy", "lake", "spare"]),
+        ("/api/v1/drift?kind=name_clash", ["lake"]), ("/api/v1/runs", ["copy", "spare"]),
+        (f"/api/v1/runs/{worlds.RUN_SEEN}", ["copy", "spare"]), ("/api/v1/plans", ["copy", "spare"]),
+        ("/api/v1/mirrors/open", ["copy", "spare"]), ("/api/v1/search?q=items", ["lake"]),
+        ("/api/v1/tree?view=merged&path=s", ["copy", "spare"]), ("/api/v1/diff?from=1970-01-02&to=1970-01-03", ["copy", "lake", "spare"]),
+    ],
+)  # fmt: skip
+def test_it_is_of_the_sources_that_an_answer_speaks_of(seen: Api, url: str, sources: list[str]) -> None:
+    answer = seen.json(url)
+    assert [fresh["source"] for fresh in answer["freshness"]] == sources
+    assert all(fresh["crawled_at"] == "1970-01-01T00:00:10Z" and fresh["revision"] >= 1 for fresh in answer["freshness"])
+
+
+def test_who_sees_nothing_of_a_source_is_not_told_how_fresh_it_is(seen: Api) -> None:
+    for url in ("/api/v1/datasets", "/api/v1/drift", "/api/v1/runs", "/api/v1/plans"):
+        assert "vault" not in seen.get(url).text
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """The richer world, asked by who may see a part of it."""
+    folder = tmp_path_factory.mktemp("fresh")
+    index = open_index("sqlite:///federator.db", base=folder)
+    migrate.upgrade(index)
+    worlds.build(index, rich=True)
+    settings = worlds.settings(lambda **raw: parse({"instance": {"id": "test"}, **raw}, folder / "federator.toml"), rich=True)
+    api = worlds.api(index, settings)
+    yield api
+    api.app.state.index.close()
+    index.close()
