@@ -28,17 +28,17 @@ from sqlalchemy import (
 )
 
 from federator.connector import TableNotFound
-from federator.index import records, visible
+from federator.index import looks, records, visible
 from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
+from federator.index.bulk import chunks
 from federator.index.bytewise import begins
 from federator.index.engine import Index
+from federator.index.looks import UNVERIFIED
 from federator.model import Aliases, canonical_location, path_key, places_above
 from federator.model.rows import table_record
 from federator.model.scopes import EVERYTHING, Scopes
 
-#: the state of a place that was never opened
-UNVERIFIED = "unverified"
 STATES = (
     "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", UNVERIFIED,
 )  # fmt: skip
@@ -167,13 +167,11 @@ def due(connection: Connection, source: str, *, checked_before: float, limit: in
 
 
 def save(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Stores verification results (every column of ``dataset``)."""
-    found = [dict(row) for row in rows]
-    if found:
-        for start in range(0, len(found), 500):
-            batch = found[start : start + 500]
-            connection.execute(delete(t.dataset).where(t.dataset.c.canonical.in_([row["canonical"] for row in batch])))
-        connection.execute(insert(t.dataset), found)
+    """Stores verification results (every column of ``dataset`` but ``since``), and how the places were until now where that differs."""
+    for batch in chunks(rows):
+        since = looks.turn(connection, batch)
+        connection.execute(delete(t.dataset).where(t.dataset.c.canonical.in_(list(since))))
+        connection.execute(insert(t.dataset), [{**row, "since": since[row["canonical"]]} for row in batch])
 
 
 def states(connection: Connection, canonicals: Sequence[str]) -> dict[str, RowMapping]:

@@ -11,13 +11,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, literal, null, or_, select, tuple_, union_all
 
 from federator.connector.options import masked
+from federator.index import looks, visible
 from federator.index import tables as t
-from federator.index import visible
 from federator.index.engine import Index
 from federator.index.moments import Moment, reading
 from federator.model import Path, parse_key, path_key
@@ -25,6 +26,8 @@ from federator.model.scopes import EVERYTHING, Scopes
 
 _CHUNK = 500
 _OF_NAMESPACES = ("create_namespace", "drop_namespace")
+# Sorts behind the name of every source: what opening places found comes last.
+_LOOKS = "\U0010ffff"
 _PLAIN = ("kind", "location", "doc", "owner", "native_id", "problem")
 
 r, v, j = t.record.c, t.revision.c, t.journal.c
@@ -63,7 +66,11 @@ class Doer:
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One object that differs. ``id`` is its path in text form from the root; ``revision``, ``run_id`` and ``at`` (seconds since the
-    epoch) are those that first showed it so; ``by`` is None for what others did."""
+    epoch) are those that first showed it so; ``by`` is None for what others did.
+
+    Of kind ``dataset`` are places that were found otherwise: ``id`` is the location, ``source`` one that declares it; a look has no
+    revision.
+    """
 
     how: How
     id: str
@@ -71,7 +78,7 @@ class Difference:
     kind: str
     location: str | None
     fields: tuple[FieldChange, ...]
-    revision: int
+    revision: int | None
     run_id: str | None
     at: float | None
     by: Doer | None
@@ -99,7 +106,7 @@ def page(
 ) -> DifferencePage:  # fmt: skip
     """Differences between two moments, of which ``end`` may be the earlier one; ``after`` is the last page's cursor.
 
-    Raises BeyondHorizon.
+    Those of places come last. Raises BeyondHorizon.
     """
     found: list[tuple[Cursor, Difference]] = []
     with reading(index, begin, end) as connection:
@@ -110,6 +117,10 @@ def page(
             rows = connection.execute(span.query(seen, last).limit(limit + 1 - len(found))).mappings().all()
             keys = [(span.source, row["path"], row["is_table"]) for row in rows]
             found += zip(keys, _told(connection, span, rows), strict=True)
+        if len(found) <= limit:
+            after_place = after[1] if after and after[0] == _LOOKS else ""
+            changed = _looks(connection, begin, end, wanted, after=after_place, scopes=scopes)
+            found += islice((((_LOOKS, seen.id, 1), seen) for seen in changed), limit + 1 - len(found))
     return DifferencePage([told for _, told in found[:limit]], found[limit - 1][0] if len(found) > limit else None)
 
 
@@ -137,7 +148,23 @@ def totals(
             how = case((found.old_id.is_(None), How.ADDED), (found.new_id.is_(None), How.REMOVED), else_=How.CHANGED)
             for name, number in connection.execute(select(how, func.count()).group_by(how)):
                 counts[_reversed(How(name)) if span.back else How(name)] += number
+        counts[How.CHANGED] += sum(1 for _ in _looks(connection, begin, end, wanted, after="", scopes=scopes))
     return {how.value: number for how, number in counts.items() if wanted.how in (None, how)}
+
+
+def _looks(
+    connection: Connection, begin: Moment, end: Moment, wanted: Wanted, *, after: str, scopes: Scopes
+) -> Iterator[Difference]:
+    """Places that were found otherwise, by their text, with the columns of the tables that are stored there."""
+    if wanted.how not in (None, How.CHANGED):
+        return
+    found = looks.changes(connection, begin, end, below=wanted.below, after=after, scopes=scopes)
+    for place, source, first, last in found:
+        state = [FieldChange("state", first.state, last.state)] if first.state != last.state else []
+        both = first.schema and last.schema and first.schema != last.schema
+        columns = _columns(first.schema, last.schema) if both else ()
+        at = max(first.since, last.since)
+        yield Difference(How.CHANGED, place, source, "dataset", place, (*state, *columns), None, None, at, None)
 
 
 def _cause(writes: Sequence[RowMapping], *, since: float, until: float, is_table: bool) -> RowMapping | None:

@@ -1,21 +1,24 @@
 """The tree, a table and the Datasets as they were known at a moment.
 
-What is not kept by revision is left out rather than shown as of today: verification, freshness and the ledger's entries.
+What is not kept over time is left out rather than shown as of today: freshness, the ledger's entries, and of what opening a place found
+all but its state and schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exists, select, union, union_all
 
 from federator.connector import NamespaceNotFound, TableNotFound
-from federator.index import coverage, records, visible
+from federator.index import coverage, looks, records, visible
 from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
 from federator.index.engine import Index
+from federator.index.looks import Look
 from federator.index.moments import Moment, iso, reading
 from federator.index.tree import Declared, Node, Page, declared
 from federator.model import Aliases, Coverage, Kind, Path, canonical_location, parse_key, path_key
@@ -29,10 +32,12 @@ r = t.record.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTable(Declared):
-    """One declaration as it was at ``at``. Times are seconds since the epoch."""
+    """One declaration as it was at ``at``. Times are seconds since the epoch. ``dataset`` is how its location had been found; None
+    where it was never opened, or that is not kept so far back."""
 
     at: float
     revision: int
+    dataset: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +51,14 @@ class PastDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class PastDataset:
-    """A place with everyone who declared it, as far as a scope sees them."""
+    """A place with everyone who declared it, as far as a scope sees them, and how it had been found: ``state`` is ``unverified`` where
+    it was never opened, None where that is not kept so far back; ``since`` is in seconds since the epoch."""
 
     location: str
+    state: str | None
+    message: str | None
+    since: float | None
+    schema: list[dict[str, Any]] | None
     declarations: list[PastDeclaration]
     disagreements: list[Disagreement]
     duplicates: list[str]
@@ -78,9 +88,10 @@ def children(index: Index, node: Path, at: Moment, *, after: str = "", limit: in
         query = select(state).order_by(state.c.path, state.c.is_table).limit(limit + 2)
         rows = list(connection.execute(query).mappings())
         proven = coverage.read(connection, source, revision, only=[row["path"] for row in rows if not row["is_table"]])
+        found = looks.then(connection, {row["canonical"] for row in rows if row["canonical"]}, at.at)
     # A namespace and a table may have one name; a cursor names the path only, so a page does not end between the two.
     end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
-    nodes = [_node(source, row, proven, scopes) for row in rows[:end]]
+    nodes = [_node(source, row, proven, found, scopes) for row in rows[:end]]
     return Page(nodes, rows[end - 1]["path"] if len(rows) > end else None)
 
 
@@ -93,7 +104,10 @@ def table(index: Index, node: Path, at: Moment, *, scopes: Scopes = EVERYTHING) 
         if row is None:
             raise TableNotFound(f"there was no table {path_key(node)} at {iso(at.at)}")
         others = _declared(connection, at, [row["canonical"]], scopes) if row["canonical"] else []
-    return PastTable(**declared(node, row, others), at=at.at, revision=at.revision(source))
+        found = looks.then(connection, [row["canonical"]], at.at).get(row["canonical"]) if row["canonical"] else None
+    return PastTable(
+        **declared(node, row, others), at=at.at, revision=at.revision(source), dataset=found.to_json() if found else None
+    )
 
 
 def datasets(
@@ -137,15 +151,18 @@ def _roots(at: Moment, after: str, limit: int, scopes: Scopes) -> Page:
     return Page([Node(name, name, "source") for name in names[:limit]], names[limit - 1] if len(names) > limit else None)
 
 
-def _node(source: str, row: RowMapping, proven: dict[str, Coverage], scopes: Scopes) -> Node:
+def _node(
+    source: str, row: RowMapping, proven: dict[str, Coverage], found: Mapping[str, Look], scopes: Scopes
+) -> Node:  # fmt: skip
     path = (source, *parse_key(row["path"]))
     if not scopes.covers(path):
         return Node(path_key(path), row["name"], Kind(row["kind"]).value)
     evidence = proven.get(row["path"]) if not row["is_table"] else None
     state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
+    look = found.get(row["canonical"])
     return Node(
-        path_key(path), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None, None,
-        row["problem"] or (state.reason or None if state else None),
+        path_key(path), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None,
+        look.state if look else None, row["problem"] or (state.reason or None if state else None),
     )  # fmt: skip
 
 
@@ -192,17 +209,26 @@ def _views(connection: Connection, at: Moment, places: Sequence[str], scopes: Sc
     declared: dict[str, list[RowMapping]] = {}
     for row in _declared(connection, at, list(names), scopes):
         declared.setdefault(names[row["canonical"]], []).append(row)
-    return [_view(place, declared[place]) for place in places if place in declared]
+    found = looks.then(connection, {row["canonical"] for rows in declared.values() for row in rows}, at.at)
+    unknown = looks.unknown(connection, at.at)
+    return [_view(place, declared[place], found, unknown) for place in places if place in declared]
 
 
-def _view(place: str, rows: list[RowMapping]) -> PastDataset:
+def _view(place: str, rows: list[RowMapping], found: Mapping[str, Look], unknown: str | None) -> PastDataset:
     tables = [table_record(row["source"], dict(row)) for row in rows]
-    ids = [path_key((found.source, *found.path)) for found in tables]
-    names = [found.source for found in tables]
+    ids = [path_key((each.source, *each.path)) for each in tables]
+    names = [each.source for each in tables]
+    # A place with several names may have been opened by each: what was found last counts.
+    seen = [found[name] for name in {row["canonical"] for row in rows} if name in found]
+    look = max(seen, key=lambda each: each.since, default=None)
     return PastDataset(
         location=place,
+        state=look.state if look else unknown,
+        message=look.message if look else None,
+        since=look.since if look else None,
+        schema=json.loads(look.schema) if look and look.schema else None,
         declarations=[
-            PastDeclaration(name, found.kind.value, str(found.location)) for name, found in zip(ids, tables, strict=True)
+            PastDeclaration(name, each.kind.value, str(each.location)) for name, each in zip(ids, tables, strict=True)
         ],
         disagreements=disagreements(tables),
         duplicates=[name for name, source in zip(ids, names, strict=True) if names.count(source) > 1],

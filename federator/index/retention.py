@@ -3,6 +3,8 @@
 What a source's revision shows, and what changed since, is told by the rows that were open then or later. So a row that was closed by
 the oldest revision to keep, its *horizon*, is in no answer about that revision or a later one. The horizon is set first: who asks for
 something older is told so, also while rows are being removed. Revisions, runs, journal and audit are never touched.
+
+How places had been found is of no source: it goes by time alone, and what is not kept is shown as not known.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, delete, func, select, update
 
-from federator.index import audit_log, runs
+from federator.index import audit_log, looks, runs
 from federator.index import tables as t
 from federator.index.engine import Index
 from federator.index.leases import Lease
@@ -67,6 +69,29 @@ def prune(index: Index, lease: Lease, source: str, before: float, run: runs.RunH
         with index.write() as connection:
             audit_log.append(connection, "history_pruned", actor=run.actor, run_id=run.id, subject=source, detail=detail)
     return found
+
+
+def prune_looks(index: Index, before: float, run: runs.RunHandle) -> int:
+    """Removes how places had been found, where they were found otherwise before a time; returns how many such rows."""
+    with index.write() as connection:
+        looks.keep_from(connection, before)
+    removed = 0
+    while number := _remove_looks(index, before):
+        removed += number
+    if removed:
+        with index.write() as connection:
+            detail = {"since": before, "looks": removed}
+            audit_log.append(connection, "history_pruned", actor=run.actor, run_id=run.id, subject="datasets", detail=detail)
+    return removed
+
+
+def _remove_looks(index: Index, before: float) -> int:
+    """One chunk, by time: the first rows, with all of the last one's."""
+    p = t.dataset_past.c
+    first = select(p.until).where(p.until <= before).order_by(p.until).limit(CHUNK).subquery()
+    with index.write() as connection:
+        end = connection.execute(select(func.max(first.c.until))).scalar()
+        return 0 if end is None else connection.execute(delete(t.dataset_past).where(p.until <= end)).rowcount
 
 
 def _horizon(connection: Connection, source: str, before: float) -> int:

@@ -45,6 +45,9 @@ source = Table(
     Column("published_at", Double),
     # The oldest revision whose state is whole: what only older ones had was removed (retention.py).
     Column("horizon", Integer, nullable=False, server_default="0"),
+    # The last crawl that read everything: when it began, and the configuration it was made with. ``cursor`` goes on from there.
+    Column("full_at", Double),
+    Column("full_config", Text),
 )  # fmt: skip
 
 revision = Table(
@@ -106,6 +109,8 @@ coverage = Table(
     Column("records", Integer, nullable=False),
     Column("valid_from", Integer, nullable=False),
     Column("valid_to", Integer),
+    # The revision in which a carried namespace was read.
+    Column("carried_from", Integer),
     Index("ux_coverage_open", "source", "namespace", unique=True, sqlite_where=OPEN, postgresql_where=OPEN),
     Index("ix_coverage_closed", "source", "valid_to", sqlite_where=CLOSED, postgresql_where=CLOSED),
     Index("ix_coverage_revision", "valid_from", "source"),
@@ -137,8 +142,24 @@ dataset = Table(
     Column("fingerprint", Text),
     Column("format", Text),
     Column("changed_at", Double),
+    # When it was first found as it is, in state and schema.
+    Column("since", Double, nullable=False, server_default="0"),
     Index("ix_dataset_checked", "checked_at"),
     Index("ix_dataset_state", "state"),
+)  # fmt: skip
+
+# How a place was found before it was as ``dataset`` has it: from the look at ``since`` to the one at ``until`` that found it otherwise.
+dataset_past = Table(
+    "dataset_past", metadata,
+    Column("canonical", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("message", Text),
+    Column("schema", Text),
+    Column("fingerprint", Text),
+    Column("since", Double, nullable=False),
+    Column("until", Double, nullable=False),
+    PrimaryKeyConstraint("canonical", "until"),
+    Index("ix_dataset_past_until", "until"),
 )  # fmt: skip
 
 alias = Table(
@@ -287,6 +308,8 @@ run_source = Table(
     Column("changed", Integer, nullable=False, server_default="0"),
     Column("removed", Integer, nullable=False, server_default="0"),
     Column("failed_namespaces", Integer, nullable=False, server_default="0"),
+    Column("carried", Integer, nullable=False, server_default="0"),
+    Column("full_because", Text),
     PrimaryKeyConstraint("run_id", "source"),
 )  # fmt: skip
 

@@ -35,3 +35,6 @@ def prune(work: Work, *, keep_days: float | None = None) -> None:
             work.result.pruned.append(found)
             since = f", kept from {iso(found.since)} on" if found.since is not None else ""
             done("ok", f"{counted(found.records + found.coverage, 'old row')} removed{since}")
+    with work.recording("datasets"), work.step("prune", "datasets") as done:
+        removed = retention.prune_looks(work.index, before, work.run)
+        done("ok", f"{counted(removed, 'old look')} removed, kept from {iso(before)} on")

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
 from federator.connector import InvalidInput, StateError
 from federator.connector.options import MASKED
-from federator.index import Index, differences, history, journal, migrate, open_index, retention, runs
+from federator.index import Index, audit_log, datasets, differences, history, journal, retention, runs
+from federator.index import tables as t
 from federator.index.differences import FieldChange, How, Wanted
 from federator.index.leases import hold
 from federator.index.moments import BeyondHorizon, Moment, last_runs, moment
-from federator.model import Record
+from federator.model import Aliases, Record, Scopes
 from tests.integration.index_support import fill, namespace, table
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    if request.param == "sqlite":
-        index = open_index("sqlite:///federator.db", base=tmp_path)
-    else:
-        database: Callable[[], str] = request.getfixturevalue("postgres_database")
-        index = open_index(database())
-    migrate.upgrade(index)
-    yield index
-    index.close()
+@pytest.fixture
+def index(either_index: Index) -> Index:
+    return either_index
 
 
 def run(index: Index, *steps: Callable[[str], object], kind: str = "sync") -> str:
@@ -194,3 +189,104 @@ def test_what_a_policy_keeps(index: Index) -> None:
     assert history.table(index, ("lake", "s", "t"), moment(index, second)).owner == "ben"
     with pytest.raises(BeyondHorizon, match=r"lake is kept from .*Z on \(revision 2\)"):
         history.table(index, ("lake", "s", "t"), moment(index, first))
+
+
+COLUMNS = '[{"name":"id","type":"int64","nullable":true}]'
+
+
+def look(index: Index, place: str, state: str, at: float, schema: str | None = None, message: str | None = None) -> None:
+    """What verification found at a place, as a run saves it."""
+    nothing = dict.fromkeys(("version", "rows", "fragments", "size", "indices", "format", "changed_at"))
+    row = {
+        "canonical": place,
+        "location": place,
+        "state": state,
+        "checked_at": at,
+        "checked_through": "lake",
+        "message": message,
+    }
+    with index.write() as connection:
+        datasets.save(connection, [{**nothing, **row, "schema": schema, "fingerprint": schema and str(hash(schema))}])
+
+
+def past_rows(index: Index) -> int:
+    with index.read() as connection:
+        return connection.execute(select(func.count()).select_from(t.dataset_past)).scalar_one()
+
+
+def test_how_a_place_had_been_found(index: Index) -> None:
+    place = "s3://lake/s/t.lance"
+    fill(index, "lake", namespace("lake", "s"), T, table("lake", "s", "new"))
+    for at in (100.0, 200.0):
+        look(index, place, "valid", at, COLUMNS)
+    assert past_rows(index) == 0, "found as before: nothing is written"
+    look(index, place, "missing", 300.0, message="nothing is there")
+    look(index, place, "missing", 400.0, message="the same in other words")
+    look(index, place, "valid", 500.0, COLUMNS.replace("int64", "int32"))
+    assert past_rows(index) == 2
+    expected = {50.0: None, 100.0: "valid", 299.0: "valid", 300.0: "missing", 499.0: "missing", 500.0: "valid", 900.0: "valid"}
+    for at, state in expected.items():
+        then = Moment(at, {"lake": 1})
+        view = history.table(index, ("lake", "s", "t"), then)
+        assert (view.dataset["state"] if view.dataset else None) == state
+        nodes = {node.name: node.verified for node in history.children(index, ("lake", "s"), then).nodes}
+        assert nodes == {"t": state, "new": None}
+        known = history.dataset(index, place, Aliases(), then)
+        since = None if state is None else max(began for began in (100.0, 300.0, 500.0) if began <= at)
+        assert (known.state, known.since) == (state or "unverified", since)
+    then = history.dataset(index, place, Aliases(), Moment(350.0, {"lake": 1}))
+    assert (then.message, then.schema) == ("the same in other words", None)
+    assert history.dataset(index, place, Aliases(), Moment(250.0, {"lake": 1})).schema == json.loads(COLUMNS)
+    with index.read() as connection:
+        assert datasets.states(connection, [place])[place]["since"] == 500.0
+
+
+def test_a_comparison_shows_places_that_were_found_otherwise(index: Index) -> None:
+    fill(index, "lake", namespace("lake", "s"), T, *(table("lake", "s", name) for name in ("a", "b", "c")))
+    fill(index, "copy", table("copy", "a", location="s3://lake/s/a.lance"))
+    for name in ("t", "a", "b"):
+        look(index, f"s3://lake/s/{name}.lance", "valid", 100.0, COLUMNS)
+    fill(index, "lake", table("lake", "s", "t", doc="new"))
+    for name, state in (("a", "missing"), ("b", "corrupt"), ("c", "valid")):
+        look(index, f"s3://lake/s/{name}.lance", state, 200.0)
+    look(index, "s3://lake/s/b.lance", "valid", 300.0, COLUMNS)
+    look(index, "s3://lake/s/t.lance", "valid", 300.0, COLUMNS.replace("id", "key"))
+    begin, between, end = (Moment(at, {"lake": n, "copy": 1}) for at, n in ((150.0, 1), (250.0, 2), (350.0, 2)))
+    lost, renamed = (
+        FieldChange("state", "valid", "missing"),
+        (FieldChange("column:id", "int64", None), FieldChange("column:key", None, "int64")),
+    )
+    assert [(seen.id, seen.kind, seen.fields, seen.at) for seen in differences.walk(index, begin, end) if seen.revision is None] == [
+        ("s3://lake/s/a.lance", "dataset", (lost,), 200.0), ("s3://lake/s/t.lance", "dataset", renamed, 300.0),
+    ]  # fmt: skip
+    assert differences.totals(index, begin, end) == {"added": 0, "removed": 0, "changed": 3}
+    assert differences.totals(index, begin, end, Wanted(how=How.ADDED)) == {"added": 0}
+    back = [seen.fields for seen in differences.walk(index, between, begin) if seen.kind == "dataset"]
+    assert back == [(FieldChange("state", "missing", "valid"),), (FieldChange("state", "corrupt", "valid"),)]
+    pages, after = [], None
+    for _ in range(3):
+        page = differences.page(index, begin, end, after=after, limit=1)
+        pages += [seen.id for seen in page.differences]
+        after = page.next
+    assert (pages, after) == (["lake$s$t", "s3://lake/s/a.lance", "s3://lake/s/t.lance"], None)
+    for below, places in ((("copy",), ["a"]), (("lake", "s", "t"), ["t"]), (("other",), [])):
+        wanted = Wanted(below)
+        found = [seen.id for seen in differences.walk(index, begin, end, wanted) if seen.kind == "dataset"]
+        assert found == [f"s3://lake/s/{name}.lance" for name in places]
+    seen = differences.walk(index, begin, end, scopes=Scopes.parse(["copy"]))
+    assert [(found.id, found.source) for found in seen] == [("s3://lake/s/a.lance", "copy")]
+
+
+def test_old_looks_go_by_time_and_are_not_known_then(index: Index) -> None:
+    place = "s3://lake/s/t.lance"
+    fill(index, "lake", namespace("lake", "s"), T)
+    for at, state in ((100.0, "valid"), (200.0, "missing"), (300.0, "valid")):
+        look(index, place, state, at)
+    run_handle = runs.start(index, "prune")
+    assert retention.prune_looks(index, 250.0, run_handle) == 1
+    assert retention.prune_looks(index, 150.0, run_handle) == 0
+    states = {at: history.dataset(index, place, Aliases(), Moment(at, {"lake": 1})).state for at in (50.0, 150.0, 200.0, 300.0)}
+    assert states == {50.0: None, 150.0: None, 200.0: "missing", 300.0: "valid"}
+    with index.read() as connection:
+        events = [json.loads(event) for _, event in audit_log.unsealed(connection)]
+    assert [event["detail"] for event in events if event["kind"] == "history_pruned"] == [{"looks": 1, "since": 250.0}]
