@@ -267,7 +267,8 @@ def _show_source(cli: Cli, index: Index, node: Path) -> None:
     cli.out.pairs([
         ("source", view.name), ("impl", view.impl), ("state", view.state), ("revision", view.revision),
         ("namespaces", view.namespaces), ("tables", view.tables), ("not read in full", view.failed_namespaces),
-        ("crawled", at(view.crawled_at)), ("changed", at(view.published_at)), ("note", view.message or ""),
+        ("carried", view.carried), ("crawled", at(view.crawled_at)), ("read in full", at(view.full_at)),
+        ("changed", at(view.published_at)), ("note", view.message or ""),
     ])  # fmt: skip
 
 

@@ -80,10 +80,10 @@ def _show(cli: Cli, run: dict[str, Any], limit: int | None) -> None:
         out.line()
         columns = [
             Column("source"), Column("state"), Column("tables", right=True), Column("new", right=True), Column("changed", right=True),
-            Column("gone", right=True), Column("revision", right=True), Column("note", wide=True),
+            Column("gone", right=True), Column("carried", right=True), Column("revision", right=True), Column("note", wide=True),
         ]  # fmt: skip
-        names = ("source", "state", "tables", "added", "changed", "removed", "revision", "message")
-        out.table(columns, [[source[name] for name in names] for source in run["sources"]])
+        names = ("source", "state", "tables", "added", "changed", "removed", "carried", "revision")
+        out.table(columns, [[*(source[name] for name in names), _note(source)] for source in run["sources"]])
     failed = [(source["source"], item) for source in run["sources"] for item in source["failed"]]
     if failed:
         out.line()
@@ -98,6 +98,11 @@ def _show(cli: Cli, run: dict[str, Any], limit: int | None) -> None:
             told = f": {line['message']}" if line["message"] else ""
             out.line(f"  {line['state']:<8} {line['action']}  {line['target']}  (mirror {line['mirror']}){told}")
         _more(cli, run["writes"], limit)
+
+
+def _note(source: Mapping[str, Any]) -> str:
+    because = source["full_because"]
+    return source["message"] or (f"read in full: {because}" if because else "")
 
 
 def _more(cli: Cli, items: list[Any], limit: int | None) -> None:
@@ -127,9 +132,9 @@ def _failed(index: Index, source: Mapping[Any, Any]) -> list[dict[str, Any]]:
         found = coverage.read(connection, source["source"], source["revision"])
     rows = []
     for key, item in sorted(found.items()):
-        evidence = item.presence if not item.presence.complete else item.detail
-        if not evidence.complete:
-            part = "presence" if not item.presence.complete else "detail"
+        evidence = item.presence if not item.presence.holds else item.detail
+        if not evidence.holds:
+            part = "presence" if not item.presence.holds else "detail"
             rows.append(
                 {
                     "namespace": key,

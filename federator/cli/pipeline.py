@@ -31,6 +31,9 @@ YES = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 def crawl(
     cli: Cli,
     sources: SOURCES = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Read everything, also where a feed of changes names what is new.")
+    ] = False,
     roots: Annotated[
         bool, typer.Option("--roots", help="Then scan every storage root for tables that no catalog declares.")
     ] = False,
@@ -51,7 +54,7 @@ def crawl(
     scanned = list(settings.roots) if roots else root or []
     with working(cli, spark=True) as federator:
         alone = bool(root) and not sources and not roots
-        result = federator.scan(scanned) if alone else federator.crawl(sources or (), roots=scanned)
+        result = federator.scan(scanned) if alone else federator.crawl(sources or (), full=full, roots=scanned)
     if cli.json:
         cli.out.document(results.as_data(result))
     else:

@@ -12,6 +12,7 @@ from federator.cli.planview import subject
 
 if TYPE_CHECKING:
     from federator.apply import Outcome
+    from federator.pipeline.publish import Published
     from federator.sync import Result
 
 # Lines of what was not done before the rest is only counted.
@@ -42,15 +43,21 @@ def show_sources(cli: Cli, result: Result) -> None:
     """What each source holds and what changed."""
     columns = [
         Column("source"), Column("state"), Column("tables", right=True), Column("namespaces", right=True),
-        Column("new", right=True), Column("changed", right=True), Column("gone", right=True), Column("revision", right=True),
-        Column("note", wide=True),
+        Column("new", right=True), Column("changed", right=True), Column("gone", right=True), Column("carried", right=True),
+        Column("revision", right=True), Column("note", wide=True),
     ]  # fmt: skip
     rows: list[tuple[object, ...]] = [
-        (name, p.state, p.tables, p.namespaces, p.added, p.changed, p.removed, p.revision, p.message)
+        (name, p.state, p.tables, p.namespaces, p.added, p.changed, p.removed, p.carried, p.revision, _note(p))
         for name, p in result.sources.items()
     ]
-    rows += [(name, "failed", *[""] * 6, "see below") for name in result.errors if not name.startswith("mirror ")]
+    rows += [(name, "failed", *[""] * 7, "see below") for name in result.errors if not name.startswith("mirror ")]
     cli.out.table(columns, rows)
+
+
+def _note(published: Published) -> str | None:
+    """What went wrong; else why a source was read in full that has a feed of changes."""
+    because = published.full_because
+    return published.message or (f"read in full: {because}" if because else None)
 
 
 def show_roots(cli: Cli, result: Result) -> None:

@@ -48,9 +48,9 @@ class Observation:
 class Changes:
     """What a change feed says has happened since a cursor. It names objects to read again and never says what they are now.
 
-    ``namespaces`` were made, altered or dropped: their records are to be read again, and their listings. ``tables`` are to be
-    looked at, and may be so with the namespaces that they lie in. ``cursor`` is where to go on. ``full_crawl`` says why only a full crawl can tell; both sets are empty then,
-    and ``cursor`` was taken before that crawl.
+    ``namespaces`` were made, altered or dropped: their records are to be read again, and their listings. ``tables`` are to be looked
+    at, alone or with all that lies beside them. ``cursor`` is where to go on. ``full_crawl`` says why only a full crawl can tell; both
+    sets are empty then, and ``cursor`` was taken before that crawl.
     """
 
     cursor: str

@@ -5,7 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, or_, select, union_all, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    union_all,
+    update,
+)
 
 from federator.index import tables as t
 from federator.index import visible
@@ -32,12 +45,18 @@ def read(connection: Connection, source: str, revision: int, *, only: Sequence[s
 
 def unread(connection: Connection, source: str, revision: int, scopes: Scopes, *, detail: bool = False) -> int:
     """How many namespaces inside a scope were not listed completely, or, with ``detail``, not described completely either."""
+    return _count(connection, source, revision, scopes, _short(detail=detail))
+
+
+def carried(connection: Connection, source: str, revision: int, scopes: Scopes) -> int:
+    """How many namespaces inside a scope the last crawl did not read, because the feed of changes did not name them."""
+    return _count(connection, source, revision, scopes, t.coverage.c.presence == CoverageState.CARRIED.value)
+
+
+def _count(connection: Connection, source: str, revision: int, scopes: Scopes, which: ColumnElement[bool]) -> int:
     c = t.coverage.c
-    short = c.presence != CoverageState.COMPLETE.value
-    if detail:
-        short = or_(short, c.detail != CoverageState.COMPLETE.value)
     seen = visible.inside(connection, scopes, c.source, c.namespace)
-    begun = select(func.count().label("n")).where(c.source == source, c.valid_from + 0 <= revision, short, seen)
+    begun = select(func.count().label("n")).where(c.source == source, c.valid_from + 0 <= revision, which, seen)
     counts = union_all(begun.where(c.valid_to.is_(None)), begun.where(c.valid_to > revision)).subquery()
     return int(connection.execute(select(func.sum(counts.c.n))).scalar_one())
 
@@ -58,7 +77,7 @@ def page(
     begun = select(t.coverage).where(c.source == source, c.valid_from + 0 <= revision)
     begun = begun.where(visible.inside(connection, scopes, c.source, c.namespace))
     if short:
-        begun = begun.where(or_(c.presence != CoverageState.COMPLETE.value, c.detail != CoverageState.COMPLETE.value))
+        begun = begun.where(_short(detail=True))
     if after is not None:
         begun = begun.where(c.namespace > after)
     state = union_all(begun.where(c.valid_to.is_(None)), begun.where(c.valid_to > revision)).subquery()
@@ -72,9 +91,10 @@ def write(connection: Connection, draft: Draft, now: Iterable[Coverage], before:
     rows = {coverage.key: coverage_row(coverage) for coverage in now}
     kept = {key for key, old in before.items() if key in rows and rows[key] == coverage_row(old)}
     closed = [key for key in before if key not in kept]
-    for key in closed:
-        mine = (c.source == draft.source) & (c.namespace == key) & c.valid_to.is_(None)
-        connection.execute(update(t.coverage).where(mine).values(valid_to=draft.number))
+    if closed:
+        mine = (c.source == draft.source) & (c.namespace == bindparam("key")) & c.valid_to.is_(None)
+        closing = update(t.coverage).where(mine).values(valid_to=draft.number)
+        connection.execute(closing, [{"key": key} for key in closed])
     fresh = [{**row, "source": draft.source, "valid_from": draft.number} for key, row in rows.items() if key not in kept]
     if fresh:
         connection.execute(insert(t.coverage), fresh)
@@ -116,11 +136,23 @@ def set_absences(
             connection.execute(insert(t.absence), [row])
 
 
+def _short(*, detail: bool) -> ColumnElement[bool]:
+    """Not listed completely, or, with ``detail``, not described completely either; what was carried was both."""
+    c, whole = t.coverage.c, (CoverageState.COMPLETE.value, CoverageState.CARRIED.value)
+    return or_(c.presence.not_in(whole), c.detail.not_in(whole)) if detail else c.presence.not_in(whole)
+
+
 def _coverage(source: str, row: RowMapping) -> Coverage:
     return Coverage(
         source=source,
         namespace=parse_key(row["namespace"]),
-        presence=Evidence(CoverageState(row["presence"]), row["presence_reason"], row["presence_code"]),
-        detail=Evidence(CoverageState(row["detail"]), row["detail_reason"], row["detail_code"]),
+        presence=_evidence(row, "presence"),
+        detail=_evidence(row, "detail"),
         records=row["records"],
     )
+
+
+def _evidence(row: RowMapping, part: str) -> Evidence:
+    state = CoverageState(row[part])
+    revision = row["carried_from"] if state is CoverageState.CARRIED else None
+    return Evidence(state, row[f"{part}_reason"], row[f"{part}_code"], revision)

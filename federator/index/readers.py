@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Select, select
 
 from federator.connector.options import resolve
 from federator.index import records
@@ -32,6 +33,8 @@ TABLES = (
 
 _TYPES = {"is_table": pa.int16(), "observed_at": pa.float64(), "valid_from": pa.int64()}
 _BATCH = 20_000
+# Namespaces that one query asks for.
+_TOGETHER = 500
 
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
@@ -69,15 +72,31 @@ class IndexReader:
         if is_table is not None:
             conditions.append(r.is_table == int(is_table))
         query = records.at_revision(source, revision, *conditions, columns=[r[name] for name in columns])
+        yield from self._batches([query], columns)
+
+    def children(
+        self, source: str, revision: int, columns: Sequence[str], namespaces: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """What a source has at a revision directly in some namespaces (text form), as Arrow batches of ``columns``."""
+        r = t.record.c
+        wanted = [r[name] for name in columns]
+        parts = [namespaces[start : start + _TOGETHER] for start in range(0, len(namespaces), _TOGETHER)]
+        # A root that has a record of its own is no child of itself.
+        inside = (r.parent.in_(part) for part in parts)
+        queries = [records.at_revision(source, revision, part, r.path != "", columns=wanted) for part in inside]
+        yield from self._batches(queries, columns)
+
+    def _batches(self, queries: Sequence[Select[Any]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         index = self.open()
         schema = arrow_schema(columns)
         try:
             with index.read() as connection:
-                result = connection.execution_options(stream_results=True, yield_per=_BATCH).execute(query)
-                for chunk in result.partitions():
-                    values = list(zip(*chunk, strict=True))
-                    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
-                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                streamed = connection.execution_options(stream_results=True, yield_per=_BATCH)
+                for query in queries:
+                    for chunk in streamed.execute(query).partitions():
+                        values = list(zip(*chunk, strict=True))
+                        arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         finally:
             index.close()
 

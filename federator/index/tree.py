@@ -38,7 +38,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source with its freshness. Times are seconds since the epoch."""
+    """A source with its freshness. Times are seconds since the epoch.
+
+    ``carried`` namespaces were not read by the last crawl: they are as the feed of changes had them at ``crawled_at``. Everything was
+    read at ``full_at``.
+    """
 
     name: str
     impl: str
@@ -50,6 +54,8 @@ class SourceView:
     failed_namespaces: int
     crawled_at: float | None
     published_at: float | None
+    carried: int = 0
+    full_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +109,7 @@ def sources(index: Index, scopes: Scopes = EVERYTHING) -> list[SourceView]:
                 SourceView(
                     row["name"], row["impl"], *state_of(connection, row, scopes), row["revision"], namespaces, tables, failed,
                     row["crawled_at"], row["published_at"],
+                    carried=coverage.carried(connection, row["name"], row["revision"], scopes), full_at=row["full_at"],
                 )
             )  # fmt: skip
     return views

@@ -1,12 +1,14 @@
 """Coverage: the evidence of a crawl, per namespace.
 
 Presence (the listing of the namespace's children) and detail (what each child says) are kept apart: a table that was listed
-but could not be described is present. Only ``complete`` presence can prove that something is absent.
+but could not be described is present. Only ``complete`` presence can prove that something is absent. ``carried`` evidence was
+complete in an earlier revision, and a feed of changes has named nothing of the namespace since: it says what is there, and proves
+nothing gone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from federator.model.identifiers import Path, path_key
@@ -31,6 +33,11 @@ class Evidence:
     @property
     def complete(self) -> bool:
         return self.state is CoverageState.COMPLETE
+
+    @property
+    def holds(self) -> bool:
+        """Read whole, in the crawl itself or in the revision that it was carried from."""
+        return self.state in (CoverageState.COMPLETE, CoverageState.CARRIED)
 
 
 COMPLETE = Evidence(CoverageState.COMPLETE)
@@ -72,3 +79,19 @@ class Coverage:
     def complete(self) -> bool:
         """Presence is proven, so a child that is not there is absent."""
         return self.presence.complete
+
+    @property
+    def holds(self) -> bool:
+        """Presence was read whole, if not in this crawl, then in the one that it was carried from."""
+        return self.presence.holds
+
+    def carried_from(self, revision: int) -> Coverage:
+        """This evidence in a crawl that had no reason to read the namespace; ``revision`` is where it was read, unless it was carried
+        itself."""
+        presence, detail = (each if each.revision is not None else carried(revision) for each in (self.presence, self.detail))
+        return replace(self, presence=presence, detail=detail)
+
+    def as_read(self) -> Coverage:
+        """The evidence as the namespace's own reading left it: what a plan weighs, since each of its changes is looked at again."""
+        presence, detail = (COMPLETE if each.state is CoverageState.CARRIED else each for each in (self.presence, self.detail))
+        return replace(self, presence=presence, detail=detail)

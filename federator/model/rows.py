@@ -80,4 +80,5 @@ def coverage_row(coverage: Coverage) -> dict[str, Any]:
         "detail_code": coverage.detail.code,
         "detail_reason": coverage.detail.reason,
         "records": coverage.records,
+        "carried_from": coverage.presence.revision,
     }

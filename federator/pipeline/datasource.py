@@ -1,7 +1,8 @@
 """``spark.read.format("lance_catalog")``: a catalog's crawl as a DataFrame, in any Spark session.
 
 Options: ``config`` (a configuration file) and ``source`` (a name in it); or ``spec``, a SourceSpec as JSON. Both hold secret
-references only; they are resolved in the process that opens the catalog. A live crawl is read again by every action on the
+references only; they are resolved in the process that opens the catalog. ``only``, a JSON list of namespaces in text form, reads no
+others. A live crawl is read again by every action on the
 DataFrame: write it somewhere first.
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from federator.connector import ConfigError, SourceSpec
 from federator.connector.calls import Counts, Meter
+from federator.model import Path, parse_key
 from federator.pipeline.columns import DDL
 from federator.pipeline.lean import hide_pandas_in_own_session
 from federator.pipeline.reading import Slot, read_slot, slots
@@ -57,13 +59,14 @@ class LanceCatalogSource(DataSource):
 class LanceCatalogReader(DataSourceReader):
     """Plans slots where Spark plans, reads them where Spark runs tasks."""
 
-    def __init__(self, spec: SourceSpec, deadline: float) -> None:
+    def __init__(self, spec: SourceSpec, deadline: float, only: list[Path] | None) -> None:
         self.spec = spec
         self.deadline = deadline
+        self.only = only
 
     def partitions(self) -> Sequence[CatalogPartition]:
         concurrency, meter = connector(self.spec.impl).concurrency(self.spec.properties), Meter()
-        cut = slots(self.spec, concurrency, self.deadline, meter)
+        cut = slots(self.spec, concurrency, self.deadline, meter, only=self.only)
         return [CatalogPartition(slot, meter.take()) for slot in cut]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -82,12 +85,13 @@ class LanceCatalogReader(DataSourceReader):
         return staging.batches(items, source=self.spec.name, shard=partition.slot.number, began_at=time.time(), calls=calls)
 
 
-def _options(options: dict[str, str]) -> tuple[SourceSpec, float]:
+def _options(options: dict[str, str]) -> tuple[SourceSpec, float, list[Path] | None]:
     deadline = float(options.get("deadline", DEFAULT_DEADLINE))
+    only = [parse_key(key) for key in json.loads(options["only"])] if "only" in options else None
     if "spec" in options:
-        return SourceSpec(**json.loads(options["spec"])), deadline
+        return SourceSpec(**json.loads(options["spec"])), deadline, only
     if "source" not in options or "config" not in options:
         raise ConfigError("lance_catalog needs the options config and source", hint='.option("config", "federator.toml").option("source", "lake")')  # fmt: skip  # noqa: E501
     from federator.settings import load
 
-    return load(Path(options["config"])).source(options["source"]).spec, deadline
+    return load(FilePath(options["config"])).source(options["source"]).spec, deadline, only

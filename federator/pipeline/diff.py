@@ -42,6 +42,10 @@ class Delta:
     def empty(self) -> bool:
         return not (self.added or self.changed or self.removed)
 
+    @classmethod
+    def nothing(cls) -> Delta:
+        return cls(0, 0, (), (), None)
+
     def inserts(self) -> Iterator[Sequence[Any]]:
         """New and changed records in the order of ``RECORD_COLUMNS``, then ``observed_at`` (never: a crawl is not a direct look)."""
         if self.rows is None:
@@ -53,9 +57,11 @@ class Delta:
 
 
 def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int, directory: Path) -> Delta:
-    """Compares a crawl with the source's published revision (0: nothing yet)."""
+    """Compares a crawl with the source's published revision (0: nothing yet); of namespaces that it did not read, nothing differs."""
+    if crawled.records is None:
+        return Delta.nothing()
     differing = str(directory / f"{crawled.source}.differing")
-    _keys(spark, reader, crawled, revision).write.mode("overwrite").parquet(differing)
+    _keys(spark, reader, crawled, crawled.records, revision).write.mode("overwrite").parquet(differing)
     keys = pq.read_table(differing, columns=["is_table", "path", "what"])
     added, changed, missing = (_select(keys, what) for what in ("added", "changed", "missing"))
     removed = tuple(key for key in missing if proves_absent(parse_key(key[1]), crawled.coverage, crawled.namespaces))
@@ -74,11 +80,16 @@ def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: i
     return Delta(len(added), len(changed), removed, tuple(changed), rows)
 
 
-def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int) -> DataFrame:
-    staged = crawled.records.select("is_table", "path", "kind", "digest", "began_at")
-    spans = reader.ranges(crawled.source, spark_parallelism(spark))
-    indexed = read_ranges(spark, reader, crawled.source, revision, KEYS, _KEYS_DDL, spans)
-    if len(spans) == 1 and crawled.total <= SMALL:
+def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, records: DataFrame, revision: int) -> DataFrame:
+    staged = records.select("is_table", "path", "kind", "digest", "began_at")
+    if crawled.read is None:
+        spans = reader.ranges(crawled.source, spark_parallelism(spark))
+        indexed = read_ranges(spark, reader, crawled.source, revision, KEYS, _KEYS_DDL, spans)
+        small = len(spans) == 1
+    else:
+        indexed = _inside(spark, reader, crawled.source, revision, sorted(crawled.read))
+        small = True
+    if small and crawled.total <= SMALL:
         # One partition on each side joins without a shuffle: for small sources the shuffle would be most of the time.
         staged, indexed = staged.coalesce(1), indexed.coalesce(1)
     s, i = staged.alias("s"), indexed.alias("i")
@@ -97,6 +108,19 @@ def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: 
         F.coalesce("s.path", "i.path").alias("path"),
         what.alias("what"),
     ).where("what is not null")
+
+
+def _inside(spark: SparkSession, reader: IndexReader, source: str, revision: int, namespaces: Sequence[str]) -> DataFrame:
+    """The keys of what the index has directly in some namespaces (text form)."""
+    parts = min(len(namespaces), spark_parallelism(spark))
+    hands = [namespaces[part::parts] for part in range(parts)]
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                yield from reader.children(source, revision, KEYS, hands[part])
+
+    return spark.range(0, parts, 1, parts).mapInArrow(read, _KEYS_DDL)
 
 
 def read_ranges(

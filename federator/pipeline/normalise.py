@@ -6,14 +6,16 @@ twice, proves nothing. Every namespace that was found has a Coverage afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from federator.connector.calls import Counts
 from federator.connector.errors import Internal
-from federator.model import ROOT, Coverage, failed, parse_key, path_key, skipped
+from federator.model import ROOT, Coverage, failed, parent, parse_key, path_key, skipped
 from federator.pipeline.columns import COVERAGE, RECORD
 from federator.pipeline.staging import coverage_of
 
@@ -25,24 +27,44 @@ _COVERAGE = (
 
 @dataclass(frozen=True)
 class Crawled:
-    """A normalised crawl: the staged records and their number, what they prove, when reading began (the earliest shard), and the
-    calls that it took."""
+    """A normalised crawl: the staged records (None: nothing had to be read) and their number, what they prove, when reading began (the
+    earliest shard), and the calls that it took.
+
+    ``read`` are the namespaces that were to be read, in text form; None: all there are. Of the others ``coverage`` is carried.
+    """
 
     source: str
-    records: DataFrame
+    records: DataFrame | None
     total: int
     coverage: dict[str, Coverage]
     namespaces: frozenset[str]
     began_at: float
     calls: Counts = field(default_factory=Counts)
+    read: frozenset[str] | None = None
 
     @property
     def failures(self) -> list[Coverage]:
-        return [c for c in self.coverage.values() if not c.complete]
+        return [c for c in self.coverage.values() if not c.holds]
+
+    @property
+    def carried(self) -> int:
+        """How many namespaces were not read."""
+        return sum(c.holds and not c.complete for c in self.coverage.values())
 
 
-def normalise(spark: SparkSession, source: str, staged: str, *, began_at: float) -> Crawled:
-    """Reads a staging file back and checks it. One small action: a row per namespace."""
+def untouched(source: str, carried: Mapping[str, Coverage], *, began_at: float) -> Crawled:
+    """The crawl of a source of which nothing has to be read."""
+    return Crawled(source, None, 0, dict(carried), frozenset(), began_at, read=frozenset())
+
+
+def normalise(
+    spark: SparkSession, source: str, staged: str, *, began_at: float,
+    read: frozenset[str] | None = None, carried: Mapping[str, Coverage] = MappingProxyType({}),
+) -> Crawled:  # fmt: skip
+    """Reads a staging file back and checks it. One small action: a row per namespace.
+
+    ``read`` and ``carried`` are of a crawl that leaves namespaces out: which were to be read, and what is known of the others.
+    """
     rows = spark.read.parquet(staged)
     records = rows.where(F.col("row") == RECORD)
     coverage: dict[str, Coverage] = {}
@@ -58,6 +80,8 @@ def normalise(spark: SparkSession, source: str, staged: str, *, began_at: float)
         if row["listed"]:
             found.add(key)
         if row["stated"] is None:
+            if key in carried and not row["arrived"]:
+                continue
             coverage[key] = Coverage(source, parse_key(key), skipped("it appeared while the crawl was running"))
         else:
             stated = coverage_of(row["stated"].asDict())
@@ -65,11 +89,30 @@ def normalise(spark: SparkSession, source: str, staged: str, *, began_at: float)
             coverage[key] = (
                 _broken(stated, "two shards covered it") if twice else _checked(stated, row["arrived"], row["fold"] or 0)
             )
+    if read is not None:
+        coverage = _with_carried(source, coverage, found, read, carried)
+        read |= {key for key, proven in coverage.items() if carried.get(key) != proven}
     if path_key(ROOT) not in coverage:
         coverage[path_key(ROOT)] = Coverage(source, ROOT, failed(Internal.code, "the crawl ended without a word on the root"))
     # A namespace that is neither listed nor failing does not exist; its parent's Coverage says so.
     kept = {key: c for key, c in coverage.items() if key in found or c.namespace == ROOT or c.found}
-    return Crawled(source, records, total, kept, frozenset(found), began_at, calls)
+    return Crawled(source, records, total, kept, frozenset(found), began_at, calls, read)
+
+
+def _with_carried(
+    source: str, stated: Mapping[str, Coverage], found: Container[str], read: Iterable[str], carried: Mapping[str, Coverage]
+) -> dict[str, Coverage]:
+    """What was read, and what is known of the other namespaces, but for those that a whole listing of their parent leaves out."""
+    silent, went = (
+        failed(Internal.code, "the crawl ended without a word on it"),
+        skipped("it went away while the crawl was running"),
+    )
+    coverage = {key: Coverage(source, parse_key(key), silent, silent) for key in read}
+    for key, known in carried.items():
+        above = stated.get(path_key(parent(known.namespace))) if known.namespace != ROOT else None
+        gone = above is not None and above.complete and key not in found
+        coverage[key] = Coverage(source, known.namespace, went, went) if gone else known
+    return {**coverage, **stated}
 
 
 def _per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:

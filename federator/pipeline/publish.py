@@ -18,7 +18,11 @@ from federator.planning.evidence import proves_absent
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a crawl came to: the source's revision afterwards, and what changed."""
+    """What a crawl came to: the source's revision afterwards, and what changed.
+
+    ``carried`` namespaces were not read, since the source's feed of changes does not name them; ``full_because`` says why all were,
+    where a feed could have told.
+    """
 
     revision: int
     state: str
@@ -29,16 +33,27 @@ class Published:
     tables: int = 0
     failed_namespaces: int = 0
     message: str | None = None
+    carried: int = 0
+    full_because: str | None = None
 
 
-def publish(index: Index, lease: Lease, crawled: Crawled, delta: Delta, *, run_id: str, config_digest: str) -> Published:
-    """Writes and publishes a revision; where nothing differs, none is made and no record row is written."""
+def publish(
+    index: Index, lease: Lease, crawled: Crawled, delta: Delta, *, run_id: str, config_digest: str, cursor: str | None = None
+) -> Published:
+    """Writes and publishes a revision; where nothing differs, none is made and no record row is written.
+
+    ``cursor`` is where the source's feed of changes was before the crawl. It is kept in the transaction that makes the crawl current.
+    """
     source = crawled.source
     with index.read() as connection:
         revision = records.published(connection, source)
         before = coverage.read(connection, source, revision)
     state, message = _state(crawled)
-    values = {"state": state, "message": message, "crawled_at": time.time()}
+    values: dict[str, Any] = {"state": state, "message": message, "crawled_at": time.time()}
+    # Where the root was not read, namespaces may have come that no event will name again.
+    values["cursor"] = cursor if state != "failed" else None
+    if crawled.read is None:
+        values |= {"full_at": crawled.began_at, "full_config": config_digest}
     if delta.empty and {k: coverage_row(c) for k, c in before.items()} == _rows(crawled):
         _touch(index, lease, source, values)
     else:
@@ -47,7 +62,9 @@ def publish(index: Index, lease: Lease, crawled: Crawled, delta: Delta, *, run_i
     with index.read() as connection:
         namespaces, tables = records.counts(connection, source)
     failures = len(crawled.failures)
-    return Published(revision, state, delta.added, delta.changed, len(delta.removed), namespaces, tables, failures, message)
+    return Published(
+        revision, state, delta.added, delta.changed, len(delta.removed), namespaces, tables, failures, message, crawled.carried
+    )
 
 
 def _write(
@@ -94,7 +111,7 @@ def _state(crawled: Crawled) -> tuple[str, str | None]:
     if not failures:
         return "ok", None
     root = crawled.coverage.get("")
-    if root is not None and not root.complete:
+    if root is not None and not root.holds:
         return "failed", root.presence.reason
     first = sorted(failures, key=lambda c: c.key)[0]
     return "partial", f"{len(failures)} of {len(crawled.coverage)} namespaces failed; {first.key}: {first.presence.reason}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from federator.connector import Catalog, CatalogError, FederatorError, ServiceUnavailable, Shard, SourceSpec
 from federator.connector.calls import METER, Meter
 from federator.connector.errors import Internal
-from federator.model import ROOT, Coverage, Record, failed
+from federator.model import ROOT, Coverage, Path, Record, failed
 from federator.registry import open_catalog
 
 Item = Record | Coverage
@@ -34,12 +34,17 @@ class Slot:
     error: FederatorError | None = None
 
 
-def slots(spec: SourceSpec, concurrency: int, deadline: float, meter: Meter = METER) -> list[Slot]:
-    """Cuts a source's crawl into at most ``concurrency`` slots. A source that does not answer becomes one slot with its error."""
+def slots(
+    spec: SourceSpec, concurrency: int, deadline: float, meter: Meter = METER, *, only: Sequence[Path] | None = None
+) -> list[Slot]:
+    """Cuts a source's crawl, or that of ``only`` some namespaces, into at most ``concurrency`` slots.
+
+    A source that does not answer becomes one slot with its error.
+    """
 
     def cut() -> Iterator[Shard]:
         with open_catalog(spec, meter) as catalog:
-            yield from catalog.shards()
+            yield from catalog.shards() if only is None else catalog.shards_of(only)
 
     try:
         shards = list(_bounded(cut, deadline))
@@ -110,6 +115,22 @@ def _failure(source: str, namespace: tuple[str, ...], error: FederatorError) -> 
     code = error.code if isinstance(error, CatalogError) else Internal.code
     evidence = failed(code, str(error))
     return Coverage(source, namespace, presence=evidence, detail=evidence)
+
+
+def answer(spec: SourceSpec, question: Callable[[Catalog], _T], deadline: float) -> _T:
+    """What a source answers to one question. Raises FederatorError, whatever fails, and after ``deadline`` seconds."""
+
+    def asked() -> Iterator[_T]:
+        with open_catalog(spec) as catalog:
+            yield question(catalog)
+
+    try:
+        (answered,) = _bounded(asked, deadline)
+    except FederatorError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as for a shard
+        raise _told(spec.name, error) from None
+    return answered
 
 
 def _bounded(read: Callable[[], Iterator[_T]], deadline: float) -> Iterator[_T]:

@@ -66,7 +66,8 @@ def _table(raw: Mapping[str, Any], key: str, path: FilePath) -> dict[str, Any]:
 
 # What a source's table has of ours; everything else is its connector's.
 _OF_SOURCE = (
-    "impl", "schedule", "deadline", "write_concurrency", "writes_per_second", "vend_credentials", "allow_drop", "data_operations",
+    "impl", "schedule", "deadline", "incremental", "full_every", "write_concurrency", "writes_per_second", "vend_credentials",
+    "allow_drop", "data_operations",
 )  # fmt: skip
 
 

@@ -180,14 +180,18 @@ class RootSettings(_Section):
 
 
 class SourceSettings(_Section):
-    """A configured catalog connection. ``deadline`` bounds the reading of one shard; mirrors make ``write_concurrency`` changes there
-    at once, and ``writes_per_second`` together. The API hands out secret storage options only with ``vend_credentials``, deletes data
-    only with ``allow_drop``, and opens tables for its callers unless ``data_operations`` is false."""
+    """A configured catalog connection. ``deadline`` bounds the reading of one shard. Where the catalog has a feed of changes, a crawl
+    reads what it names, unless ``incremental`` is false, and everything where that was last done ``full_every`` ago. Mirrors make
+    ``write_concurrency`` changes there at once, and ``writes_per_second`` together. The API hands out secret storage options only
+    with ``vend_credentials``, deletes data only with ``allow_drop``, and opens tables for its callers unless ``data_operations`` is
+    false."""
 
     name: Name
     impl: str
     schedule: Schedule | None = None
     deadline: SomeDuration = 600.0
+    incremental: bool = True
+    full_every: Duration = 86_400.0
     write_concurrency: int = Field(default=4, ge=1, le=64)
     writes_per_second: float | None = Field(default=None, gt=0)
     vend_credentials: bool = False

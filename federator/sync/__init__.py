@@ -63,11 +63,15 @@ class Federator:
         return cls(settings, index, report)
 
     def crawl(
-        self, sources: Sequence[str] = (), *, roots: Sequence[str] = (), trigger: str = "cli", actor: str | None = None
-    ) -> Result:
-        """Reads sources (default: all) into the index, and then scans ``roots``."""
+        self, sources: Sequence[str] = (), *, full: bool = False, roots: Sequence[str] = (), trigger: str = "cli",
+        actor: str | None = None,
+    ) -> Result:  # fmt: skip
+        """Reads sources (default: all) into the index, and then scans ``roots``.
+
+        Of a source with a feed of changes only what that names, unless ``full``.
+        """
         with self._run("crawl", trigger, actor) as work:
-            crawl(work, list(sources) or list(self.settings.sources))
+            crawl(work, list(sources) or list(self.settings.sources), full=full)
             scan(work, roots)
         return work.result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from federator import logs
@@ -12,23 +13,30 @@ from federator.connector.calls import Counts
 from federator.connector.spans import ended
 from federator.index import DatabaseError, calls, datasets, records, revisions, runs
 from federator.index.leases import hold
+from federator.model import path_key
+from federator.sync.following import Reading, follow
 from federator.sync.result import counted, tally
 from federator.sync.work import LEASE_PATIENCE, Work
 
 if TYPE_CHECKING:
+    from federator.pipeline.normalise import Crawled
     from federator.pipeline.publish import Published
 
 _OUTCOME = ("revision", "state", "message", "tables", "namespaces", "added", "changed", "removed", "failed_namespaces")
+_FEED = ("carried", "full_because")
 
 
-def crawl(work: Work, names: Sequence[str]) -> None:
-    """Reads sources into the index, then opens the locations that are due."""
+def crawl(work: Work, names: Sequence[str], *, full: bool = False) -> None:
+    """Reads sources into the index, then opens the locations that are due.
+
+    Of a source with a feed of changes only what that names, unless ``full``.
+    """
     work.spark()
     for name in names:
         source = work.settings.source(name)
         revisions.register(work.index, name, source.impl, source.digest)
     with ThreadPoolExecutor(max_workers=max(1, len(names)), thread_name_prefix="crawl") as pool:
-        pending = {name: pool.submit(logs.carried(_crawl), work, name) for name in names}
+        pending = {name: pool.submit(logs.carried(_crawl), work, name, full=full) for name in names}
         for name, future in pending.items():
             with work.recording(name):
                 try:
@@ -44,30 +52,44 @@ def crawl(work: Work, names: Sequence[str]) -> None:
                 _verify(work, name, end - time.monotonic())
 
 
-def _crawl(work: Work, name: str) -> Published:
-    from federator.pipeline.crawl import stage
+def _crawl(work: Work, name: str, *, full: bool) -> Published:
     from federator.pipeline.diff import diff
-    from federator.pipeline.normalise import normalise
     from federator.pipeline.publish import publish
     from federator.pipeline.session import engine_errors
 
-    source, spark, directory = work.settings.source(name), work.spark(), work.staging
+    source = work.settings.source(name)
     with (
         work.step("crawl", name) as done,
         hold(work.index, f"source:{name}", wait=LEASE_PATIENCE) as lease,
         engine_errors(f"crawl {name}"),
     ):
         began_at = time.time()
-        staged = stage(spark, work.spec(name), directory, deadline=source.deadline)
-        crawled = normalise(spark, name, staged, began_at=began_at)
+        reading = follow(work, name, began_at, full=full)
+        crawled = _read(work, name, reading, began_at)
         _told_of_calls(work, name, crawled.calls)
         with work.index.read() as connection:
             revision = records.published(connection, name)
-        delta = diff(spark, work.reader(), crawled, revision, directory)
-        published = publish(work.index, lease, crawled, delta, run_id=work.run.id, config_digest=source.digest)
-        runs.source_outcome(work.index, work.run, name, **{field: getattr(published, field) for field in _OUTCOME})
+        delta = diff(work.spark(), work.reader(), crawled, revision, work.staging)
+        published = publish(
+            work.index, lease, crawled, delta, run_id=work.run.id, config_digest=source.digest, cursor=reading.cursor
+        )
+        published = replace(published, full_because=reading.full_because)
+        runs.source_outcome(work.index, work.run, name, **{field: getattr(published, field) for field in (*_OUTCOME, *_FEED)})
         done(published.state, _told(published))
     return published
+
+
+def _read(work: Work, name: str, reading: Reading, began_at: float) -> Crawled:
+    from federator.pipeline.crawl import stage
+    from federator.pipeline.normalise import normalise, untouched
+
+    if reading.namespaces is not None and not reading.namespaces:
+        return untouched(name, reading.carried, began_at=began_at)
+    only = None if reading.namespaces is None else sorted(reading.namespaces)
+    spark, deadline = work.spark(), work.settings.source(name).deadline
+    staged = stage(spark, work.spec(name), work.staging, deadline=deadline, only=only)
+    read = None if only is None else frozenset(map(path_key, only))
+    return normalise(spark, name, staged, began_at=began_at, read=read, carried=reading.carried)
 
 
 def _verify(work: Work, name: str, seconds: float) -> None:
@@ -101,6 +123,10 @@ def _told(published: Published) -> str:
     numbers = {"new": published.added, "changed": published.changed, "gone": published.removed}
     changed = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
     text += f" ({changed})" if changed else ""
+    if published.carried:
+        text += f"; {published.carried:,} of {published.namespaces + 1:,} listings carried, the feed of changes names nothing in them"
+    elif published.full_because:
+        text += f"; read in full: {published.full_because}"
     return f"{text}; {published.message}" if published.message else text
 
 

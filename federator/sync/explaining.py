@@ -11,7 +11,7 @@ from typing import Any
 from federator.connector import InvalidInput, TableNotFound
 from federator.index import Connection, Index, RowMapping, coverage, datasets, records, trace
 from federator.index.freshness import of_source
-from federator.model import Coverage, Path, ancestors, parse_key, path_key
+from federator.model import Coverage, CoverageState, Path, ancestors, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.evidence import counted_misses, covered
 from federator.planning.rule import MirrorRule
@@ -21,7 +21,8 @@ from federator.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The nearest listing that says whether the object exists: of which namespace, what it proves, and when it was made."""
+    """The nearest listing that says whether the object exists: of which namespace, what it proves, and when it was made; or, of one
+    that was carried, when the source's feed of changes last had nothing to say of it."""
 
     namespace: str
     state: str
@@ -132,7 +133,11 @@ def _evidence(path: Path, known: Mapping[str, Coverage], crawled_at: float | Non
     near = next((known[key] for key in _above(path) if key in known and known[key].found), None)
     if near is None:
         return Evidence("", "unread", "no listing of anything above it is in the index", False, crawled_at)
-    return Evidence(near.key, near.presence.state.value, near.presence.reason, covered(path, known), crawled_at)
+    reason = near.presence.reason
+    if near.presence.revision is not None:
+        reason = f"read in revision {near.presence.revision}, and the feed of changes has named nothing in it since"
+    proves = covered(path, {key: each.as_read() for key, each in known.items()})
+    return Evidence(near.key, near.presence.state.value, reason, proves, crawled_at)
 
 
 def _summary(
@@ -152,6 +157,8 @@ def _summary(
             f" ({evidence.reason})" if evidence.reason else ""
         )
     before = "had it and has it no more" if versions else "never had it"
+    if evidence.state == CoverageState.CARRIED.value:
+        return f"{source} {before}: {where}, {evidence.reason}, does not name it"
     return f"{source} {before}: {where} is complete and does not name it"
 
 

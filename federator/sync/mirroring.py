@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from federator.connector import Catalog, CatalogError
 from federator.index import Connection, audit_log, coverage, datasets, journal, ledger, plans, records
-from federator.model import ancestors, canonical_json, parent, parse_key, path_key
+from federator.model import Coverage, ancestors, canonical_json, parent, parse_key, path_key
 from federator.model.notices import Event, Notice
 from federator.model.rows import namespace_record
 from federator.planning import planner
@@ -60,8 +60,8 @@ def _plan(work: Work, rule: MirrorRule) -> Plan:
         # What the mirror declared in another target, before it was pointed at this one, stays there and says nothing of this one.
         entries = [LedgerRow.of(e) for e in ledger.with_origins(connection, rule.name) if e["target_source"] == rule.target]
         knowledge = Knowledge(
-            origin=coverage.read(connection, rule.origin, at[rule.origin]),
-            target=coverage.read(connection, rule.target, at[rule.target]),
+            origin=_as_read(connection, rule.origin, at[rule.origin]),
+            target=_as_read(connection, rule.target, at[rule.target]),
             misses=coverage.absences(connection, rule.origin),
         )
     found = candidates(
@@ -71,6 +71,12 @@ def _plan(work: Work, rule: MirrorRule) -> Plan:
     made = planner.plan(context, knowledge, found, _facts(work, context, entries, found, at))
     save(work, made)
     return made
+
+
+def _as_read(connection: Connection, source: str, revision: int) -> dict[str, Coverage]:
+    """What a source's listings said: of those that were carried, when they were read. Absence is proven by misses, which only count
+    what was read, and every change is preceded by a look at its object."""
+    return {key: each.as_read() for key, each in coverage.read(connection, source, revision).items()}
 
 
 def _facts(work: Work, context: MirrorContext, entries: Sequence[LedgerRow], found: Candidates, at: Mapping[str, int]) -> Facts:

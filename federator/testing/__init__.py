@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from federator.testing.memory import (
     CONNECTOR,
+    FEEDING,
     FOLDING,
     PLAIN,
     MemoryCatalog,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONNECTOR",
+    "FEEDING",
     "FOLDING",
     "PLAIN",
     "ConnectorContract",

@@ -8,6 +8,7 @@
 ``undescribed``  the table is listed, but describing it fails with the code (17)
 ``refuse``     writes to the object fail with the code (18) and change nothing
 ``lose``       writes to the object happen, and the answer is lost: ServiceUnavailable
+``feed``       asking for the feed of changes fails with the code (17); its path is ``/``
 =============  ========================================================================================
 
 A path is written as its key (``federator.model.path_key``), ``/`` being the root and ``*`` every path.
@@ -19,9 +20,9 @@ import time
 from dataclasses import dataclass
 
 from federator.connector import CatalogError, ConfigError, PermissionDenied, ServiceUnavailable
-from federator.model import Path, path_key
+from federator.model import ROOT, Path, path_key
 
-KINDS = ("fail", "deny", "hang", "short", "undescribed", "refuse", "lose")
+KINDS = ("fail", "deny", "hang", "short", "undescribed", "refuse", "lose", "feed")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,9 @@ class Faults:
 
     def describing(self, table: Path) -> None:
         self._raise("undescribed", table, 17)
+
+    def feeding(self) -> None:
+        self._raise("feed", ROOT, 17)
 
     def before_write(self, path: Path) -> None:
         self._raise("refuse", path, 18)

@@ -1,7 +1,8 @@
 """A catalog in memory, for tests and benchmarks, as ``federator.testing:CONNECTOR``.
 
 ``CONNECTOR`` takes namespaces of one to three levels and keeps everything; ``PLAIN`` is as poor as a catalog may be (one level,
-no properties, no altering, no CASCADE); ``FOLDING`` has two levels and lower-case names, as a Hive metastore.
+no properties, no altering, no CASCADE); ``FOLDING`` has two levels and lower-case names, as a Hive metastore; ``FEEDING`` is
+``CONNECTOR`` with a feed of changes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from federator.connector import (
     Capabilities,
     Catalog,
     CatalogError,
+    Changes,
     ConcurrentModification,
     Connector,
     InvalidInput,
@@ -236,6 +238,27 @@ class MemoryCatalog(Catalog):
             return TableRecord(self.source, path, kind=Kind.UNDESCRIBED, problem=error.message)
         return table_of(self.source, state["tables"][path_key(path)])
 
+    def change_cursor(self) -> str:
+        if not self._capabilities.change_feed:
+            return super().change_cursor()
+        with self._store.state(write=True) as state:
+            self._faults_of(state).feeding()
+            state["feed"] = state["feed"] or {"expired": 0, "events": []}
+            return str(state["feed"]["expired"] + len(state["feed"]["events"]))
+
+    def changes_since(self, cursor: str) -> Changes:
+        if not self._capabilities.change_feed:
+            return super().changes_since(cursor)
+        now = self.change_cursor()
+        with self._store.state() as state:
+            feed = state["feed"]
+        seen = int(cursor) - feed["expired"] if cursor.isdecimal() else -1
+        if not 0 <= seen <= len(feed["events"]):
+            return Changes(now, full_crawl="the log has expired" if seen < 0 else "the cursor is ahead of the log")
+        named = [(kind, parse_key(key)) for kind, key in feed["events"][seen:]]
+        namespaces, tables = (frozenset(path for is_, path in named if is_ == kind) for kind in ("namespaces", "tables"))
+        return Changes(now, namespaces, tables)
+
     @contextmanager
     def _reading(self, namespace: Path) -> Iterator[dict[str, Any]]:
         with self._store.state() as state:
@@ -343,7 +366,12 @@ class _Folding(MemoryConnector):
     )
 
 
+class _Feeding(MemoryConnector):
+    capabilities = replace(MemoryConnector.capabilities, change_feed=True)
+
+
 CONNECTOR = MemoryConnector()
 PLAIN = _Plain()
 FOLDING = _Folding()
+FEEDING = _Feeding()
 __getattr__ = lazy_namespace(__name__, CONNECTOR, "MemoryNamespace")

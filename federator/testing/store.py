@@ -13,7 +13,8 @@ from typing import Any
 
 from federator.model import ROOT, Kind, NamespaceRecord, Path, TableRecord, parent, path_key
 
-_EMPTY: Mapping[str, Any] = {"next": 1, "faults": "", "calls": [], "namespaces": {}, "tables": {}, "foreign": {}}
+_KINDS = ("namespaces", "tables", "foreign")
+_EMPTY: Mapping[str, Any] = {"next": 1, "faults": "", "calls": [], "feed": None, **{kind: {} for kind in _KINDS}}
 
 
 class MemoryStore:
@@ -35,6 +36,7 @@ class MemoryStore:
             if self._file is None:
                 copy = json.loads(json.dumps(self._state)) if write else self._state
                 yield copy
+                _note(self._state, copy)
                 self._state = copy
                 return
             with self._file.with_name(f"{self._file.name}.lock").open("w") as lock:
@@ -43,6 +45,8 @@ class MemoryStore:
                 state = json.loads(text or json.dumps(_EMPTY))
                 yield state
                 if write:
+                    if state.get("feed") is not None:
+                        _note(json.loads(text), state)
                     # Replaced in one step, so that a process killed by a test leaves a whole file.
                     new = self._file.with_name(f"{self._file.name}.new")
                     new.write_text(json.dumps(state), encoding="utf-8")
@@ -79,8 +83,14 @@ class MemoryStore:
         """Takes away whatever is there, with everything below it."""
         key = path_key(path)
         with self.state(write=True) as state:
-            for kind in ("namespaces", "tables", "foreign"):
+            for kind in _KINDS:
                 state[kind] = {k: v for k, v in state[kind].items() if k != key and not k.startswith(key + "$")}
+
+    def forget_events(self) -> None:
+        """Lets the feed of changes expire: what happened so far cannot be asked for any more."""
+        with self.state(write=True) as state:
+            if state["feed"] is not None:
+                state["feed"] = {"expired": state["feed"]["expired"] + len(state["feed"]["events"]), "events": []}
 
     def faults(self, text: str) -> None:
         """Sets the faults (``federator.testing.faults``) of every catalog on this store; an empty text ends them."""
@@ -91,6 +101,18 @@ class MemoryStore:
         """Every write that a catalog did, in order: ``declare_table sales$orders``."""
         with self.state() as state:
             return list(state["calls"])
+
+
+def _note(before: Mapping[str, Any], after: dict[str, Any]) -> None:
+    """Names what differs in the feed of changes, once somebody has asked for that."""
+    feed = after["feed"]
+    if feed is None or after is before:
+        return
+    for kind in _KINDS:
+        # As JSON, which knows no tuples.
+        old, new = ({key: json.dumps(row) for key, row in state[kind].items()} for state in (before, after))
+        changed = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
+        feed["events"] += [["namespaces" if kind == "namespaces" else "tables", key] for key in sorted(changed)]
 
 
 def number(state: dict[str, Any]) -> str:

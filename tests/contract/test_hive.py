@@ -43,6 +43,7 @@ class _Hive(ConnectorContract):
 class TestHive2(_Hive):
     against = "Hive Metastore 2.3.10, from PySpark's jars"
     connector = hive2.CONNECTOR
+    keeps_feed = False
 
 
 @pytest.mark.parametrize("metastore", ["hive3"], indirect=True)
@@ -55,3 +56,4 @@ class TestHive3(_Hive):
 class TestHive4(_Hive):
     against = "Hive Metastore 4.0.1"
     connector = hive3.CONNECTOR
+    keeps_feed = False

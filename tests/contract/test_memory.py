@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from federator.model import Kind, Path, path_key
-from federator.testing import CONNECTOR, FOLDING, PLAIN, MemoryStore, memory_store
+from federator.testing import CONNECTOR, FEEDING, FOLDING, PLAIN, MemoryStore, memory_store
 from federator.testing.contract import ConnectorContract, fresh
 from federator.testing.contract.base import Location
 
@@ -50,6 +50,14 @@ class _Memory(ConnectorContract):
 
 class TestMemory(_Memory):
     connector = CONNECTOR
+    levels = 2
+    unreachable: ClassVar = {"faults": "fail:*; undescribed:*; refuse:*=17"}
+
+
+class TestFeeding(_Memory):
+    """The same with a feed of changes."""
+
+    connector = FEEDING
     levels = 2
     unreachable: ClassVar = {"faults": "fail:*; undescribed:*; refuse:*=17"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -87,6 +88,7 @@ def _proof(proven: Coverage) -> m.Proof:
         detail_reason=detail.reason,
         detail_code=detail.code,
         records=proven.records,
+        carried_from=presence.revision,
     )
 
 
@@ -98,6 +100,7 @@ def _sources(index: Index, settings: Settings, scopes: Scopes) -> list[m.Source]
 
 def _source(name: str, view: tree.SourceView | None, settings: Settings) -> m.Source:
     mine = settings.sources.get(name)
+    full_at = view.full_at if view else None
     names = ("revision", "state", "message", "crawled_at", "published_at")
     never = {"revision": 0, "state": "never", "message": None, "crawled_at": None, "published_at": None}
     fresh = m.Freshness(source=name, **({key: getattr(view, key) for key in names} if view else never))
@@ -109,5 +112,7 @@ def _source(name: str, view: tree.SourceView | None, settings: Settings) -> m.So
         namespaces=view.namespaces if view else 0,
         tables=view.tables if view else 0,
         failed_namespaces=view.failed_namespaces if view else 0,
+        carried_namespaces=view.carried if view else 0,
+        full_at=datetime.fromtimestamp(full_at, UTC) if full_at is not None else None,
         freshness=fresh,
     )

@@ -37,6 +37,7 @@ lie. What the suite cannot know it asks of attributes, most of which add tests:
 ``make_managed``    puts a managed table marked as Lance into a namespace: it is never listed
 ``make_foreign``    puts something else there: it is neither listed nor touched
 ``declares_once``   False where of two declarations of one name at once both may succeed
+``keeps_feed``      False where the server under test keeps no feed of changes, though the connector reads one
 ``odd``             overridden where the location of a table must follow its name
 ==================  ====================================================================================
 
@@ -51,12 +52,13 @@ from federator.testing.contract.base import MARK, ODD_NAMES, SOURCE, fresh
 from federator.testing.contract.concurrency import ConcurrencyFace
 from federator.testing.contract.crawl import CrawlFace
 from federator.testing.contract.failures import FailureFace
+from federator.testing.contract.feed import FeedFace
 from federator.testing.contract.namespaces import NamespaceFace
 from federator.testing.contract.tables import TableFace
 from federator.testing.contract.writes import WriteFace
 
 
-class ConnectorContract(NamespaceFace, TableFace, CrawlFace, WriteFace, FailureFace, ConcurrencyFace):
+class ConnectorContract(NamespaceFace, TableFace, CrawlFace, FeedFace, WriteFace, FailureFace, ConcurrencyFace):
     """The whole suite."""
 
 
@@ -68,6 +70,7 @@ __all__ = [
     "ConnectorContract",
     "CrawlFace",
     "FailureFace",
+    "FeedFace",
     "NamespaceFace",
     "TableFace",
     "WriteFace",

@@ -142,6 +142,8 @@ class Contract:
     native_page: ClassVar[int] = 0
     #: of several that declare one name at once, one succeeds; plain files on an object store cannot promise it
     declares_once: ClassVar[bool] = True
+    #: the server under test keeps the feed of changes that the connector can read
+    keeps_feed: ClassVar[bool] = True
     #: methods ``(self, namespace, name)`` that put a managed table marked as Lance, or an object that is not Lance at all,
     #: into a namespace, where a test can do that
     make_managed: Any = None

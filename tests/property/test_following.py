@@ -1,0 +1,144 @@
+"""Crawls that follow a feed, over random catalogs: the index comes to what a full crawl finds, and nothing is ever taken for gone that
+is there, whatever the feed leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federator.connector import Changes
+from federator.model import ROOT, Coverage, Path, ancestors, failed, parent, path_key
+from federator.planning.evidence import proves_absent
+from federator.planning.rereading import Known, carried, to_read
+
+NAMES = ("a", "b")
+NAMESPACES = [(x,) for x in NAMES] + [(x, y) for x in NAMES for y in NAMES]
+TABLES = [(*namespace, name) for namespace in (ROOT, *NAMESPACES) for name in ("t", "u")]
+
+
+@dataclass
+class Catalog:
+    """Namespaces and tables, each of a version; and the names that its feed has told."""
+
+    objects: dict[tuple[Path, bool], int] = field(default_factory=dict)
+    namespaces: set[Path] = field(default_factory=set)
+    tables: set[Path] = field(default_factory=set)
+
+    def put(self, path: Path, *, is_table: bool, version: int) -> None:
+        for above in reversed(list(ancestors(path))):
+            if above != ROOT and (above, False) not in self.objects:
+                self._told(above, False)
+                self.objects[above, False] = 0
+        self._told(path, is_table)
+        self.objects[path, is_table] = version
+
+    def remove(self, path: Path) -> None:
+        for at, is_table in [key for key in self.objects if key[0][: len(path)] == path]:
+            self._told(at, is_table)
+            del self.objects[at, is_table]
+
+    def _told(self, path: Path, is_table: bool) -> None:
+        (self.tables if is_table else self.namespaces).add(path)
+
+    def take(self) -> Changes:
+        changes = Changes("c", frozenset(self.namespaces), frozenset(self.tables))
+        self.namespaces, self.tables = set(), set()
+        return changes
+
+    def has(self, namespace: Path) -> bool:
+        return namespace == ROOT or (namespace, False) in self.objects
+
+
+@dataclass
+class Crawler:
+    """The pipeline's crawl, its diff and its publishing, in a few lines: what is read replaces what the index has directly in it."""
+
+    index: dict[tuple[Path, bool], int] = field(default_factory=dict)
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    revision: int = 0
+
+    def crawl(self, catalog: Catalog, changes: Changes | None, denied: set[Path]) -> set[Path]:
+        """Returns what it read. ``changes``: None reads everything."""
+        there = {path for path, is_table in catalog.objects if not is_table} | {ROOT}
+        recorded = {path_key(path) for path, is_table in self.index if not is_table}
+        read = set(there) if changes is None else set(to_read(changes, Known(coverage=self.coverage, namespaces=recorded)))
+        kept = {} if changes is None else carried(self.coverage, read, self.revision)
+        stated = {
+            path_key(path): Coverage("s", path, *[failed(15, "denied")] * 2) if path in denied else Coverage("s", path)
+            for path in read
+            if catalog.has(path)
+        }
+        found = {
+            key: version for key, version in catalog.objects.items() if parent(key[0]) in read and parent(key[0]) not in denied
+        }
+        listed = {path_key(path) for path, is_table in found if not is_table}
+        self.coverage = {**kept, **stated}
+        missing = [key for key in self.index if key not in found and (changes is None or parent(key[0]) in read)]
+        for key in missing:
+            if proves_absent(key[0], self.coverage, listed):
+                del self.index[key]
+        self.index |= found
+        self.revision += 1
+        return read
+
+
+steps = st.lists(
+    st.tuples(
+        st.lists(
+            st.one_of(
+                st.tuples(st.just("table"), st.sampled_from(TABLES)),
+                st.tuples(st.just("namespace"), st.sampled_from(NAMESPACES)),
+                st.tuples(st.just("remove"), st.sampled_from([*NAMESPACES, *TABLES])),
+            ),
+            max_size=5,
+        ),
+        st.sets(st.sampled_from([ROOT, *NAMESPACES]), max_size=2),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def _change(catalog: Catalog, edits: list[tuple[str, Path]], version: int) -> None:
+    for what, path in edits:
+        if what == "remove":
+            catalog.remove(path)
+        else:
+            catalog.put(path, is_table=what == "table", version=version)
+
+
+@given(steps)
+def test_following_a_feed_comes_to_what_a_full_crawl_finds(story: list[tuple[list[tuple[str, Path]], set[Path], bool]]) -> None:
+    catalog, crawler = Catalog(), Crawler()
+    crawler.crawl(catalog, None, set())
+    catalog.take()
+    for version, (edits, denied, _) in enumerate(story, 1):
+        _change(catalog, edits, version)
+        before = dict(crawler.index)
+        crawler.crawl(catalog, catalog.take(), denied)
+        lost = before.keys() - crawler.index.keys()
+        assert not lost & catalog.objects.keys(), "what is there was taken for gone"
+    # Everybody may read again: what could not be read is read, one level a crawl at most.
+    for _ in range(3):
+        crawler.crawl(catalog, catalog.take(), set())
+    assert crawler.index == catalog.objects
+    assert crawler.crawl(catalog, catalog.take(), set()) == set(), "nothing is left to read"
+
+
+@given(steps)
+def test_a_feed_that_leaves_out_what_it_likes_makes_nothing_gone(
+    story: list[tuple[list[tuple[str, Path]], set[Path], bool]],
+) -> None:
+    catalog, crawler = Catalog(), Crawler()
+    for version, (edits, denied, silent) in enumerate(story, 1):
+        _change(catalog, edits, version)
+        changes = catalog.take()
+        before = dict(crawler.index)
+        crawler.crawl(catalog, Changes("c") if silent else changes, denied)
+        lost = before.keys() - crawler.index.keys()
+        assert not lost & catalog.objects.keys()
+    crawler.crawl(catalog, None, set())
+    assert crawler.index == catalog.objects
