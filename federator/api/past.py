@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from pydantic import ConfigDict, Field
@@ -14,6 +15,7 @@ from federator.api.paging import decode, encode, printable, tagged
 from federator.api.told import fresh
 from federator.connector.options import masked
 from federator.index import Index, differences, history
+from federator.index.datasets import Wanted
 from federator.index.moments import Moment, at_time, last_runs, moment
 from federator.model import Aliases, Path, parse_key, path_key
 
@@ -22,9 +24,20 @@ AsOf = Annotated[
     Query(
         max_length=64,
         description="as it was at the end of a run (its id) or at a time: `2026-11-20`, `2026-11-20T08:30:00Z`, `-2d`; "
-        "what is known for now only (verification, freshness, mirrors) is left out",
+        "what is known for now only (freshness, mirrors, the versions and rows of tables) is left out",
     ),
 ]
+
+
+class PastLook(m.Answer):
+    """How a location had been found."""
+
+    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
+
+    state: str = Field(examples=["valid"])
+    message: str | None
+    since: m.Moment = Field(description="when it was first found so")
+    schema_: Any = Field(alias="schema", description="the Lance schema")
 
 
 class PastTable(m.Declared):
@@ -32,12 +45,21 @@ class PastTable(m.Declared):
 
     at: m.Moment
     revision: int
+    dataset: PastLook | None = Field(description="null: never opened by then, or not kept so far back")
 
 
 class PastDataset(m.Answer):
-    """A Dataset as it was declared."""
+    """A Dataset as it was declared and had been found."""
+
+    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
 
     location: str = Field(examples=["s3://lake/sales/orders.lance"])
+    state: str | None = Field(
+        examples=["valid"], description="unverified: never opened by then; null: that is not kept so far back"
+    )
+    message: str | None
+    since: m.Maybe = Field(description="when it was first found so")
+    schema_: Any = Field(alias="schema", description="the Lance schema")
     declarations: list[m.Declaration]
     disagreements: list[m.Disagreement]
     duplicates: list[str] = Field(description="declarations that one source had under more than one name")
@@ -60,7 +82,9 @@ class When(m.Answer):
 class FieldChange(m.Answer):
     """One field before and after; null where it was not there."""
 
-    field: str = Field(examples=["location"], description="location, doc, owner, kind, property:<key>, column:<name>, ...")
+    field: str = Field(
+        examples=["location"], description="location, doc, owner, kind, property:<key>, column:<name>, state, ..."
+    )
     before: str | None
     after: str | None
 
@@ -76,7 +100,7 @@ class Doer(m.Answer):
 
 
 class Difference(m.Answer):
-    """One object that differs."""
+    """One object that differs, or (kind `dataset`) one location that was found otherwise."""
 
     how: str = Field(examples=["changed"], description="added, removed or changed")
     id: str = Field(examples=["aws$sales$orders"])
@@ -84,10 +108,12 @@ class Difference(m.Answer):
     kind: str
     location: str | None
     fields: list[FieldChange] = Field(description="of what changed")
-    revision: int = Field(description="the source's revision that first showed it so, its run and its time")
+    revision: int | None = Field(
+        description="the source's revision that first showed it so, its run and its time; null: of a place"
+    )
     run_id: str | None
     at: m.Maybe
-    by: Doer | None = Field(description="null: it was done by others")
+    by: Doer | None = Field(description="null: it was done by others, or found of a place")
 
 
 class Differences(m.Answer):
@@ -123,15 +149,12 @@ def table_at(request: Request, index: Index, caller: Caller, node: Path, as_of: 
 
 
 def datasets_at(
-    request: Request, index: Index, caller: Caller, as_of: str, declared_in: str | None, *, conflicts: bool, limit: int,
-    cursor: str | None,
-) -> Response:  # fmt: skip
+    request: Request, index: Index, caller: Caller, as_of: str, wanted: Wanted, *, limit: int, cursor: str | None
+) -> Response:
     """A page of the Datasets that there were."""
-    listing = f"datasets {declared_in} {conflicts} as of {as_of}"
+    listing = f"datasets {wanted.state} {wanted.declared_in} {wanted.conflicts} as of {as_of}"
     after, (at,) = _turned(index, caller, listing, (as_of,), cursor)
-    page = history.datasets(
-        index, at, declared_in=declared_in, conflicts=conflicts, after=after or "", limit=limit, scopes=caller.scopes
-    )
+    page = history.datasets(index, at, **asdict(wanted), after=after or "", limit=limit, scopes=caller.scopes)
     found = [PastDataset.model_validate(view) for view in page.datasets]
     end = _next(listing, page.next, (at,), caller)
     return tagged(request, PastDatasets.model_validate({"at": at.at, "datasets": found, "next": end}))

@@ -16,9 +16,12 @@ from federator.model.drift import DriftKind, Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from federator.index.datasets import DatasetView
+    from federator.index.datasets import DatasetView, Wanted
     from federator.index.drift import SeenDrift
     from federator.index.history import PastDataset
+
+
+_COLUMNS = [Column("location", wide=True), Column("state"), Column("declared as", wide=True), Column("note", wide=True)]
 
 
 def datasets(
@@ -44,34 +47,32 @@ def datasets(
     from federator.index import datasets as views
     from federator.index.freshness import of_source
 
+    if state is not None and state not in views.STATES:
+        raise StateError(f"{state!r} is no state of a dataset", hint=f"states: {', '.join(views.STATES)}")
+    wanted = views.Wanted(state, declared_in, conflicts)
     if as_of is not None:
-        if state is not None:
-            raise StateError("what opening a place found is known for now only", hint="--as-of goes without --state")
-        _past(cli, location, as_of, declared_in, conflicts=conflicts, limit=limit)
+        _past(cli, location, as_of, wanted, limit=limit)
         return
     if location is not None:
         with cli.index() as index:
             _show(cli, views.get(index, location, cli.settings.aliases))
         return
-    if state is not None and state not in views.STATES:
-        raise StateError(f"{state!r} is no state of a dataset", hint=f"states: {', '.join(views.STATES)}")
     with cli.index() as index:
         if declared_in is not None:
             of_source(index, declared_in)
-        page = views.page(index, views.Wanted(state, declared_in, conflicts), limit=limit)
+        page = views.page(index, wanted, limit=limit)
     if cli.json:
         cli.out.document({"datasets": [view.to_json() for view in page.datasets], "more": page.next is not None})
         return
     if not page.datasets:
         cli.note("no such dataset is known")
         return
-    columns = [Column("location", wide=True), Column("state"), Column("declared as", wide=True), Column("note", wide=True)]
-    cli.out.table(columns, [(v.location, v.state.replace("_", " "), _names(v), _note(v)) for v in page.datasets])
+    cli.out.table(_COLUMNS, [(v.location, v.state.replace("_", " "), _names(v), _note(v)) for v in page.datasets])
     if page.next is not None:
         cli.note(f"there are more; --limit {limit * 4} shows more of them")
 
 
-def _past(cli: Cli, location: str | None, as_of: str, declared_in: str | None, *, conflicts: bool, limit: int) -> None:
+def _past(cli: Cli, location: str | None, as_of: str, wanted: Wanted, *, limit: int) -> None:
     from federator.index import history
     from federator.index.moments import moment
 
@@ -80,7 +81,7 @@ def _past(cli: Cli, location: str | None, as_of: str, declared_in: str | None, *
         if location is not None:
             found, more = [history.dataset(index, location, cli.settings.aliases, then)], False
         else:
-            page = history.datasets(index, then, declared_in=declared_in, conflicts=conflicts, limit=limit)
+            page = history.datasets(index, then, **asdict(wanted), limit=limit)
             found, more = page.datasets, page.next is not None
     if cli.json:
         cli.out.document({"at": then.at, "datasets": [asdict(view) for view in found], "more": more})
@@ -88,8 +89,7 @@ def _past(cli: Cli, location: str | None, as_of: str, declared_in: str | None, *
     if not found:
         cli.note("no such dataset was known then")
         return
-    columns = [Column("location", wide=True), Column("declared as", wide=True), Column("note", wide=True)]
-    cli.out.table(columns, [(v.location, _names(v), _note(v)) for v in found])
+    cli.out.table(_COLUMNS, [(v.location, (v.state or "not kept").replace("_", " "), _names(v), _note(v)) for v in found])
     if more:
         cli.note(f"there are more; --limit {limit * 4} shows more of them")
 

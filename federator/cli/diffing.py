@@ -88,6 +88,9 @@ def _show(cli: Cli, found: Difference) -> None:
     cli.out.line(f"{sign} {found.id}{kind}{location}", style=style)
     for change in found.fields:
         cli.out.line(f"    {change.field}: {_value(change.before)} → {_value(change.after)}")
+    if found.revision is None:
+        cli.out.line(f"    found {at(found.at)}")
+        return
     doer = found.by
     who = f"mirror {doer.mirror}, run {doer.run_id} ({doer.action.replace('_', ' ')})" if doer else "others"
     cli.out.line(f"    by {who}; seen in run {found.run_id}, {at(found.at)}")

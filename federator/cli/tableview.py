@@ -46,7 +46,7 @@ def show_table(out: Printer, view: TableView, why: list[dict[str, Any]]) -> None
 
 
 def show_past_table(out: Printer, view: PastTable) -> None:
-    """Prints a table as it was at a moment; verification and mirrors are known for now only."""
+    """Prints a table as it was at a moment; mirrors are known for now only."""
     out.line(view.id, style="bold")
     rows = [
         ("as of", f"{at(view.at)}, revision {view.revision}"), ("since", f"revision {view.since_revision}"),
@@ -54,8 +54,12 @@ def show_past_table(out: Printer, view: PastTable) -> None:
         ("owner", view.owner), ("native id", view.native_id), ("digest", view.digest[:12]),
     ]  # fmt: skip
     out.pairs([(name, value) for name, value in rows if value], indent="  ")
+    if view.dataset is not None:
+        found = [("state", view.dataset["state"].replace("_", " ")), ("why", view.dataset["message"])]
+        found.append(("since", at(view.dataset["since"])))
+        _section(out, "verification", [(name, value) for name, value in found if value])
     _section(out, "properties", [(name, value) for name, value in sorted(view.properties.items())])
-    columns = view.schema or []
+    columns = view.schema or (view.dataset or {}).get("schema") or []
     _section(out, f"schema ({counted(len(columns), 'column')})", [_column(column) for column in columns])
     _lines(out, "also declared as", view.also_declared)
 

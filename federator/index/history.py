@@ -111,17 +111,22 @@ def table(index: Index, node: Path, at: Moment, *, scopes: Scopes = EVERYTHING) 
 
 
 def datasets(
-    index: Index, at: Moment, *, declared_in: str | None = None, conflicts: bool = False, after: str = "", limit: int = 200,
-    scopes: Scopes = EVERYTHING,
+    index: Index, at: Moment, *, state: str | None = None, declared_in: str | None = None, conflicts: bool = False, after: str = "",
+    limit: int = 200, scopes: Scopes = EVERYTHING,
 ) -> PastDatasets:  # fmt: skip
-    """Datasets of then by location: those that a source declared, or with duplicates or contradictions. Raises BeyondHorizon."""
+    """Datasets of then by location: those found in a state, that a source declared, or with duplicates or contradictions.
+
+    Raises BeyondHorizon.
+    """
+    chosen = conflicts or state is not None
     found: list[PastDataset] = []
     with reading(index, at) as connection:
         while len(found) <= limit:
-            places = _places(connection, at, declared_in, after, _CHUNK if conflicts else limit + 1, scopes)
+            places = _places(connection, at, declared_in, after, _CHUNK if chosen else limit + 1, scopes)
             if not places:
                 break
             views = _views(connection, at, places, scopes)
+            views = [view for view in views if state in (None, view.state)]
             found += [view for view in views if not conflicts or view.disagreements or view.duplicates]
             after = places[-1]
     return PastDatasets(found[:limit], found[limit - 1].location if len(found) > limit else None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from federator.index import Index, reports, runs
+from federator.index import Index, datasets, reports, runs
 from federator.index.reports import File, Kept
 from federator.model import NamespaceRecord, TableRecord
 from tests.cli.conftest import Fill, Shell
@@ -57,6 +57,31 @@ def test_what_changed_between_two_runs(shell: Shell, two: tuple[str, str]) -> No
     assert told["differences"][0]["fields"] == [{"field": "owner", "before": "anna", "after": "ben"}]
     assert shell.json("diff", "--from", two[0], "--source", "copy")["differences"] == []
     assert shell.run("diff", "--kind", "moved").exit_code == 64
+
+
+def test_how_places_had_been_found(shell: Shell, fill: Fill) -> None:
+    index = shell.index()
+    fill(index, "lake", [NamespaceRecord("lake", ("sales",)), T])
+    seen = []
+    for state in ("valid", "missing"):
+        row = {"canonical": T.location, "location": T.location, "state": state, "message": None if state == "valid" else "gone"}
+        nothing = dict.fromkeys(("version", "rows", "fragments", "schema"))
+        with index.write() as connection:
+            datasets.save(connection, [{**row, **nothing, "checked_at": time.time(), "checked_through": "lake"}])
+        seen.append(run(index))
+    index.close()
+    assert "[missing]" in shell.run("tree", "--as-of", seen[1]).stdout
+    assert "[missing]" not in shell.run("tree", "--as-of", seen[0]).stdout
+    assert shell.run("datasets", "--as-of", seen[0]).stdout.splitlines()[1].split() == [
+        T.location,
+        "valid",
+        "lake$sales$orders",
+    ]
+    assert shell.json("datasets", "--as-of", seen[0], "--state", "missing")["datasets"] == []
+    shown = shell.run("show", "lake$sales$orders", "--as-of", seen[1]).stdout
+    assert shown.split("verification")[1].split()[:4] == ["state", "missing", "why", "gone"]
+    told = shell.run("diff", "--from", seen[0], "--to", seen[1]).stdout
+    assert f"~ {T.location}  (dataset)\n    state: valid → missing\n    found " in told
 
 
 def test_pruning_wants_a_policy(shell: Shell, two: tuple[str, str]) -> None:

@@ -42,13 +42,11 @@ def get_datasets(
         raise InvalidInput(f"{state!r} is no state of a dataset", hint=f"states: {', '.join(datasets.STATES)}")
     if declared_in is not None:
         of_source(index, printable(declared_in, "declared_in"), caller.scopes)
+    wanted = datasets.Wanted(state, declared_in, conflicts)
     if as_of is not None:
-        if state is not None:
-            raise InvalidInput("what opening a place found is known for now only", hint="as_of goes without state")
-        return datasets_at(request, index, caller, as_of, declared_in, conflicts=conflicts, limit=limit, cursor=cursor)
+        return datasets_at(request, index, caller, as_of, wanted, limit=limit, cursor=cursor)
     listing = f"datasets {state} {declared_in} {conflicts}"
     after, _ = decode(cursor, listing, scopes=caller.scopes)
-    wanted = datasets.Wanted(state, declared_in, conflicts)
     page = datasets.page(index, wanted, after=after, limit=limit, scopes=caller.scopes)
     found = [m.PlaceOfTables.model_validate(view) for view in page.datasets]
     told = fresh(index, caller.scopes, _sources(page.datasets))
