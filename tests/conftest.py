@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 pytest_plugins = [
-    "tests.fixtures.hive", "tests.fixtures.glue", "tests.fixtures.postgres", "tests.fixtures.spark", "tests.fixtures.unity",
-    "tests.fixtures.polaris", "tests.fixtures.rest",
+    "tests.fixtures.index", "tests.fixtures.postgres", "tests.fixtures.spark", "tests.fixtures.hive", "tests.fixtures.glue",
+    "tests.fixtures.unity", "tests.fixtures.polaris", "tests.fixtures.rest",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from federator.audit.anchors import FileAnchor
 from federator.audit.heads import record_head
 from federator.audit.keys import Signer, generate, signer
 from federator.audit.publish import publish_head
-from federator.index import Index, audit_log, migrate, open_index
+from federator.index import Index, audit_log
 
 
 @dataclass
@@ -49,20 +49,9 @@ class Log:
         return finding.seq if finding else None
 
 
-def open_sqlite(directory: Path) -> Index:
-    index = open_index("sqlite:///federator.db", base=directory)
-    migrate.upgrade(index)
-    return index
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    if request.param == "postgresql":
-        yield request.getfixturevalue("postgres_index")()
-        return
-    opened = open_sqlite(tmp_path)
-    yield opened
-    opened.close()
+@pytest.fixture
+def index(either_index: Index) -> Index:
+    return either_index
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import update
 
-from federator.index import Index, datasets, migrate, open_index
+from federator.index import Index, datasets
 from federator.index import tables as t
 from federator.model import Aliases
 from tests.integration.index_support import fill, table
@@ -17,16 +15,9 @@ from tests.integration.index_support import fill, table
 ODD = ("A", "a", "B", "_", "-x", "a b", "é", "t", "t!", "t/deep", "t//x", "t0", "tz/deep")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    if request.param == "sqlite":
-        index = open_index("sqlite:///federator.db", base=tmp_path)
-    else:
-        database: Callable[[], str] = request.getfixturevalue("postgres_database")
-        index = open_index(database())
-    migrate.upgrade(index)
-    yield index
-    index.close()
+@pytest.fixture
+def index(either_index: Index) -> Index:
+    return either_index
 
 
 def test_places_names_and_what_lies_inside(index: Index) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 
 from federator.connector import NamespaceNotFound
-from federator.index import Index, datasets, merged, migrate, open_index
+from federator.index import Index, datasets, merged
 from federator.model import Aliases
 from federator.model.scopes import Scopes
 from tests.integration.index_support import fill, namespace, table
@@ -17,14 +14,9 @@ SKIPPED = {"hive": 1, "aws": 1, "flat": 0}
 _PLACE = "s3://lake/sales/orders.lance"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    if request.param == "sqlite":
-        index = open_index("sqlite:///federator.db", base=tmp_path)
-    else:
-        database: Callable[[], str] = request.getfixturevalue("postgres_database")
-        index = open_index(database())
-    migrate.upgrade(index)
+@pytest.fixture
+def index(either_index: Index) -> Index:
+    index = either_index
     fill(
         index, "hive", namespace("hive", "hive"), namespace("hive", "hive", "sales"), namespace("hive", "spark"),
         namespace("hive", "spark", "sales"), namespace("hive", "spark", "Zoo"),
@@ -40,8 +32,7 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
         index, "flat", namespace("flat", "sales"), table("flat", "sales", location="s3://lake/flat"),
         table("flat", "sales", "parted", location="s3://point/a"), table("flat", "sales", "Orders", location="s3://lake/O"),
     )  # fmt: skip
-    yield index
-    index.close()
+    return index
 
 
 def entries(

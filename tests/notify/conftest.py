@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from federator.index import Index, migrate, notices, open_index
+from federator.index import Index, notices
 from federator.model.notices import Event, Notice
 from federator.settings import Settings, parse
 from tests.notify.receiver import Receiver, receiving
@@ -16,28 +16,9 @@ from tests.notify.receiver import Receiver, receiving
 MEMORY = "federator.testing:CONNECTOR"
 
 
-@pytest.fixture(scope="session")
-def notify_template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A migrated, empty SQLite index."""
-    directory = tmp_path_factory.mktemp("template")
-    index = open_index("sqlite:///federator.db", base=directory)
-    migrate.upgrade(index)
-    index.close()
-    return (directory / "federator.db").read_bytes()
-
-
 @pytest.fixture
-def lite(notify_template: bytes, tmp_path: Path) -> Iterator[Index]:
-    (tmp_path / "federator.db").write_bytes(notify_template)
-    index = open_index("sqlite:///federator.db", base=tmp_path)
-    yield index
-    index.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def index(request: pytest.FixtureRequest) -> Index:
-    made: Index = request.getfixturevalue("lite") if request.param == "sqlite" else request.getfixturevalue("postgres_index")()
-    return made
+def index(either_index: Index) -> Index:
+    return either_index
 
 
 @pytest.fixture

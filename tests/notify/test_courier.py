@@ -25,7 +25,7 @@ def eventually(what: Callable[[], bool]) -> None:
 
 
 def test_sends_beside_the_runs_and_outlives_what_goes_wrong(
-    lite: Index,
+    sqlite_index: Index,
     settings_of: Callable[..., Settings],
     note: Callable[..., None],
     receiver: Receiver,
@@ -42,10 +42,10 @@ def test_sends_beside_the_runs_and_outlives_what_goes_wrong(
         return real(index, settings)
 
     monkeypatch.setattr(courier, "deliver", deliver)
-    with Courier(settings, lite).at_work():
+    with Courier(settings, sqlite_index).at_work():
         eventually(broken.is_set)
-        note(lite, failed("one"))
+        note(sqlite_index, failed("one"))
         eventually(lambda: len(receiver.received) == 1)
-        note(lite, failed("two"))
+        note(sqlite_index, failed("two"))
         eventually(lambda: len(receiver.received) == 2)
     assert not [thread for thread in threading.enumerate() if thread.name == "courier"]

@@ -61,7 +61,7 @@ def test_nothing_is_loaded_that_nobody_asked_for() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_missing_extra_names_its_install(without: Callable[[str], None], tmp_path: Path, lite: Index) -> None:
+def test_a_missing_extra_names_its_install(without: Callable[[str], None], tmp_path: Path, sqlite_index: Index) -> None:
     without("opentelemetry")
     settings = parse({"telemetry": {"endpoint": "http://127.0.0.1:4318"}}, tmp_path / "federator.toml")
     with pytest.raises(ConfigError, match="opentelemetry") as told, tracing(settings, RUN):
@@ -80,17 +80,17 @@ def test_the_machine_s_variables_do_not_make_a_missing_extra_fatal(
     assert ran
 
 
-def test_lineage_without_its_extra(without: Callable[[str], None], tmp_path: Path, lite: Index) -> None:
+def test_lineage_without_its_extra(without: Callable[[str], None], tmp_path: Path, sqlite_index: Index) -> None:
     without("openlineage")
     settings = parse({"lineage": {"file": "lineage.jsonl"}}, tmp_path / "federator.toml")
     with pytest.raises(ConfigError) as told:
-        Emitter.of(work(settings, lite), "m")
+        Emitter.of(work(settings, sqlite_index), "m")
     assert told.value.hint == "pip install 'lance-federator[lineage]'"
 
 
-def test_lineage_into_a_file_in_several_events(tmp_path: Path, lite: Index) -> None:
+def test_lineage_into_a_file_in_several_events(tmp_path: Path, sqlite_index: Index) -> None:
     settings = parse({"lineage": {"file": "lineage.jsonl", "namespace": "prod"}}, tmp_path / "federator.toml")
-    emitter = Emitter.of(work(settings, lite), "m")
+    emitter = Emitter.of(work(settings, sqlite_index), "m")
     assert emitter is not None
     emitter.emit(
         "COMPLETE", [Flow(f"a$t{n}", f"s3://b/t{n}", f"b$t{n}", f"s3://b/t{n}", "CREATE") for n in range(2 * CHUNK + 1)]
@@ -106,12 +106,12 @@ def test_lineage_into_a_file_in_several_events(tmp_path: Path, lite: Index) -> N
     assert len({each["name"] for event in events for each in event["inputs"]}) == 2 * CHUNK + 1
 
 
-def test_a_lineage_server_that_is_away_stops_nothing(tmp_path: Path, lite: Index) -> None:
+def test_a_lineage_server_that_is_away_stops_nothing(tmp_path: Path, sqlite_index: Index) -> None:
     settings = parse({"lineage": {"url": "http://127.0.0.1:9"}}, tmp_path / "federator.toml")
-    emitter = Emitter.of(work(settings, lite), "m")
+    emitter = Emitter.of(work(settings, sqlite_index), "m")
     assert emitter is not None
     emitter.emit("START", [])
-    assert Emitter.of(work(parse({}, tmp_path / "federator.toml"), lite), "m") is None
+    assert Emitter.of(work(parse({}, tmp_path / "federator.toml"), sqlite_index), "m") is None
 
 
 @pytest.mark.parametrize(

@@ -111,12 +111,12 @@ def error(index: Index) -> str:
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")  # TLS from the first byte is TLS too
 def test_arrives_over_tls_with_a_password(
-    lite: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, tls: str
+    sqlite_index: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, tls: str
 ) -> None:
     mailbox = Mailbox()
-    note(lite, *(failed(f"läke{n}", "does not answer\nBcc: everybody@example.com") for n in range(12)))
+    note(sqlite_index, *(failed(f"läke{n}", "does not answer\nBcc: everybody@example.com") for n in range(12)))
     with serving(mailbox, certificates, tls) as port:
-        assert deliver(lite, channel(port, tls=tls), at_once=True) == Delivered(sent=1)
+        assert deliver(sqlite_index, channel(port, tls=tls), at_once=True) == Delivered(sent=1)
     (mail,) = mailbox.mails
     assert mailbox.encrypted == [True]
     assert mail["Subject"] == "[federator] error: 12 source failed (test)"
@@ -125,7 +125,7 @@ def test_arrives_over_tls_with_a_password(
     text = mail.get_content().replace("\r\n", "\n")
     assert "- source failed: läke0\n  does not answer Bcc: everybody@example.com\n  source läke0, 20" in text
     assert "- and 2 more" in text
-    with lite.read() as connection:
+    with sqlite_index.read() as connection:
         (row,) = notifications.recent(connection)
     assert mail["Message-ID"] == f"<{row['id']}@federator.invalid>"
 
@@ -140,23 +140,23 @@ def test_arrives_over_tls_with_a_password(
     ],
 )
 def test_what_goes_wrong_is_said_without_the_password(
-    lite: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, monkeypatch: pytest.MonkeyPatch,
+    sqlite_index: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, monkeypatch: pytest.MonkeyPatch,
     served: str, more: dict[str, Any], wanted: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("WRONG", "wr0ng-password")
     mailbox = Mailbox()
-    note(lite, failed("lake"))
+    note(sqlite_index, failed("lake"))
     with serving(mailbox, certificates, served) as port:
-        deliver(lite, channel(port, **more), at_once=True)
-    assert error(lite) == wanted
+        deliver(sqlite_index, channel(port, **more), at_once=True)
+    assert error(sqlite_index) == wanted
     assert mailbox.mails == []
 
 
 @pytest.mark.parametrize(("refuses", "state"), [("452 full", "queued"), ("550 nobody", "dead")])
 def test_a_server_may_want_it_later_or_never(
-    lite: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, refuses: str, state: str
+    sqlite_index: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, refuses: str, state: str
 ) -> None:
-    note(lite, failed("lake"))
+    note(sqlite_index, failed("lake"))
     with serving(Mailbox(refuses=refuses), certificates, "starttls") as port:
-        deliver(lite, channel(port), at_once=True)
-    assert error(lite) == f"{state}: it takes mail to none of the recipients ({refuses[:3]})"
+        deliver(sqlite_index, channel(port), at_once=True)
+    assert error(sqlite_index) == f"{state}: it takes mail to none of the recipients ({refuses[:3]})"

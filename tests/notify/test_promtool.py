@@ -58,16 +58,16 @@ def test_the_rules_fire_when_they_should_and_not_before(promtool: Promtool, tmp_
 
 
 def test_a_scrape_is_as_it_should_be(
-    promtool: Promtool, lite: Index, settings_of: Callable[..., Settings], note: Callable[..., None], receiver: Receiver
+    promtool: Promtool, sqlite_index: Index, settings_of: Callable[..., Settings], note: Callable[..., None], receiver: Receiver
 ) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url})
-    note(lite, failed("lake"))
-    deliver(lite, settings, at_once=True)
+    note(sqlite_index, failed("lake"))
+    deliver(sqlite_index, settings, at_once=True)
     meter = Meter()
     meter.count("lake", "observe", 0.2)
     meter.count("lake", "observe", 700.0, {"17": 1})
-    calls.flush(lite, meter)
-    with hold(lite, "source:lake"):
+    calls.flush(sqlite_index, meter)
+    with hold(sqlite_index, "source:lake"):
         scrape = Api(create_app(settings)).get("/metrics").text
     assert 'federator_catalog_call_seconds_bucket{le="0.25",operation="observe",source="lake"} 1.0' in scrape
     assert 'federator_catalog_errors_total{code="17",operation="observe",source="lake"} 1.0' in scrape

@@ -49,9 +49,9 @@ def is_genuine() -> Callable[..., bool]:
     return found
 
 
-def test_the_docs_verify_what_is_sent(lite: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
-    note(lite, failed("läke 😀"))
-    assert deliver(lite, hook, at_once=True) == Delivered(sent=1)
+def test_the_docs_verify_what_is_sent(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
+    note(sqlite_index, failed("läke 😀"))
+    assert deliver(sqlite_index, hook, at_once=True) == Delivered(sent=1)
     (got,) = receiver.received
     check = is_genuine()
     assert check(SECRET, got.headers, got.body)
@@ -61,73 +61,77 @@ def test_the_docs_verify_what_is_sent(lite: Index, hook: Settings, note: Note, r
     assert not check(SECRET, old, got.body)
     assert not check(SECRET, {}, got.body)
     body = json.loads(got.body)
-    assert body["id"] == got.headers["Federator-Notification"] == only_row(lite)["id"]
+    assert body["id"] == got.headers["Federator-Notification"] == only_row(sqlite_index)["id"]
     documented = set(json.loads(re.sub("…", "", re.findall(r"```json\n(.*?)```", DOCS.read_text(), re.DOTALL)[0])))
     assert set(body) == documented
 
 
-def test_later_means_later_and_the_server_says_when(lite: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
+def test_later_means_later_and_the_server_says_when(
+    sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver
+) -> None:
     receiver.answers = [(503, {"Retry-After": "3600"})]
-    note(lite, failed("lake"))
-    assert deliver(lite, hook, at_once=True) == Delivered(later=1)
-    row = only_row(lite)
+    note(sqlite_index, failed("lake"))
+    assert deliver(sqlite_index, hook, at_once=True) == Delivered(later=1)
+    row = only_row(sqlite_index)
     assert (row["state"], row["attempts"], row["error"]) == ("queued", 1, "it answered 503")
     assert row["due_at"] > time.time() + 3000
-    assert deliver(lite, hook) == Delivered()
-    assert deliver(lite, hook, only=row["id"]) == Delivered(sent=1)
+    assert deliver(sqlite_index, hook) == Delivered()
+    assert deliver(sqlite_index, hook, only=row["id"]) == Delivered(sent=1)
     assert len(receiver.received) == 2
 
 
-def test_tries_end_and_a_person_begins_them_anew(lite: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
+def test_tries_end_and_a_person_begins_them_anew(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
     receiver.answers = [(500, {}), (429, {}), (502, {})]
-    note(lite, failed("lake"))
-    deliver(lite, hook, at_once=True)
-    number = only_row(lite)["id"]
-    assert deliver(lite, hook, only=number) == Delivered(later=1)
-    assert deliver(lite, hook, only=number) == Delivered(dead=1)
-    row = only_row(lite)
+    note(sqlite_index, failed("lake"))
+    deliver(sqlite_index, hook, at_once=True)
+    number = only_row(sqlite_index)["id"]
+    assert deliver(sqlite_index, hook, only=number) == Delivered(later=1)
+    assert deliver(sqlite_index, hook, only=number) == Delivered(dead=1)
+    row = only_row(sqlite_index)
     assert (row["state"], row["attempts"], row["error"]) == ("dead", 3, "it answered 502; that was try 3 of 3")
-    with lite.write() as connection:
+    with sqlite_index.write() as connection:
         notifications.retry(connection, number[:20])
-    assert deliver(lite, hook) == Delivered(sent=1)
+    assert deliver(sqlite_index, hook) == Delivered(sent=1)
     assert {got.headers["Federator-Notification"] for got in receiver.received} == {number}
-    with pytest.raises(StateError, match="is sent, not dead"), lite.write() as connection:
+    with pytest.raises(StateError, match="is sent, not dead"), sqlite_index.write() as connection:
         notifications.retry(connection, number)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 413])
-def test_a_refusal_is_final(lite: Index, hook: Settings, note: Note, receiver: Receiver, status: int) -> None:
+def test_a_refusal_is_final(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver, status: int) -> None:
     receiver.answers = [(status, {})]
-    note(lite, failed("lake"))
-    assert deliver(lite, hook, at_once=True) == Delivered(dead=1)
-    assert only_row(lite)["error"] == f"it answered {status}"
+    note(sqlite_index, failed("lake"))
+    assert deliver(sqlite_index, hook, at_once=True) == Delivered(dead=1)
+    assert only_row(sqlite_index)["error"] == f"it answered {status}"
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_not_followed(lite: Index, hook: Settings, note: Note, receiver: Receiver, status: int) -> None:
+def test_a_redirect_is_not_followed(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver, status: int) -> None:
     with receiving() as elsewhere:
         receiver.answers = [(status, {"Location": f"{elsewhere.url}/stolen"})]
-        note(lite, failed("lake"))
-        assert deliver(lite, hook, at_once=True) == Delivered(dead=1)
+        note(sqlite_index, failed("lake"))
+        assert deliver(sqlite_index, hook, at_once=True) == Delivered(dead=1)
         assert elsewhere.received == []
-    assert only_row(lite)["error"] == f"it answered {status}: redirects are not followed"
+    assert only_row(sqlite_index)["error"] == f"it answered {status}: redirects are not followed"
 
 
 def test_netrc_is_not_asked(
-    lite: Index, hook: Settings, note: Note, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login ann password hunter2\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    note(lite, failed("lake"))
-    deliver(lite, hook, at_once=True)
+    note(sqlite_index, failed("lake"))
+    deliver(sqlite_index, hook, at_once=True)
     assert "Authorization" not in receiver.received[0].headers
 
 
-def test_silence_says_nothing_of_the_url(lite: Index, settings_of: Make, note: Note, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_says_nothing_of_the_url(
+    sqlite_index: Index, settings_of: Make, note: Note, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("URL", "http://127.0.0.1:9/T000/B000/planted-path")
-    note(lite, failed("lake"))
-    deliver(lite, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True)
-    assert only_row(lite)["error"] == "no answer (ConnectionError)"
+    note(sqlite_index, failed("lake"))
+    deliver(sqlite_index, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True)
+    assert only_row(sqlite_index)["error"] == "no answer (ConnectionError)"
 
 
 def test_pauses_grow_and_obey() -> None:
@@ -152,11 +156,13 @@ def test_retry_after_is_a_number_or_a_date() -> None:
 
 
 def test_slack_gets_blocks_and_a_text_without_markup_of_ours(
-    lite: Index, settings_of: Make, note: Note, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    sqlite_index: Index, settings_of: Make, note: Note, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("URL", receiver.url)
-    note(lite, failed("<!channel> *lake*", "a & b\nover `two` lines"), *(failed(f"s{n}", "x" * 5000) for n in range(30)))
-    assert deliver(lite, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True) == Delivered(sent=1)
+    note(
+        sqlite_index, failed("<!channel> *lake*", "a & b\nover `two` lines"), *(failed(f"s{n}", "x" * 5000) for n in range(30))
+    )
+    assert deliver(sqlite_index, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True) == Delivered(sent=1)
     payload = json.loads(receiver.bodies[0])
     assert payload["text"] == ":x: error: 31 source failed (test)"
     header, section, context = payload["blocks"]

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from federator.index import Index, differences, history, migrate, open_index, retention, revisions, runs
+from federator.index import Index, differences, history, retention, revisions, runs
 from federator.index import tables as t
 from federator.index.differences import How
 from federator.index.leases import hold
@@ -27,16 +25,9 @@ _NAMES = ("t", "u", "V", "w$w", "é")
 _SPACES = (("s",), ("S2",))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def index(request: pytest.FixtureRequest, tmp_path: FilePath) -> Iterator[Index]:
-    if request.param == "sqlite":
-        opened = open_index("sqlite:///index.db", base=tmp_path)
-    else:
-        make: Callable[[], str] = request.getfixturevalue("postgres_database")
-        opened = open_index(make())
-    migrate.upgrade(opened)
-    yield opened
-    opened.close()
+@pytest.fixture
+def index(either_index: Index) -> Index:
+    return either_index
 
 
 Key = tuple[str, Path, bool]

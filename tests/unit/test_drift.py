@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from federator.index import Index, datasets, drift, ledger, migrate, open_index
+from federator.index import Index, datasets, drift, ledger
 from federator.index.agreement import pair_drift, schema_drift
 from federator.model import Aliases, TableRecord
 from federator.model.drift import DriftKind
@@ -20,16 +18,9 @@ from tests.integration.index_support import fill, table
 RULES = {"m": MirrorRule(name="m", origin="lake", target="copy", location=(Relocate("s3://lake/eu/", "s3a://us/"),))}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    if request.param == "sqlite":
-        index = open_index("sqlite:///federator.db", base=tmp_path)
-    else:
-        database: Callable[[], str] = request.getfixturevalue("postgres_database")
-        index = open_index(database())
-    migrate.upgrade(index)
-    yield index
-    index.close()
+@pytest.fixture
+def index(either_index: Index) -> Index:
+    return either_index
 
 
 def mirrored(index: Index, path: str, *, mirror: str = "m") -> None:

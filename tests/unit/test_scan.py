@@ -10,7 +10,7 @@ import pytest
 
 from federator.connector import ConfigError, SourceSpec
 from federator.connector.child import Child
-from federator.index import Index, migrate, open_index, roots
+from federator.index import Index, roots
 from federator.index.roots import Gap, Scanned
 from federator.model import Aliases, canonical_location
 from federator.pipeline import lister, scan
@@ -115,10 +115,8 @@ def test_the_process_answers_as_the_function_does(lake: Path) -> None:
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Index:
-    index = open_index("sqlite:///federator.db", base=tmp_path)
-    migrate.upgrade(index)
-    return index
+def index(sqlite_index: Index) -> Index:
+    return sqlite_index
 
 
 def test_only_a_listing_forgets_a_table(index: Index) -> None:
