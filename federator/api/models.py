@@ -85,6 +85,8 @@ class MergedNode(Answer):
         examples=["lake_hive$hive$sales$orders"], description="the home that is meant where one must be chosen"
     )
     conflict: bool = Field(examples=[False], description="its tables lie at different places")
+    children: list[MergedNode] | None = Field(None, description="with depth > 1; null where they were not asked for")
+    next: str | None = Field(None, description="the cursor of the next page of children")
 
 
 class MergedTree(Answer):
@@ -93,7 +95,8 @@ class MergedTree(Answer):
     path: str = Field(examples=["sales"])
     freshness: Told
     nodes: list[MergedNode]
-    next: str | None
+    next: str | None = Field(description="the cursor of the next page; null: that was all")
+    as_of: Maybe = Field(default=None, description="the moment that was asked for; null: now, and freshness says how fresh that is")
 
 
 class FacetValue(Answer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -17,6 +17,7 @@ from federator.connector.options import masked
 from federator.index import Index, differences, history
 from federator.index.datasets import Wanted
 from federator.index.moments import Moment, at_time, last_runs, moment
+from federator.index.tree import Node
 from federator.model import Aliases, Path, parse_key, path_key
 
 AsOf = Annotated[
@@ -130,16 +131,37 @@ class Differences(m.Answer):
 
 
 def tree_at(
-    request: Request, index: Index, caller: Caller, node: Path, as_of: str, *, limit: int, cursor: str | None
+    request: Request, index: Index, caller: Caller, node: Path, as_of: str, *, limit: int, cursor: str | None, depth: int = 1
 ) -> Response:
-    """A page of the children that there were."""
+    """A page of the children that there were; ``limit`` bounds those below the first level together."""
     listing = f"{path_key(node)} as of {as_of}"
-    after, (at,) = _turned(index, caller, listing, (as_of,), cursor)
+    after, (at,) = turned(index, caller, listing, (as_of,), cursor)
     page = history.children(index, node, at, after=after or "", limit=limit, scopes=caller.scopes)
-    end = _next(listing, page.next, (at,), caller)
-    nodes = [m.Node.model_validate(found) for found in page.nodes]
+    end = following(listing, page.next, (at,), caller)
+    below = _Below(index, caller, as_of, at, limit)
+    nodes = [below.node(found, depth - 1) for found in page.nodes]
     body = m.Tree.model_validate({"path": path_key(node), "freshness": None, "nodes": nodes, "next": end, "as_of": at.at})
     return tagged(request, body)
+
+
+@dataclass
+class _Below:
+    """The levels below a page, ``left`` nodes of them together."""
+
+    index: Index
+    caller: Caller
+    as_of: str
+    at: Moment
+    left: int
+
+    def node(self, node: Node, levels: int) -> m.Node:
+        shown = m.Node.model_validate(node)
+        if levels and node.kind in ("source", "namespace") and self.left > 0:
+            page = history.children(self.index, parse_key(node.id), self.at, limit=self.left, scopes=self.caller.scopes)
+            self.left -= len(page.nodes)
+            shown.children = [self.node(child, levels - 1) for child in page.nodes]
+            shown.next = following(f"{node.id} as of {self.as_of}", page.next, (self.at,), self.caller)
+        return shown
 
 
 def table_at(request: Request, index: Index, caller: Caller, node: Path, as_of: str) -> Response:
@@ -153,10 +175,10 @@ def datasets_at(
 ) -> Response:
     """A page of the Datasets that there were."""
     listing = f"datasets {wanted.state} {wanted.declared_in} {wanted.conflicts} as of {as_of}"
-    after, (at,) = _turned(index, caller, listing, (as_of,), cursor)
+    after, (at,) = turned(index, caller, listing, (as_of,), cursor)
     page = history.datasets(index, at, **asdict(wanted), after=after or "", limit=limit, scopes=caller.scopes)
     found = [PastDataset.model_validate(view) for view in page.datasets]
-    end = _next(listing, page.next, (at,), caller)
+    end = following(listing, page.next, (at,), caller)
     return tagged(request, PastDatasets.model_validate({"at": at.at, "datasets": found, "next": end}))
 
 
@@ -172,14 +194,14 @@ def diff(
 ) -> Response:  # fmt: skip
     """A page of what changed; all pages of one listing compare the moments that the first one compared."""
     listing = f"diff {begin} {end} {path_key(wanted.below)} {wanted.how}"
-    after, (first, last) = _turned(index, caller, listing, (begin, end), cursor)
+    after, (first, last) = turned(index, caller, listing, (begin, end), cursor)
     position = tuple(json.loads(after)) if after else None
     page = differences.page(index, first, last, wanted, after=position, limit=limit, scopes=caller.scopes)
     totals = differences.totals(index, first, last, wanted, scopes=caller.scopes)
     shown = {name for at in (first, last) for name in _when(at, caller).revisions}
     body = Differences.model_validate({
         "from": _when(first, caller), "to": _when(last, caller), "totals": totals, "differences": page.differences,
-        "next": _next(listing, json.dumps(page.next) if page.next else None, (first, last), caller),
+        "next": following(listing, json.dumps(page.next) if page.next else None, (first, last), caller),
         "freshness": fresh(index, caller.scopes, shown),
     })  # fmt: skip
     return tagged(request, body)
@@ -190,7 +212,7 @@ def _when(at: Moment, caller: Caller) -> When:
     return When.model_validate({"at": at.at, "run": at.run, "revisions": seen})
 
 
-def _turned(
+def turned(
     index: Index, caller: Caller, listing: str, texts: tuple[str | None, ...], cursor: str | None
 ) -> tuple[str | None, tuple[Moment, ...]]:
     """Where a page begins, and the moments that its listing shows: -2d is another time with every page that is asked for."""
@@ -205,7 +227,7 @@ def _turned(
     return None, tuple(moment(index, printable(text or "now", "as_of")) for text in texts)
 
 
-def _next(listing: str, after: str | None, moments: tuple[Moment, ...], caller: Caller) -> str | None:
+def following(listing: str, after: str | None, moments: tuple[Moment, ...], caller: Caller) -> str | None:
     if after is None:
         return None
     return encode(listing, json.dumps([after, [at.run or at.at for at in moments]]), scopes=caller.scopes)

@@ -12,7 +12,7 @@ from federator.cli.context import Cli, command
 from federator.cli.merged import View, show_merged
 from federator.cli.output import Column, Printer
 from federator.cli.tableview import show_past_table, show_table, why_not_mirrored
-from federator.connector.errors import CatalogError, InvalidInput, StateError
+from federator.connector.errors import CatalogError, StateError
 
 if TYPE_CHECKING:
     from federator.index import Index
@@ -49,9 +49,7 @@ def tree(
 ) -> None:
     """Show everything that is known as one tree."""
     if view is View.MERGED:
-        if as_of is not None:
-            raise InvalidInput("--view merged shows what is current", hint="leave out --as-of")
-        show_merged(cli, parsed(path), depth)
+        show_merged(cli, parsed(path), depth, as_of)
         return
     with cli.index() as index:
         start, at = parsed(path), moment_of(index, as_of)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from federator.cli.context import Cli
 if TYPE_CHECKING:
     from federator.index import Index
     from federator.index.merged import MergedNode
+    from federator.index.moments import Moment
     from federator.model import Path
 
 _PAGE = 1000
@@ -24,48 +25,54 @@ class View(StrEnum):
     MERGED = "merged"
 
 
-def show_merged(cli: Cli, start: Path, depth: int | None) -> None:
-    """Prints the merged view below a path: each entry with its homes, the default first."""
+def show_merged(cli: Cli, start: Path, depth: int | None, as_of: str | None = None) -> None:
+    """Prints the merged view below a path: each entry with its homes, the default first; ``as_of`` as it was at a moment."""
+    from federator.index.moments import moment
     from federator.model import path_key
 
-    skipped = cli.settings.merged
     with cli.index() as index:
+        tree = _Tree(index, cli.settings.merged, moment(index, as_of) if as_of is not None else None)
         if cli.json:
-            found = [_nested(index, skipped, node, depth) for node in _children(index, skipped, start)]
+            found = [tree.nested(node, depth) for node in tree.children(start)]
             cli.out.document({"id": path_key(start), "children": found})
             return
         if start:
             cli.out.line(path_key(start), style="bold")
-        _draw(cli, index, skipped, start, depth, "")
+        _draw(cli, tree, start, depth, "")
 
 
-def _children(index: Index, skipped: dict[str, int], path: Path) -> Iterator[MergedNode]:
-    from federator.index import merged
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    index: Index
+    skipped: dict[str, int]
+    at: Moment | None
 
-    after: str | None = ""
-    while after is not None:
-        page = merged.children(index, skipped, path, after=after, limit=_PAGE)
-        yield from page.nodes
-        after = page.next
+    def children(self, path: Path) -> Iterator[MergedNode]:
+        from federator.index import merged
+
+        after: str | None = ""
+        while after is not None:
+            page = merged.children(self.index, self.skipped, path, after=after, limit=_PAGE, at=self.at)
+            yield from page.nodes
+            after = page.next
+
+    def nested(self, node: MergedNode, depth: int | None) -> dict[str, Any]:
+        data = asdict(node)
+        if node.kind == "namespace":
+            below = None if depth is None else depth - 1
+            deeper = [] if below == 0 else self.children(_path(node))
+            data["children"] = [self.nested(child, below) for child in deeper]
+        return data
 
 
-def _nested(index: Index, skipped: dict[str, int], node: MergedNode, depth: int | None) -> dict[str, Any]:
-    data = asdict(node)
-    if node.kind == "namespace":
-        below = None if depth is None else depth - 1
-        deeper = [] if below == 0 else _children(index, skipped, _path(node))
-        data["children"] = [_nested(index, skipped, child, below) for child in deeper]
-    return data
-
-
-def _draw(cli: Cli, index: Index, skipped: dict[str, int], start: Path, depth: int | None, indent: str) -> None:
-    nodes = list(_children(index, skipped, start))
+def _draw(cli: Cli, tree: _Tree, start: Path, depth: int | None, indent: str) -> None:
+    nodes = list(tree.children(start))
     for number, node in enumerate(nodes):
         last = number == len(nodes) - 1
         branch, deeper = ("", "") if not start else ("└── ", "    ") if last else ("├── ", "│   ")
         cli.out.line(f"{indent}{branch}{_described(node)}", style=None if start else "bold")
         if node.kind == "namespace" and (depth is None or depth > 1):
-            _draw(cli, index, skipped, _path(node), None if depth is None else depth - 1, indent + deeper)
+            _draw(cli, tree, _path(node), None if depth is None else depth - 1, indent + deeper)
 
 
 def _described(node: MergedNode) -> str:

@@ -14,9 +14,10 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, select, union_all
 
 from federator.connector import NamespaceNotFound
-from federator.index import bytewise, datasets, records, visible
+from federator.index import bytewise, datasets, looks, records, visible
 from federator.index import tables as t
 from federator.index.engine import Index
+from federator.index.moments import Moment, iso, reading
 from federator.model import Path, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 
@@ -71,16 +72,17 @@ class _Branch:
 
 
 def children(
-    index: Index, skipped: Mapping[str, int], path: Path = (), *, after: str = "", limit: int = 200, scopes: Scopes = EVERYTHING
-) -> MergedPage:
+    index: Index, skipped: Mapping[str, int], path: Path = (), *, after: str = "", limit: int = 200,
+    at: Moment | None = None, scopes: Scopes = EVERYTHING,
+) -> MergedPage:  # fmt: skip
     """The entries below a path of the merged view, by name; a namespace and a table of one name are two, on one page.
 
     ``skipped`` are the leading levels to leave out by source, in the order of priority; a source that is not in it leaves out none and
-    comes last. Raises NamespaceNotFound where no source has such a namespace.
+    comes last. ``at`` shows what there was at a moment. Raises NamespaceNotFound where no source has, or had, such a namespace, and
+    BeyondHorizon.
     """
-    with index.read() as connection:
-        query = select(t.source.c.name, t.source.c.revision).where(visible.sources(scopes, t.source.c.name))
-        known = dict(connection.execute(query.order_by(t.source.c.name)).tuples().all())
+    with index.read() if at is None else reading(index, at) as connection:
+        known = _known(connection, scopes, at)
         order = {name: number for number, name in enumerate(dict.fromkeys([*skipped, *known]))}
         branches = [
             branch
@@ -88,17 +90,34 @@ def children(
             for branch in _branches(connection, scopes, name, revision, path, skipped.get(name, 0))
         ]
         if path and not branches:
-            raise NamespaceNotFound(f"no source has a namespace {path_key(path)}", hint="federator tree --view merged")
+            when = "no source has" if at is None else f"at {iso(at.at)} no source had"
+            raise NamespaceNotFound(f"{when} a namespace {path_key(path)}", hint="federator tree --view merged")
         # A name may be a namespace and a table, in each branch.
         rows = _rows(connection, scopes, branches, after, 2 * (limit + 1))
         names = list(dict.fromkeys(row["name"] for row in rows))
         shown = set(names[:limit])
         wanted = [row for row in rows if row["name"] in shown]
         canonicals = [row["canonical"] for row in wanted if row["canonical"]]
-        verified, places = datasets.states(connection, canonicals), _places(connection, canonicals)
+        verified = _verified(connection, canonicals, at)
+        places = _places(connection, canonicals)
     groups = groupby(wanted, key=lambda row: (row["name"], row["is_table"]))
     nodes = [_node(path, list(group), order, verified, places) for _, group in groups]
     return MergedPage(nodes, names[limit - 1] if len(names) > limit else None)
+
+
+def _known(connection: Connection, scopes: Scopes, at: Moment | None) -> dict[str, int]:
+    """The sources of which a scope shows something, by name, each with the revision to look at."""
+    if at is not None:
+        return {name: number for name, number in sorted(at.revisions.items()) if number and scopes.shows((name,))}
+    query = select(t.source.c.name, t.source.c.revision).where(visible.sources(scopes, t.source.c.name))
+    return dict(connection.execute(query.order_by(t.source.c.name)).tuples().all())
+
+
+def _verified(connection: Connection, canonicals: list[str], at: Moment | None) -> dict[str, str]:
+    """What opening some locations found, or had found."""
+    if at is not None:
+        return {canonical: look.state for canonical, look in looks.then(connection, canonicals, at.at).items()}
+    return {canonical: str(row["state"]) for canonical, row in datasets.states(connection, canonicals).items()}
 
 
 def _branches(
@@ -164,7 +183,7 @@ def _places(connection: Connection, canonicals: list[str]) -> dict[str, str]:
 
 
 def _node(
-    path: Path, rows: list[RowMapping], order: Mapping[str, int], verified: Mapping[str, RowMapping], places: Mapping[str, str]
+    path: Path, rows: list[RowMapping], order: Mapping[str, int], verified: Mapping[str, str], places: Mapping[str, str]
 ) -> MergedNode:
     rows = sorted(rows, key=lambda row: (order[row["source"]], row["path"]))
     homes = [_home(row, verified) for row in rows]
@@ -180,7 +199,6 @@ def _node(
     )
 
 
-def _home(row: RowMapping, verified: Mapping[str, RowMapping]) -> Home:
+def _home(row: RowMapping, verified: Mapping[str, str]) -> Home:
     key = path_key((row["source"], *parse_key(row["path"])))
-    found = verified.get(row["canonical"]) if row["canonical"] else None
-    return Home(key, row["source"], row["kind"], row["location"], str(found["state"]) if found else None)
+    return Home(key, row["source"], row["kind"], row["location"], verified.get(row["canonical"] or ""))

@@ -116,7 +116,8 @@ WORDS = (
 READS: dict[str, list[str]] = {
     "/api/v1/tree": [
         *(f"?path={quote(key)}&depth={depth}" for key in IDS for depth in (1, 3)), "?limit=1", "?path=lake&limit=1", "?view=merged",
-        "?view=merged&depth=3", "?view=merged&path=s", "?view=merged&path=payroll",
+        "?view=merged&depth=3", "?view=merged&depth=3&as_of=12", "?view=merged&as_of=1970-01-02", "?depth=3&as_of=1970-01-02",
+        "?view=merged&path=s", "?view=merged&path=payroll",
         "?as_of=12", "?as_of=run-1",
     ],
     "/api/v1/tables/{id}": [quote(quote(key), safe="") if "%" in key else quote(key, safe="") for key in IDS if key],

@@ -51,7 +51,8 @@ def test_every_answer_has_a_place_for_it(api: Api) -> None:
         ("/api/v1/drift?kind=name_clash", ["lake"]), ("/api/v1/runs", ["copy", "spare"]),
         (f"/api/v1/runs/{worlds.RUN_SEEN}", ["copy", "spare"]), ("/api/v1/plans", ["copy", "spare"]),
         ("/api/v1/mirrors/open", ["copy", "spare"]), ("/api/v1/search?q=items", ["lake"]),
-        ("/api/v1/tree?view=merged&path=s", ["copy", "spare"]), ("/api/v1/diff?from=1970-01-02&to=1970-01-03", ["copy", "lake", "spare"]),
+        ("/api/v1/tree?view=merged&path=s", ["copy", "spare"]),
+        ("/api/v1/diff?from=1970-01-02&to=1970-01-03", ["copy", "lake", "spare"]),
     ],
 )  # fmt: skip
 def test_it_is_of_the_sources_that_an_answer_speaks_of(seen: Api, url: str, sources: list[str]) -> None:

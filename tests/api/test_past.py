@@ -12,7 +12,7 @@ from federator.index import Index, retention, runs, tokens
 from federator.index.leases import hold
 from federator.model import Scopes
 from tests.api.conftest import Api
-from tests.integration.index_support import fill, table
+from tests.integration.index_support import fill, namespace, table
 
 
 @pytest.fixture
@@ -50,6 +50,36 @@ def test_the_tree_and_a_table_as_they_were(api: Api, then: float) -> None:
     assert "s3://lake/sales/t01.lance" in [place["location"] for place in places]
     (declared,) = api.json("/api/v1/datasets/s3%3A%2F%2Flake%2Fsales%2Ft01.lance", params={"as_of": when(then)})["declarations"]
     assert declared["id"] == "lake$sales$t01"
+
+
+@pytest.mark.parametrize("view", ["source", "merged"])
+def test_both_trees_as_they_were_go_several_levels_deep(api: Api, index: Index, then: float, view: str) -> None:
+    fill(index, "copy", namespace("copy", "sales"), table("copy", "sales", "t01", location="s3://copy/t01"))
+    asked = {"view": view, "depth": 3, "as_of": when(then)}
+    whole = api.json("/api/v1/tree", params=asked)
+    assert whole["as_of"] == datetime.fromtimestamp(then, UTC).isoformat().replace("+00:00", "Z")
+    level = whole["nodes"] if view == "merged" else whole["nodes"][0]["children"]
+    spaces = {node["name"]: [child["name"] for child in node["children"]] for node in level}
+    assert (len(spaces["sales"]), "t01" in spaces["sales"]) == (27, True)
+    few = api.json("/api/v1/tree", params={**asked, "path": "lake" if view == "source" else "", "depth": 2, "limit": 5})
+    (part,) = [node for node in few["nodes"] if node["next"]]
+    # A page that goes on where the first one ended shows the same moment, whatever is now.
+    fill(index, "lake", gone=[(part["name"], name) for name in spaces[part["name"]][-2:]])
+    rest = api.json("/api/v1/tree", params={**asked, "depth": 1, "path": part["id"], "cursor": part["next"]})
+    assert [node["name"] for node in part["children"] + rest["nodes"]] == spaces[part["name"]]
+    assert api.get("/api/v1/tree", params={**asked, "path": "lake$nope" if view == "source" else "nope"}).status_code == 404
+
+
+def test_the_merged_view_knows_old_conflicts(api: Api, index: Index, then: float) -> None:
+    fill(index, "copy", namespace("copy", "sales"), table("copy", "sales", "t00", location="s3://lake/sales/t00.lance"))
+
+    def t00(**asked: str) -> tuple[bool, list[str]]:
+        page = api.json("/api/v1/tree", params={"view": "merged", "path": "sales", "limit": 1000, **asked})
+        (found,) = [node for node in page["nodes"] if node["name"] == "t00"]
+        return found["conflict"], [home["id"] for home in found["homes"]]
+
+    assert t00() == (True, ["copy$sales$t00", "lake$sales$t00"])
+    assert t00(as_of=when(then)) == (False, ["lake$sales$t00"])
 
 
 def test_what_changed(api: Api, then: float) -> None:

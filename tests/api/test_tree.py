@@ -238,4 +238,13 @@ def test_the_merged_view_is_one_tree_over_all_sources(api: Api, index: Index) ->
     assert [fresh["source"] for fresh in page["freshness"]] == ["copy", "lake"]
     assert api.get(f"/api/v1/tree?path=lake$sales&cursor={page['next']}").status_code == 400
     assert api.get("/api/v1/tree?view=merged&path=nope").status_code == 404
-    assert api.get("/api/v1/tree?view=merged&depth=2").status_code == 400
+    deep = {node["name"]: node for node in api.json("/api/v1/tree?view=merged&depth=2")["nodes"]}
+    assert sorted(node["name"] for node in deep["sales"]["children"]) == sorted(nodes)
+    assert (deep["hr"]["children"], deep["hr"]["next"]) == ([], None)
+    few = api.json("/api/v1/tree?view=merged&depth=2&limit=3")["nodes"]
+    (part,) = [node for node in few if node["next"]]
+    rest = everything(api, f"/api/v1/tree?view=merged&path={part['id']}&cursor={part['next']}", 50)
+    assert [len(part["children"]), part["children"] + rest] == [
+        3,
+        [node | {"children": None} for node in deep[part["name"]]["children"]],
+    ]

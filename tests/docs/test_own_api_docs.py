@@ -36,7 +36,7 @@ def test_every_command_is_answered(service: Service) -> None:
     assert len(answers) > 14
     (found,) = [answer for command, answer in answers.items() if "/search" in command]
     assert ([node["id"] for node in found["nodes"]], found["facets"]["counted"]) == (["lake$sales$orders"], 1)
-    (merged,) = [answer for command, answer in answers.items() if "view=merged" in command]
+    (merged,) = [answer for command, answer in answers.items() if "view=merged&path" in command]
     assert [node["name"] for node in merged["nodes"] if node["conflict"]] == ["parted"]
     (held,) = [answer for command, answer in answers.items() if "state=held" in command]
     assert [plan["digest"] for plan in held["plans"]] == [service.plan]

@@ -9,18 +9,15 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from federator.api import models as m
 from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
+from federator.api.merging import merged_tree
 from federator.api.paging import decode, documented_304, encode, printable, tagged
 from federator.api.past import AsOf, PastTable, table_at, tree_at
 from federator.api.problems import documented
-from federator.api.told import fresh
-from federator.connector import InvalidInput
 from federator.connector.options import masked
-from federator.index import Index, merged, tree
+from federator.index import Index, tree
 from federator.index.freshness import Freshness, freshness, of_source
-from federator.model import Path as ModelPath
 from federator.model import parse_key, path_key
 from federator.model.scopes import Scopes
-from federator.settings import Settings
 
 router = APIRouter(prefix="/api/v1", tags=["tree"])
 
@@ -46,15 +43,13 @@ def get_tree(
 
     With `view=merged`, paths begin below the levels that only name a catalog, what several sources call the same is one entry with its
     homes, and tables of one path at different places are a conflict: `default` is then the home in the source that `[tree] priority`
-    names first. Its pages follow what is current, one level at a time.
+    names first. Its pages follow what is current, but with `as_of`, which shows every page as the first one.
     """
     node = parse_key(printable(path, "path"))
     if view == "merged":
-        if as_of is not None or depth > 1:
-            raise InvalidInput("view=merged shows one level of what is current", hint="leave out as_of and depth")
-        return _merged(request, index, settings, caller.scopes, node, limit, cursor)
+        return merged_tree(request, index, settings, caller, node, limit=limit, cursor=cursor, depth=depth, as_of=as_of)
     if as_of is not None:
-        return tree_at(request, index, caller, node, as_of, limit=limit, cursor=cursor)
+        return tree_at(request, index, caller, node, as_of, limit=limit, cursor=cursor, depth=depth)
     known = freshness(index, caller.scopes)
     source = of_source(index, node[0], caller.scopes) if node else None
     after, revision = decode(cursor, path_key(node), source.revision if source else None, scopes=caller.scopes)
@@ -64,22 +59,6 @@ def get_tree(
     end = encode(path_key(node), page.next, revision, scopes=caller.scopes) if page.next is not None else None
     shown = m.Freshness.model_validate(source) if source else None
     return tagged(request, m.Tree(path=path_key(node), freshness=shown, nodes=nodes, next=end), revision)
-
-
-def _merged(
-    request: Request, index: Index, settings: Settings, scopes: Scopes, node: ModelPath, limit: int, cursor: str | None
-) -> Response:
-    listing = f"merged {path_key(node)}"
-    after, _ = decode(cursor, listing, scopes=scopes)
-    page = merged.children(index, settings.merged, node, after=after, limit=limit, scopes=scopes)
-    named = {home.source for found in page.nodes for home in found.homes}
-    answer = m.MergedTree(
-        path=path_key(node),
-        freshness=fresh(index, scopes, named),
-        nodes=[m.MergedNode.model_validate(found) for found in page.nodes],
-        next=encode(listing, page.next, scopes=scopes) if page.next is not None else None,
-    )
-    return tagged(request, answer)
 
 
 @router.get("/tables/{id:path}", response_model=m.Table | PastTable, responses=_ANSWERS, summary="One table")
