@@ -1,4 +1,4 @@
-"""What a route needs, from the app's state."""
+"""What a route needs, from the app's state. Coroutines, since anything else would be called in another thread."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from federator.index.run_views import Viewer
 from federator.settings import Settings
 
 
-def _index(request: Request) -> Index:
+async def _index(request: Request) -> Index:
     index: Index = request.app.state.index
     return index
 
 
-def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> Settings:
     settings: Settings = request.app.state.settings
     return settings
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.scope["caller"]
     return caller
 
 
-def _viewer(request: Request) -> Viewer:
-    caller, settings = _caller(request), _settings(request)
+async def _viewer(request: Request) -> Viewer:
+    caller, settings = await _caller(request), await _settings(request)
     origins = {
         name: mirror.origin
         for name, mirror in settings.mirrors.items()

@@ -17,6 +17,7 @@ from sqlalchemy import (
     RowMapping,
     Select,
     and_,
+    bindparam,
     case,
     delete,
     exists,
@@ -48,6 +49,7 @@ _WORST_FIRST = ("unreachable", "denied", "corrupt", "missing", "not_lance", "emp
 _BELOW = 100
 
 r, s = t.record.c, t.source.c
+_STATE = select(t.dataset).where(t.dataset.c.canonical == bindparam("canonical"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,11 @@ def states(connection: Connection, canonicals: Sequence[str]) -> dict[str, RowMa
         query = select(t.dataset).where(t.dataset.c.canonical.in_(canonicals[start : start + 500]))
         found.update({row["canonical"]: row for row in connection.execute(query).mappings()})
     return found
+
+
+def state(connection: Connection, canonical: str) -> RowMapping | None:
+    """Verification of one canonical location; None for one that was never checked."""
+    return connection.execute(_STATE, {"canonical": canonical}).mappings().first()
 
 
 def through(row: RowMapping, scopes: Scopes) -> str | None:

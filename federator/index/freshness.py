@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, Select, select
 
 from federator.connector import NamespaceNotFound
 from federator.index import coverage, visible
 from federator.index import tables as t
 from federator.index.engine import Index
+from federator.index.prepared import built_once
 from federator.model.scopes import EVERYTHING, Scopes
 
 
@@ -30,11 +33,20 @@ def freshness(index: Index, scopes: Scopes = EVERYTHING) -> dict[str, Freshness]
 
     Of a source that is covered in part, the state is that of the part, and there is no message: it may name the rest.
     """
-    columns = ("name", "revision", "state", "message", "crawled_at", "published_at")
-    query = select(*(t.source.c[name] for name in columns)).where(visible.sources(scopes, t.source.c.name))
     with index.read() as connection:
-        rows = connection.execute(query.order_by(t.source.c.name)).mappings().all()
-        return {row["name"]: Freshness(row["name"], *_told(connection, row, scopes)) for row in rows}
+        return read(connection, scopes)
+
+
+def read(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str, Freshness]:
+    """``freshness``, within a transaction."""
+    rows = connection.execute(_sources(connection, scopes)).mappings().all()
+    return {row["name"]: Freshness(row["name"], *_told(connection, row, scopes)) for row in rows}
+
+
+@built_once
+def _sources(_: Connection, scopes: Scopes) -> Select[Any]:
+    columns = (t.source.c[name] for name in ("name", "revision", "state", "message", "crawled_at", "published_at"))
+    return select(*columns).where(visible.sources(scopes, t.source.c.name)).order_by(t.source.c.name)
 
 
 def state_of(connection: Connection, row: RowMapping, scopes: Scopes) -> tuple[str, str | None]:
@@ -53,7 +65,11 @@ def _told(connection: Connection, row: RowMapping, scopes: Scopes) -> tuple[int,
 
 def of_source(index: Index, source: str, scopes: Scopes = EVERYTHING) -> Freshness:
     """One source's. Raises NamespaceNotFound that lists the known ones, also for a source of which the scope covers nothing."""
-    known = freshness(index, scopes)
+    return among(freshness(index, scopes), source)
+
+
+def among(known: Mapping[str, Freshness], source: str) -> Freshness:
+    """One of the sources that a scope shows. Raises NamespaceNotFound that lists them."""
     if source not in known:
         names = ", ".join(known) or "none; run federator crawl"
         raise NamespaceNotFound(f"no source {source!r} is in the index", hint=f"known: {names}")

@@ -10,20 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal_column, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    RowMapping,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    union_all,
+)
 
 from federator.index import tables as t
 from federator.index import visible
+from federator.index.prepared import built_once
 from federator.model import path_key
 from federator.model.identifiers import Path
 from federator.model.scopes import EVERYTHING, Scopes
 
 r = t.record.c
+_PUBLISHED = select(t.source.c.revision).where(t.source.c.name == bindparam("source"))
 
 
 def published(connection: Connection, source: str) -> int:
     """The source's published revision; 0 before the first crawl."""
-    return connection.execute(select(t.source.c.revision).where(t.source.c.name == source)).scalar() or 0
+    return connection.execute(_PUBLISHED, {"source": source}).scalar() or 0
 
 
 def at_revision(source: str, revision: int, *conditions: ColumnElement[bool], columns: Sequence[Any] = ()) -> Select[Any]:
@@ -41,22 +55,45 @@ def children(
     connection: Connection, source: str, namespace: Path, *, after: str = "", limit: int = 1000, revision: int | None = None,
     scopes: Scopes = EVERYTHING,
 ) -> list[RowMapping]:  # fmt: skip
-    """A namespace's child namespaces and tables, by path; keyset paging with ``after`` = the last path.
+    """A namespace's child namespaces and tables, by path; keyset paging with ``after`` = the last path. Of each what an entry of the
+    tree shows, with ``verified``: the state that verification found.
 
     Those that a scope covers, and the namespaces on the way to what it does.
     """
     at = published(connection, source) if revision is None else revision
+    wanted = {"source": source, "parent": path_key(namespace), "after": after, "at": at, "limit": limit}
+    return list(connection.execute(_children(connection, scopes), wanted).mappings())
+
+
+@built_once
+def _children(connection: Connection, scopes: Scopes) -> Select[Any]:
+    """Each branch is a walk along an index, so that a page costs what it shows."""
+    at, limit = bindparam("at", type_=Integer), bindparam("limit", type_=Integer)
     shown = visible.shown(connection, scopes, r.source, r.path, r.is_table)
-    state = at_revision(source, at, r.parent == path_key(namespace), r.path > after, r.path != "", shown).subquery()
-    query = select(state).order_by(state.c.path, state.c.is_table).limit(limit)
-    return list(connection.execute(query).mappings())
+    mine = and_(r.source == bindparam("source"), r.parent == bindparam("parent"), r.path > bindparam("after"), r.path != "")
+    columns = (r.path, r.is_table, r.name, r.kind, r.location, r.canonical, r.problem)
+    base = select(*columns).where(mine, r.valid_from + 0 <= at, shown).order_by(r.path, r.is_table).limit(limit)
+    branches = (base.where(r.valid_to.is_(None)).subquery(), base.where(r.valid_to > at).subquery())
+    both = union_all(*(select(branch) for branch in branches)).subquery()
+    page = select(both).order_by(both.c.path, both.c.is_table).limit(limit).subquery()
+    verified = select(page, t.dataset.c.state.label("verified"))
+    joined = verified.join(t.dataset, t.dataset.c.canonical == page.c.canonical, isouter=True)
+    return joined.order_by(page.c.path, page.c.is_table)
 
 
 def get(connection: Connection, source: str, path: Path, *, is_table: bool, revision: int | None = None) -> RowMapping | None:
     """One record's row, or None."""
     at = published(connection, source) if revision is None else revision
-    query = at_revision(source, at, r.path == path_key(path), r.is_table == int(is_table))
-    return connection.execute(query).mappings().first()
+    wanted = {"source": source, "path": path_key(path), "is_table": int(is_table), "at": at}
+    return connection.execute(_one(connection), wanted).mappings().first()
+
+
+@built_once
+def _one(_: Connection) -> Select[Any]:
+    at = bindparam("at", type_=Integer)
+    mine = and_(r.source == bindparam("source"), r.path == bindparam("path"), r.is_table == bindparam("is_table"))
+    base = select(t.record).where(mine, r.valid_from + 0 <= at)
+    return select(union_all(base.where(r.valid_to.is_(None)), base.where(r.valid_to > at)).subquery())
 
 
 def subtree(
@@ -74,15 +111,21 @@ def declarations(
     connection: Connection, canonical: str, *, sources: Sequence[str], scopes: Scopes = EVERYTHING
 ) -> list[RowMapping]:
     """Every current declaration of one Dataset that a scope covers, by source and path."""
+    found = connection.execute(_declarations(connection, scopes), {"place": canonical, "sources": list(sources)}).mappings()
+    return sorted(found, key=lambda row: (row["source"], row["path"]))
+
+
+@built_once
+def _declarations(connection: Connection, scopes: Scopes) -> Select[Any]:
     s = t.source.c
     seen = visible.inside(connection, scopes, r.source, r.path)
-    scope = and_(r.canonical == canonical, s.name.in_(sources), r.valid_from + 0 <= s.revision, seen)
-    base = select(*t.record.columns).where(scope)
+    named = s.name.in_(bindparam("sources", expanding=True))
+    scope = and_(r.canonical == bindparam("place"), named, r.valid_from + 0 <= s.revision, seen)
+    base = select(r.source, r.path).where(scope)
     # The place leads to few rows, the source to all of its own. SQLite has no statistics that say so: it is left no other way.
     there = base.where(r.valid_to.is_(None), r.is_table + 0 == 1, s.name == r.source.concat(""))
     pending = base.where(r.valid_to > s.revision, r.is_table == 1, s.name == r.source)
-    found = connection.execute(union_all(there, pending)).mappings()
-    return sorted(found, key=lambda row: (row["source"], row["path"]))
+    return select(union_all(there, pending).subquery())
 
 
 def counts(connection: Connection, source: str, scopes: Scopes = EVERYTHING) -> tuple[int, int]:

@@ -7,17 +7,18 @@ The root's children are the sources; below each come its own levels. A path in t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, Select, Text, bindparam, select
 
 from federator.connector import NamespaceNotFound, TableNotFound
-from federator.index import coverage, datasets, records, visible
+from federator.index import coverage, datasets, freshness, records, visible
 from federator.index import tables as t
 from federator.index.engine import Index
-from federator.index.freshness import state_of
+from federator.index.freshness import Freshness, state_of
+from federator.index.prepared import built_once
 from federator.model import Coverage, Kind, Path, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 
@@ -121,42 +122,63 @@ def children(
 ) -> Page:  # fmt: skip
     """The entries below a node that a scope covers, and the namespaces on the way to such, by path; ``after`` is the last page's
     cursor. Raises NamespaceNotFound, also for what the scope does not show."""
-    if not node:
-        return _roots(index, after, limit, scopes)
-    source, path = node[0], node[1:]
     with index.read() as connection:
-        _known(connection, source, scopes)
-        at = records.published(connection, source) if revision is None else revision
-        # What is not shown is not even looked up, so that its answer takes as long as that of what is not there.
-        there = not path or (
-            scopes.shows(node) and records.get(connection, source, path, is_table=False, revision=at) is not None
-        )
-        if not there:
-            raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree shows what there is")
+        return read_children(connection, node, after=after, limit=limit, revision=revision, scopes=scopes)
+
+
+def read_children(
+    connection: Connection, node: Path, *, after: str = "", limit: int, revision: int | None = None,
+    scopes: Scopes = EVERYTHING,
+) -> Page:  # fmt: skip
+    """``children``, within a transaction; who names a ``revision`` has looked the source up already."""
+    if not node:
+        return _roots(connection, after, limit, scopes)
+    source, path = node[0], node[1:]
+    at = freshness.among(freshness.read(connection, scopes), source).revision if revision is None else revision
+    # What is not shown is not even looked up.
+    rows = []
+    if scopes.shows(node):
         rows = records.children(connection, source, path, after=after, limit=limit + 2, revision=at, scopes=scopes)
-        proven = coverage.read(connection, source, at, only=[row["path"] for row in rows if not row["is_table"]])
-        verified = datasets.states(connection, [row["canonical"] for row in rows if row["canonical"]])
+    # What has children is there.
+    if (
+        not rows
+        and path
+        and (not scopes.shows(node) or records.get(connection, source, path, is_table=False, revision=at) is None)
+    ):
+        raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree shows what there is")
+    proven = coverage.read(connection, source, at, only=[row["path"] for row in rows if not row["is_table"]])
     # A namespace and a table may have one name; a cursor names the path only, so a page does not end between the two.
     end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
-    nodes = [_node(source, row, proven, verified, scopes) for row in rows[:end]]
+    nodes = [_node(source, row, proven, scopes) for row in rows[:end]]
     return Page(nodes, rows[end - 1]["path"] if len(rows) > end else None)
 
 
-def table(index: Index, node: Path, *, revision: int | None = None, scopes: Scopes = EVERYTHING) -> TableView:
-    """One table. Raises TableNotFound that says what is near, also for what a scope does not cover."""
-    if len(node) < 2:
-        raise TableNotFound(f"{path_key(node)!r} names no table", hint="source$namespace$table, as federator tree shows it")
-    source, path = node[0], node[1:]
+def table(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) -> TableView:
+    """One table. Raises TableNotFound that says what is near, also for what a scope does not cover, and NamespaceNotFound where no
+    source of that name is known."""
     with index.read() as connection:
-        crawled_at = _known(connection, source, scopes)["crawled_at"]
-        row = records.get(connection, source, path, is_table=True, revision=revision) if scopes.covers(node) else None
-        if row is None:
-            raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
-        names = [known["name"] for known in _sources(connection, scopes)]
-        found = datasets.states(connection, [row["canonical"]]).get(row["canonical"]) if row["canonical"] else None
-        others = records.declarations(connection, row["canonical"], sources=names, scopes=scopes) if row["canonical"] else []
-        mirrored = _mirrored(connection, source, row["path"], scopes)
-    return TableView(**declared(node, row, others), dataset=_dataset(found, scopes), mirrored=mirrored, crawled_at=crawled_at)
+        return read_table(connection, node, freshness.read(connection, scopes), scopes=scopes)
+
+
+def read_table(
+    connection: Connection, node: Path, known: Mapping[str, Freshness], *, scopes: Scopes = EVERYTHING
+) -> TableView:  # fmt: skip
+    """``table``, within a transaction that read what is ``known`` of the sources."""
+    source = freshness.among(known, node[0]) if node else None
+    if source is None or len(node) < 2:
+        raise TableNotFound(f"{path_key(node)!r} names no table", hint="source$namespace$table, as federator tree shows it")
+    path = node[1:]
+    # What is not covered is not even looked up.
+    covered = scopes.covers(node)
+    row = records.get(connection, node[0], path, is_table=True, revision=source.revision) if covered else None
+    if row is None:
+        raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
+    found = datasets.state(connection, row["canonical"]) if row["canonical"] else None
+    others = records.declarations(connection, row["canonical"], sources=list(known), scopes=scopes) if row["canonical"] else []
+    mirrored = _mirrored(connection, node[0], row["path"], scopes)
+    return TableView(
+        **declared(node, row, others), dataset=_dataset(found, scopes), mirrored=mirrored, crawled_at=source.crawled_at
+    )
 
 
 def declared(node: Path, row: RowMapping, others: Sequence[RowMapping]) -> dict[str, Any]:
@@ -171,10 +193,9 @@ def declared(node: Path, row: RowMapping, others: Sequence[RowMapping]) -> dict[
     }  # fmt: skip
 
 
-def _roots(index: Index, after: str, limit: int, scopes: Scopes) -> Page:
-    with index.read() as connection:
-        rows = _sources(connection, scopes, after=after, limit=limit + 1)
-        states = [state_of(connection, row, scopes) for row in rows[:limit]]
+def _roots(connection: Connection, after: str, limit: int, scopes: Scopes) -> Page:
+    rows = _sources(connection, scopes, after=after, limit=limit + 1)
+    states = [state_of(connection, row, scopes) for row in rows[:limit]]
     nodes = [
         Node(row["name"], row["name"], "source", coverage=state, message=message)
         for row, (state, message) in zip(rows, states, strict=False)
@@ -188,26 +209,16 @@ def _sources(connection: Connection, scopes: Scopes, *, after: str = "", limit: 
     return connection.execute(query).mappings().all()
 
 
-def _known(connection: Connection, source: str, scopes: Scopes) -> RowMapping:
-    known = {row["name"]: row for row in _sources(connection, scopes)}
-    if source not in known:
-        names = ", ".join(known) or "none; run federator crawl"
-        raise NamespaceNotFound(f"no source {source!r} is in the index", hint=f"known: {names}")
-    return known[source]
-
-
-def _node(
-    source: str, row: RowMapping, proven: dict[str, Coverage], verified: dict[str, RowMapping], scopes: Scopes
-) -> Node:  # fmt: skip
-    path = parse_key(row["path"])
-    if not scopes.covers((source, *path)):
-        return Node(path_key((source, *path)), row["name"], Kind(row["kind"]).value)
+def _node(source: str, row: RowMapping, proven: dict[str, Coverage], scopes: Scopes) -> Node:
+    path = (source, *parse_key(row["path"]))
+    kind = Kind(row["kind"]).value
+    if not scopes.covers(path):
+        return Node(path_key(path), row["name"], kind)
     evidence = proven.get(row["path"]) if not row["is_table"] else None
     state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
-    found = verified.get(row["canonical"]) if row["canonical"] else None
     return Node(
-        path_key((source, *path)), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None,
-        str(found["state"]) if found else None, row["problem"] or (state.reason or None if state else None),
+        path_key(path), row["name"], kind, row["location"], state.state.value if state else None, row["verified"],
+        row["problem"] or (state.reason or None if state else None),
     )  # fmt: skip
 
 
@@ -224,14 +235,7 @@ def _dataset(row: RowMapping | None, scopes: Scopes) -> dict[str, Any] | None:
 
 
 def _mirrored(connection: Connection, source: str, path: str, scopes: Scopes) -> list[dict[str, Any]]:
-    """The ledger's entries for a table, where the table at the other end is inside the scope too."""
-    e = t.ledger.c
-    both = (
-        visible.inside(connection, scopes, e.origin_source, e.origin_path),
-        visible.inside(connection, scopes, e.target_source, e.target_path),
-    )
-    mine = ((e.origin_source == source) & (e.origin_path == path)) | ((e.target_source == source) & (e.target_path == path))
-    rows = connection.execute(select(t.ledger).where(mine, e.is_table == 1, *both).order_by(e.mirror, e.target_path)).mappings()
+    rows = connection.execute(_entries_of(connection, scopes), {"source": source, "path": path}).mappings()
     return [
         {
             "mirror": row["mirror"],
@@ -242,3 +246,15 @@ def _mirrored(connection: Connection, source: str, path: str, scopes: Scopes) ->
         }
         for row in rows
     ]
+
+
+@built_once
+def _entries_of(connection: Connection, scopes: Scopes) -> Select[Any]:
+    """The ledger's entries for a table, where the table at the other end is inside the scope too."""
+    e, source, path = t.ledger.c, bindparam("source", type_=Text), bindparam("path", type_=Text)
+    both = (
+        visible.inside(connection, scopes, e.origin_source, e.origin_path),
+        visible.inside(connection, scopes, e.target_source, e.target_path),
+    )
+    mine = ((e.origin_source == source) & (e.origin_path == path)) | ((e.target_source == source) & (e.target_path == path))
+    return select(t.ledger).where(mine, e.is_table == 1, *both).order_by(e.mirror, e.target_path)

@@ -14,8 +14,8 @@ from federator.api.paging import decode, documented_304, encode, printable, tagg
 from federator.api.past import AsOf, PastTable, table_at, tree_at
 from federator.api.problems import documented
 from federator.connector.options import masked
-from federator.index import Index, tree
-from federator.index.freshness import Freshness, freshness, of_source
+from federator.index import Connection, freshness, tree
+from federator.index.freshness import Freshness
 from federator.model import parse_key, path_key
 from federator.model.scopes import Scopes
 
@@ -50,12 +50,13 @@ def get_tree(
         return merged_tree(request, index, settings, caller, node, limit=limit, cursor=cursor, depth=depth, as_of=as_of)
     if as_of is not None:
         return tree_at(request, index, caller, node, as_of, limit=limit, cursor=cursor, depth=depth)
-    known = freshness(index, caller.scopes)
-    source = of_source(index, node[0], caller.scopes) if node else None
-    after, revision = decode(cursor, path_key(node), source.revision if source else None, scopes=caller.scopes)
-    page = tree.children(index, node, after=after, limit=limit, revision=revision, scopes=caller.scopes)
-    below = _Below(index, caller.scopes, known, limit)
-    nodes = [below.node(found, depth - 1) for found in page.nodes]
+    with index.read() as connection:
+        known = freshness.read(connection, caller.scopes)
+        source = freshness.among(known, node[0]) if node else None
+        after, revision = decode(cursor, path_key(node), source.revision if source else None, scopes=caller.scopes)
+        page = tree.read_children(connection, node, after=after, limit=limit, revision=revision, scopes=caller.scopes)
+        below = _Below(connection, caller.scopes, known, limit)
+        nodes = [below.node(found, depth - 1) for found in page.nodes]
     end = encode(path_key(node), page.next, revision, scopes=caller.scopes) if page.next is not None else None
     shown = m.Freshness.model_validate(source) if source else None
     return tagged(request, m.Tree(path=path_key(node), freshness=shown, nodes=nodes, next=end), revision)
@@ -73,17 +74,19 @@ def get_table(
     node = parse_key(printable(id, "id"))
     if as_of is not None:
         return table_at(request, index, caller, node, as_of)
-    source = of_source(index, node[0], caller.scopes) if node else None
-    view = tree.table(index, node, revision=source.revision if source else None, scopes=caller.scopes).to_json()
+    with index.read() as connection:
+        known = freshness.read(connection, caller.scopes)
+        view = tree.read_table(connection, node, known, scopes=caller.scopes).to_json()
+    source = known[node[0]]
     view |= {"properties": masked(view["properties"]), "freshness": m.Freshness.model_validate(source)}
-    return tagged(request, m.Table.model_validate(view), source.revision if source else None)
+    return tagged(request, m.Table.model_validate(view), source.revision)
 
 
 @dataclass
 class _Below:
     """The levels below a page, ``left`` nodes of them together."""
 
-    index: Index
+    connection: Connection
     scopes: Scopes
     known: dict[str, Freshness]
     left: int
@@ -95,7 +98,7 @@ class _Below:
         if node.kind == "source" and source is not None:
             shown.freshness = m.Freshness.model_validate(source)
         if levels and source is not None and node.kind in ("source", "namespace") and self.left > 0:
-            page = tree.children(self.index, path, limit=self.left, revision=source.revision, scopes=self.scopes)
+            page = tree.read_children(self.connection, path, limit=self.left, revision=source.revision, scopes=self.scopes)
             self.left -= len(page.nodes)
             shown.children = [self.node(child, levels - 1) for child in page.nodes]
             shown.next = encode(node.id, page.next, source.revision, scopes=self.scopes) if page.next is not None else None
