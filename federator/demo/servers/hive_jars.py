@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -38,24 +39,29 @@ def available(version: str) -> bool:
 def prepare(version: str) -> Path:
     """The directory with Hive's jars (``lib``) and an empty database (``metastore_db``), made on the first call.
 
-    Two processes may make it at once: each works in a directory of its own, and the first to finish wins. Raises StateError.
+    Raises StateError.
     """
     ready = _cache_dir(version)
     if ready.is_dir():
         return ready
     ready.parent.mkdir(parents=True, exist_ok=True)
+    # One process at a time, whatever the version: Maven's own cache is not made for two.
+    with (ready.parent / "maven.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.is_dir():
+            _make(version, ready)
+    return ready
+
+
+def _make(version: str, ready: Path) -> None:
     draft = Path(tempfile.mkdtemp(prefix=f"{ready.name}.", dir=ready.parent))
     try:
         fetch(version, draft)
         create_template(version, draft)
         draft.chmod(0o755)
         draft.rename(ready)
-    except OSError:
-        if not ready.is_dir():
-            raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return ready
 
 
 def spark_jars() -> Path:
