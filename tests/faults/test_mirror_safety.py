@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from federator.connector import Catalog, ServiceUnavailable, StateError
-from federator.index import journal, plans
+from federator.index import journal, notices, plans
+from federator.index import tables as t
 from federator.model import Kind, TableRecord, parse_key
+from federator.model.notices import Notice
 from federator.planning.marks import Mark, bound_mark
 from federator.planning.plan import Plan
 from federator.sync import Result, Step
@@ -346,6 +349,12 @@ def test_a_mass_deletion_waits_for_a_person_and_an_empty_source_empties_nothing(
     decide(world, held.plans[0], "rejected")
     assert removed_by(world, world.sync()) == []
     decide(world, held.plans[0], "approved")
+    # Told once that it waits, though it was made twice, and of each decision.
+    plan = f"plan {held.plans[0].digest[:12]}"
+    told = [(notice.event.value, notice.subject, notice.mirror, notice.message) for notice in notices_of(world, "plan_")]
+    assert told[0][:3] == ("plan_held", plan, "m")
+    assert "max_delete_percent: 6 of 12 tables" in told[0][3]
+    assert told[1:] == [("plan_decided", plan, "m", f"{state} by ann") for state in ("rejected", "approved")]
     approved = world.sync()
     assert approved.plans[0].digest == held.plans[0].digest
     assert removed_by(world, approved) == [f"s$t{number:02}" for number in range(6)]
@@ -363,6 +372,32 @@ def test_a_mass_deletion_waits_for_a_person_and_an_empty_source_empties_nothing(
     assert (emptied.state, emptied.plans[0].held[0].partition(":")[0]) == ("held", "never_empty")
     assert len(content(b)) == 4
     world.verified()
+
+
+def notices_of(world: World, begin: str) -> list[Notice]:
+    """What was told of events whose names begin so, in order."""
+    with world.read() as connection:
+        return [kept.notice for kept in notices.waiting(connection) if kept.notice.event.value.startswith(begin)]
+
+
+def test_a_run_that_loses_its_lease_tells_so_and_that_its_mirror_failed(worlds: Worlds) -> None:
+    world = worlds(mirrors={"m": {"from": "a", "to": "b"}}, sources=ONE_BY_ONE)
+    for name in ("t", "u"):
+        world.store("a").add_table(("s", name), f"s3://a/{name}")
+    world.store("b").add_namespace(("s",))
+
+    def lose(step: Step) -> None:
+        if step.stage == "change":
+            with world.federator.index.write() as connection:
+                connection.execute(update(t.lease).where(t.lease.c.name == "mirror:m").values(token=99))
+
+    world.during = lose
+    result = world.sync()
+    assert (result.state, list(result.errors), len(wrote(world.store("b")))) == ("partial", ["mirror m"], 1)
+    lost, failed = notices_of(world, "lease_lost"), notices_of(world, "mirror_failed")
+    assert [(notice.subject, notice.run_id) for notice in lost] == [("mirror m", result.run_id)]
+    assert [(notice.subject, notice.mirror, notice.run_id) for notice in failed] == [("mirror m", "m", result.run_id)]
+    assert failed[0].message == result.errors["mirror m"].split("\n")[0]
 
 
 def decide(world: World, plan: Plan, state: str) -> None:

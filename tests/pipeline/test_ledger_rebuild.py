@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from federator.index import audit_log
+from federator.index import audit_log, notices
 from federator.index import tables as t
 from federator.sync import Federator
 from tests.fixtures.spark import World, Worlds, changes, content, outcomes, refusals, wrote
@@ -65,6 +65,9 @@ def test_a_clone_plans_and_reads_and_does_not_write(worlds: Worlds, tmp_path: Pa
         synced = federator.sync()
         assert (synced.state, list(synced.errors)) == ("partial", ["mirror m"])
         assert synced.errors["mirror m"].startswith("this index is a clone: it belongs to ")
+        with federator.index.read() as connection:
+            told = [kept.notice for kept in notices.waiting(connection) if kept.notice.run_id == synced.run_id]
+        assert {(notice.event.value, notice.mirror) for notice in told} == {("mirror_failed", "m"), ("run_partial", None)}
         assert wrote(world.store("b")) == written
         assert not [
             row for row in audit_log.events(federator.index) if row["run_id"] == synced.run_id and row["kind"] == "write"

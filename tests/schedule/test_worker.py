@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from sqlalchemy import update
 from federator import sync
 from federator.connector import ConfigError, ServiceUnavailable
 from federator.connector.options import resolve
-from federator.index import Index, migrate, open_index, requests, runs, schedules
+from federator.index import Index, migrate, notices, notifications, open_index, requests, runs, schedules
 from federator.index import tables as t
 from federator.index.leases import LeaseHeld, hold
 from federator.pipeline.publish import Published
@@ -269,7 +270,8 @@ def test_a_lost_lease_ends_the_lead_and_its_run(configure: Callable[..., Setting
 
     crawl(wait)
     number = ask(index, "crawl", {"sources": ["lake"]})
-    with working(configure()):
+    hook = '[notify.ops]\nkind = "webhook"\nurl = "http://127.0.0.1:9/x"\ngroup_wait = "1h"'
+    with working(configure(mirror=hook)):
         assert eventually(lambda: run_of(index, number) is not None)
         with index.write() as connection:
             connection.execute(update(t.lease).where(t.lease.c.name == "scheduler").values(token=99))
@@ -278,6 +280,8 @@ def test_a_lost_lease_ends_the_lead_and_its_run(configure: Callable[..., Setting
         assert eventually(lambda: state(index, pause) == "failed")
         again = ask(index, "crawl", {"sources": ["copy"]})
         assert eventually(lambda: state(index, again) == "done")
+    told = [(event["event"], event["subject"]) for row in notified(index) for event in json.loads(row["body"])["first"]]
+    assert ("lease_lost", "the lease 'scheduler'") in told
 
 
 def test_the_end_of_the_worker_interrupts_the_run(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
@@ -292,6 +296,18 @@ def test_the_end_of_the_worker_interrupts_the_run(configure: Callable[..., Setti
 def test_a_worker_refuses_what_it_could_not_run(configure: Callable[..., Settings]) -> None:
     with pytest.raises(ConfigError, match="schedule"):
         Worker(configure('schedule = "61 * * * *"'))
+
+
+def notified(index: Index) -> list[Any]:
+    """The notifications that wait, once what happened last has become one."""
+    assert eventually(lambda: _none_waits(index))
+    with index.read() as connection:
+        return list(notifications.recent(connection))
+
+
+def _none_waits(index: Index) -> bool:
+    with index.read() as connection:
+        return not notices.any_waiting(connection)
 
 
 def held(index: Index) -> bool:
