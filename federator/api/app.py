@@ -18,7 +18,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import federator
 from federator import web
-from federator.api import guard, problems
+from federator.api import guard, problems, wire
 from federator.api.docs import add_examples, render
 from federator.api.lance import serving as lance
 from federator.api.routes import (
@@ -101,7 +101,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     lance.install(app, index, settings)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
-    guard.install(app, settings, index, token, inline=_inline(page + docs))
+    guard.install(app, settings, index, token)
+    wire.install(app, inline=_inline(page + docs))
     return app
 
 

@@ -1,4 +1,4 @@
-"""Before every route: the Host header on loopback, who asks, how often, the origin of writes; and the headers of every answer."""
+"""Before every route: the Host header on loopback, who asks, how often, the origin of writes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from federator.api.access import LOCAL, Caller, Role
 from federator.api.authentication import Authentication
@@ -26,9 +26,8 @@ from federator.settings import Settings
 OPEN_PATHS = ("/healthz", "/readyz")
 #: headers that pages of other origins may send, and read
 _ASKED_WITH = ("Authorization", "X-Api-Key", "Content-Type", "If-Match", "If-None-Match")
-_ANSWERED_WITH = ("ETag", "Location", "Retry-After")
+_ANSWERED_WITH = ("ETag", "Location", "Retry-After", "Federator-Freshness", "Federator-Index", "Federator-Operation")
 _NOBODY = Caller("nobody", Role.VIEWER, Scopes())
-_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -64,8 +63,8 @@ def token_of(settings: Settings) -> str | None:
     return token
 
 
-def install(app: Starlette, settings: Settings, index: Index, token: str | None, *, inline: Sequence[str]) -> None:
-    """Puts the guard before everything that an app has by now; ``inline`` as ``Guard`` takes it."""
+def install(app: Starlette, settings: Settings, index: Index, token: str | None) -> None:
+    """Puts the guard before everything that an app has by now."""
     serve, loopback = settings.serve, is_loopback(settings.serve.host)
     verifier = None
     if serve.oidc is not None:
@@ -75,9 +74,7 @@ def install(app: Starlette, settings: Settings, index: Index, token: str | None,
     required = serve.auth == "required" or token is not None or verifier is not None or not loopback
     authentication = Authentication(index, token=token, oidc=verifier, required=required)
     limits = Limits(serve.requests_per_second, serve.burst)
-    app.add_middleware(
-        Guard, authentication=authentication, limits=limits, loopback=loopback, origins=serve.cors_origins, inline=inline
-    )
+    app.add_middleware(Guard, authentication=authentication, limits=limits, loopback=loopback, origins=serve.cors_origins)
     if serve.cors_origins:
         # Outside the guard: a browser asks beforehand, without a credential.
         app.add_middleware(
@@ -88,39 +85,31 @@ def install(app: Starlette, settings: Settings, index: Index, token: str | None,
 
 class Guard:
     """ASGI middleware. ``loopback`` means that the Host header must name this machine; pages of ``origins`` may write, besides our
-    own; ``inline`` are the digests of the scripts and styles of our own pages."""
+    own."""
 
     def __init__(
-        self, app: ASGIApp, *, authentication: Authentication, limits: Limits, loopback: bool, origins: Sequence[str],
-        inline: Sequence[str],
-    ) -> None:  # fmt: skip
+        self, app: ASGIApp, *, authentication: Authentication, limits: Limits, loopback: bool, origins: Sequence[str]
+    ) -> None:
         self._app = app
         self._authentication = authentication
         self._limits = limits
         self._loopback = loopback
         self._origins = origins
-        allowed = " ".join(f"'{digest}'" for digest in inline)
-        self._page_policy = f"{_POLICY}; script-src {allowed}; style-src {allowed}; connect-src 'self'; img-src data:"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._harden(MutableHeaders(scope=message))
-            await send(message)
-
         try:
             scope["caller"] = await self._admitted(scope, Headers(scope=scope))
         except FederatorError as refused:
-            await of_error(scope["path"], refused)(scope, receive, sending)
+            await of_error(scope["path"], refused)(scope, receive, send)
             return
         except DatabaseError as error:
-            await of_database(scope["path"], error)(scope, receive, sending)
+            await of_database(scope["path"], error)(scope, receive, send)
             return
-        await self._app(scope, receive, sending)
+        await self._app(scope, receive, send)
 
     async def _admitted(self, scope: Scope, headers: Headers) -> Caller:
         host = headers.get("host", "")
@@ -151,16 +140,6 @@ class Guard:
         if wait:
             headers = {"Retry-After": str(wait)}
             raise Refused(429, "Too many requests", f"too many requests: again in {wait} s", headers=headers)
-
-    def _harden(self, headers: MutableHeaders) -> None:
-        headers["X-Content-Type-Options"] = "nosniff"
-        headers["X-Frame-Options"] = "DENY"
-        headers["Referrer-Policy"] = "no-referrer"
-        headers["Cross-Origin-Resource-Policy"] = "same-origin"
-        page = headers.get("content-type", "").startswith("text/html")
-        headers["Content-Security-Policy"] = self._page_policy if page else _POLICY
-        # Kept by nobody but the one who asked, and asked for again with its ETag.
-        headers.setdefault("Cache-Control", "private, no-cache")
 
 
 def _hostname(host: str) -> str:

@@ -96,7 +96,9 @@ class MergedTree(Answer):
     freshness: Told
     nodes: list[MergedNode]
     next: str | None = Field(description="the cursor of the next page; null: that was all")
-    as_of: Maybe = Field(default=None, description="the moment that was asked for; null: now, and freshness says how fresh that is")
+    as_of: Maybe = Field(
+        default=None, description="the moment that was asked for; null: now, and freshness says how fresh that is"
+    )
 
 
 class FacetValue(Answer):
@@ -274,7 +276,9 @@ class Source(Answer):
     namespaces: int
     tables: int
     failed_namespaces: int
-    carried_namespaces: int = Field(description="not read by the last crawl, since the catalog's feed of changes did not name them")
+    carried_namespaces: int = Field(
+        description="not read by the last crawl, since the catalog's feed of changes did not name them"
+    )
     full_at: Maybe = Field(description="when everything was last read")
     freshness: Freshness
 

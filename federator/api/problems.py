@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from federator import logs
 from federator.api.lance import errors as lance
@@ -136,10 +137,23 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     return answer(_instance(request), 400, "Invalid input", "; ".join(found), code=13)
 
 
-async def _http(request: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    title = {404: "Not found", 405: "Method not allowed"}.get(error.status_code, "Request refused")
-    return answer(_instance(request), error.status_code, title, str(error.detail), error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_methods(request))
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=headers)
+    title = {404: "Not found", 405: "Method not allowed", 413: "Content too large"}.get(error.status_code, "Request refused")
+    return answer(_instance(request), error.status_code, title, str(error.detail), headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods that some route takes at a request's path; the framework names those of the first route alone."""
+    routes = request.app.router.routes
+    scopes = ((method, {**request.scope, "method": method}) for method in ("GET", "POST", "PUT", "DELETE"))
+    found = [method for method, scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)]
+    return [*found, *(["HEAD"] if "GET" in found else []), "OPTIONS"]
 
 
 async def _database(request: Request, error: Exception) -> JSONResponse:

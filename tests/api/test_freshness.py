@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -64,6 +65,23 @@ def test_it_is_of_the_sources_that_an_answer_speaks_of(seen: Api, url: str, sour
 def test_who_sees_nothing_of_a_source_is_not_told_how_fresh_it_is(seen: Api) -> None:
     for url in ("/api/v1/datasets", "/api/v1/drift", "/api/v1/runs", "/api/v1/plans"):
         assert "vault" not in seen.get(url).text
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "told"),
+    [
+        ("POST", "/v1/table/lake%24sales%24orders/describe", ["lake"]), ("GET", "/v1/namespace/lake/list", ["lake"]),
+        ("POST", "/v1/table/copy.s.orders/describe?delimiter=.", ["copy"]), ("GET", "/v1/table", ["copy", "lake", "spare"]),
+        ("GET", "/v1/namespace/%24/list", ["copy", "lake", "spare"]), ("POST", "/ListNamespaces", ["copy", "lake", "spare"]),
+        ("POST", "/v1/table/lake%24sales%24none/describe", ["lake"]), ("POST", "/v1/table/vault%24s%24orders/describe", []),
+        ("POST", "/v1/table/nope%24s%24orders/describe", []),
+    ],
+)  # fmt: skip
+def test_the_protocols_tell_it_in_a_header(seen: Api, method: str, url: str, told: list[str]) -> None:
+    header = seen.ask(method, url, json={} if method == "POST" else None).headers.get("federator-freshness", "")
+    assert [part.partition(";")[0] for part in header.split(", ") if part] == told
+    for part in filter(None, header.split(", ")):
+        assert re.fullmatch(r"\w+; revision=[1-9]\d*; state=ok; crawled=1970-01-01T00:00:10Z", part)
 
 
 @pytest.fixture(scope="module")

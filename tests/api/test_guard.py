@@ -129,6 +129,50 @@ def test_every_answer_carries_the_security_headers(api: Api, url: str) -> None:
     assert "unsafe" not in policy
 
 
+def test_errors_of_the_server_itself_carry_them_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise RuntimeError("hunter2")
+
+    monkeypatch.setattr(Index, "read", breaks)
+    for url, kind in (("/api/v1/sources", "application/problem+json"), ("/v1/table", "application/json")):
+        answer = api.get(url)
+        assert (answer.status_code, answer.headers["content-type"], "hunter2" in answer.text) == (500, kind, False)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [("/api/v1/runs", None), ("/v1/table/lake%24t/declare", 13), ("/GetTable", None), ("/api/v1/reports", None)],
+)
+def test_a_body_beyond_the_limit_is_a_problem_like_any_other(api: Api, url: str, code: int | None) -> None:
+    answer = api.post(url, content=b"x" * 1_000_001, headers={"Content-Type": "application/json"})
+    kind = "application/problem+json" if code is None else "application/json"
+    assert (answer.status_code, answer.headers["content-type"], answer.json().get("code")) == (413, kind, code)
+    assert answer.json()["instance"] == url
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize("url", ["/", "/api/v1/tree?depth=2", "/v1/table", "/openapi.json", "/healthz", "/api/v1/tree?path=no"])
+def test_a_head_is_a_get_without_its_body(api: Api, url: str) -> None:
+    whole, head = api.get(url), api.ask("HEAD", url)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert {**head.headers, "date": ""} == {**whole.headers, "date": ""}
+
+
+@pytest.mark.parametrize(
+    ("url", "methods"),
+    [
+        ("/api/v1/runs", "GET, POST, HEAD, OPTIONS"), ("/api/v1/tree", "GET, HEAD, OPTIONS"), ("/GetTable", "POST, OPTIONS"),
+        ("/v1/table/lake%24a%2Fb/declare", "POST, OPTIONS"), ("/v1/table", "GET, HEAD, OPTIONS"),
+    ],
+)  # fmt: skip
+def test_options_names_every_method_and_a_wrong_one_is_told(api: Api, url: str, methods: str) -> None:
+    asked, wrong = api.ask("OPTIONS", url), api.ask("DELETE", url)
+    assert (asked.status_code, asked.headers["allow"], asked.content) == (204, methods, b"")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, methods)
+    assert api.ask("OPTIONS", "/api/v1/nope").status_code == 404
+
+
 @pytest.mark.parametrize("url", ["/", "/docs"])
 def test_pages_need_no_other_server_and_run_only_their_own_code(api: Api, url: str) -> None:
     answer = api.get(url)

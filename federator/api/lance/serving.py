@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from federator.api.lance import general, namespaces, table_meta, table_read, table_write, tables, unsupported
+from federator.api.lance.fresh import Fresh
 from federator.api.lance.identifiers import EncodedPaths
 from federator.api.lance.pool import pool_for
 from federator.index import Index
@@ -19,6 +20,7 @@ def install(app: FastAPI, index: Index, settings: Settings) -> None:
     for module in (namespaces, tables, table_read, table_meta, table_write, unsupported, general):
         app.include_router(module.router)
     app.add_middleware(EncodedPaths)
+    app.add_middleware(Fresh, index=index, general=frozenset(f"/{operation}" for operation in general.OPERATIONS))
 
 
 def close(app: FastAPI) -> None:
