@@ -24,6 +24,7 @@ from federator.api.lance import serving as lance
 from federator.api.routes import (
     audit,
     datasets,
+    declarations,
     events,
     explain,
     health,
@@ -78,6 +79,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         runs,
         events,
         plans,
+        declarations,
         mirrors,
         jobs,
         audit,

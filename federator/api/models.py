@@ -366,6 +366,25 @@ class RunRequest(BaseModel):
     plans: list[str] = Field([], max_length=100)
 
 
+class DeclareRequest(BaseModel):
+    """Which tables, by the places where they lie, are to be declared in which sources, and under what names."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"places": ["s3://lake/sales/orders.lance"], "into": ["lake_hive"], "name": "sales$orders"}
+        },
+    )
+
+    places: list[str] = Field(min_length=1, max_length=1000, description="locations, in any spelling")
+    into: list[str] = Field(min_length=1, max_length=100, description="sources")
+    name: str | None = Field(
+        None, max_length=4000,
+        description="the path there, `sales$orders`, also with `{table}` and `{1}`, `{2}` for the directories above; null: as the "
+        "directories are called",
+    )  # fmt: skip
+
+
 class Requested(Answer):
     """A request to the worker. ``run_id`` is known once its run has begun."""
 

@@ -49,7 +49,7 @@ class SeenPlan:
 
 
 def page(
-    connection: Connection, viewer: Viewer, *, mirror: str | None = None, state: str | None = None,
+    connection: Connection, viewer: Viewer, *, mirror: str | None = None, state: str | None = None, run: str | None = None,
     after: tuple[float, str] | None = None, limit: int = 20,
 ) -> list[SeenPlan]:  # fmt: skip
     """The plans that a viewer sees something of, newest first; arguments as ``plans.page`` has them."""
@@ -57,7 +57,7 @@ def page(
     found: list[SeenPlan] = []
     while len(found) < limit:
         size = limit if viewer.scopes.everything else _BATCH
-        rows = plans.page(connection, mirrors=mirrors, state=state, after=after, limit=size)
+        rows = plans.page(connection, mirrors=mirrors, state=state, run=run, after=after, limit=size)
         for row in rows:
             counts = _counts(connection, viewer, row["digest"], row["mirror"])
             if counts is not None:

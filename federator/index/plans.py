@@ -59,10 +59,11 @@ def page(
     *,
     mirrors: Sequence[str] | None = None,
     state: str | None = None,
+    run: str | None = None,
     after: tuple[float, str] | None = None,
     limit: int = 20,
 ) -> list[RowMapping]:
-    """Plans without their bodies, newest first: of some mirrors, in one state. Keyset paging with ``after`` = the last one's
+    """Plans without their bodies, newest first: of some mirrors, in one state, made by one run. Keyset paging with ``after`` = the last one's
     ``created_at`` and digest."""
     p = t.plan.c
     query = select(*(column for column in p if column.name != "body")).order_by(p.created_at.desc(), p.digest).limit(limit)
@@ -70,6 +71,8 @@ def page(
         query = query.where(p.mirror.in_(mirrors))
     if state is not None:
         query = query.where(p.state == state)
+    if run is not None:
+        query = query.where(p.run_id == run)
     if after is not None:
         at, digest = after
         query = query.where(or_(p.created_at < at, and_(p.created_at == at, p.digest > digest)))

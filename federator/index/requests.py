@@ -15,7 +15,7 @@ from federator.index import tables as t
 from federator.model import canonical_json
 
 #: run by the worker one after the other
-RUNS = ("crawl", "plan", "sync", "apply", "prune", "report", "scan")
+RUNS = ("crawl", "plan", "sync", "apply", "declare", "prune", "report", "scan")
 #: obeyed at once, also while a run is going on
 CONTROLS = ("cancel", "pause", "resume")
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"

@@ -15,6 +15,7 @@ from federator.schedule.progress import Progress
 from federator.schedule.warm import warm
 from federator.settings import Settings
 from federator.sync import Federator, Result
+from federator.sync.declaring import Wanted
 from federator.sync.reporting import ReportWanted
 
 _log = logs.get(__name__)
@@ -85,6 +86,9 @@ class Runner:
                 return do.sync(asked.get("mirrors") or [], fresh=asked.get("fresh") or [], **how)
             case "apply":
                 return do.apply([self._plan(digest) for digest in asked.get("plans") or []], **how)
+            case "declare":
+                wanted = Wanted(asked["places"], asked["into"], asked.get("template"), roots=bool(asked.get("roots")))
+                return do.declare(wanted, **how)
             case "scan":
                 return do.scan(asked.get("roots") or [], **how)
             case "prune":

@@ -21,11 +21,15 @@ from federator.sync.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which places (locations in any spelling) into which sources, under names by a ``template`` (``planning.declaring.named``)."""
+    """Which places (locations in any spelling) into which sources, under names by a ``template`` (``planning.declaring.named``).
+
+    Without ``roots``, places are opened with what the target is opened with, also where they lie under a storage root.
+    """
 
     places: Sequence[str]
     into: Sequence[str]
     template: str | None = None
+    roots: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def _plan(work: Work, wanted: Wanted, target: str) -> None:
 
 
 def _candidates(work: Work, wanted: Wanted, target: str, catalog: Catalog, levels: int) -> Iterator[Candidate]:
-    for opened in _opened(work, wanted.places, work.spec(target)):
+    for opened in _opened(work, wanted, work.spec(target)):
         path = catalog.canonical_path(named(wanted.template, opened.canonical, levels))
         seen = catalog.observe(path)
         with work.index.read() as connection:
@@ -88,17 +92,17 @@ def _missing(catalog: Catalog, path: Path) -> Iterator[Path]:
             yield namespace
 
 
-def _opened(work: Work, places: Sequence[str], target: SourceSpec) -> Iterator[_Opened]:
+def _opened(work: Work, wanted: Wanted, target: SourceSpec) -> Iterator[_Opened]:
     """Each place, opened by what its root is opened with, or the target where it lies under no root."""
     from federator.pipeline.verify import Opener
 
-    for text in places:
+    for text in wanted.places:
         canonical = canonical_location(text, work.settings.aliases)
         with work.index.read() as connection:
-            known = roots.at(connection, canonical)
+            known = roots.at(connection, canonical) if wanted.roots else None
         # As Lance opens it: it knows s3://, and neither s3a:// nor https://.
         location = known.location if known is not None else text if local_path(text) is not None else canonical
-        name = _root_above(work.settings, canonical)
+        name = _root_above(work.settings, canonical) if wanted.roots else None
         spec = work.settings.root_spec(name) if name is not None else target
         with Opener(spec, work.settings.verify.timeout) as opener:
             found = opener.look(location)

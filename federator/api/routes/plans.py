@@ -46,6 +46,7 @@ def get_plans(
     state: Annotated[
         str | None, Query(max_length=20, description="ready, held, approved, rejected, applied or outdated")
     ] = None,
+    run: Annotated[str | None, Query(max_length=64, description="only those that this run made, by its id")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response:
@@ -53,12 +54,13 @@ def get_plans(
     as far as they are about what it sees (`partial`): the counts are of that part."""
     if state is not None and state not in STATES:
         raise InvalidInput(f"{state!r} is no state of a plan", hint=f"states: {', '.join(STATES)}")
-    listing = f"plans {mirror} {state}"
+    listing = f"plans {mirror} {state} {run}"
     last, _ = decode(cursor, listing, scopes=viewer.scopes)
     after = _position(last) if last else None
     named = printable(mirror, "mirror") if mirror is not None else None
+    of_run = printable(run, "run") if run is not None else None
     with index.read() as connection:
-        found = plan_views.page(connection, viewer, mirror=named, state=state, after=after, limit=limit + 1)
+        found = plan_views.page(connection, viewer, mirror=named, state=state, run=of_run, after=after, limit=limit + 1)
     shown = [summary(seen) for seen in found[:limit]]
     last_row = found[limit - 1].row if len(found) > limit else None
     end = json.dumps([last_row["created_at"], last_row["digest"]]) if last_row is not None else None

@@ -129,7 +129,7 @@ def _reaches(connection: Connection, viewer: Viewer, request: requests.Request) 
     """Whether a viewer may see all that a request is about."""
     if viewer.scopes.everything:
         return True
-    sources, mirrors = request.argument.get("sources", []), request.argument.get("mirrors", [])
+    sources, mirrors = request.argument.get("sources") or request.argument.get("into", []), request.argument.get("mirrors", [])
     digests = request.argument.get("plans", [])
     named = bool(sources or mirrors or digests)
     told = named and all(viewer.scopes.covers((name,)) for name in sources) and all(name in viewer.mirrors for name in mirrors)

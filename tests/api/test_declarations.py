@@ -1,0 +1,119 @@
+"""Physical tables that somebody wants declared: asked for over HTTP, planned by the worker, decided and applied as any plan is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from federator.api.app import create_app
+from federator.index import Index, migrate, open_index, requests
+from federator.model.scopes import Scopes
+from federator.schedule.execute import Runner
+from federator.settings import parse
+from federator.testing import MemoryStore
+from tests.api import worlds
+from tests.api.conftest import Api
+from tests.integration.index_support import fill
+
+
+class World:
+    """Two catalogs in memory, and a table below a root that none of them declares."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place = f"{folder}/lake/sales/orders.lance"
+        lance.write_dataset(pa.table({"id": [1]}), self.place)
+        for name in ("one", "two"):
+            MemoryStore(str(folder / f"{name}.json")).add_namespace(("sales",))
+        sources = {
+            name: {"impl": "federator.testing:CONNECTOR", "file": str(folder / f"{name}.json")} for name in ("one", "two")
+        }
+        raw = {"instance": {"id": "i"}, "sources": sources, "roots": {"lake": {"location": f"{folder}/lake"}}}
+        settings = parse(raw | {"serve": {"auth": "required"}}, folder / "federator.toml")
+        self.index: Index = open_index("sqlite:///federator.db", base=folder)
+        migrate.upgrade(self.index)
+        for name in sources:
+            fill(self.index, name)
+        self.app = create_app(settings)
+        self.runner = Runner(settings)
+
+    def caller(self, role: str, *scopes: str) -> Api:
+        return worlds.as_caller(self.app, self.index, role, Scopes.parse(scopes), f"{role} {scopes}")
+
+    def work(self) -> None:
+        """Carries out what waits, as the worker's loop does."""
+        with self.index.read() as connection:
+            waiting = requests.queued(connection, requests.RUNS)
+        for request in waiting:
+            self.runner.request = request
+            self.runner.carry_out(request)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.runner.index.close()
+    made.app.state.index.close()
+    made.index.close()
+
+
+def test_an_orphan_becomes_a_plan_and_the_plan_a_declaration(world: World, tmp_path: Path) -> None:
+    api = world.caller("writer", "*")
+    asked = api.post("/api/v1/declarations", json={"places": [world.place], "into": ["one", "one"], "name": "sales${table}"})
+    assert (asked.status_code, asked.json()["kind"], asked.json()["state"]) == (202, "declare", "queued")
+    world.work()
+    request = api.json(asked.headers["location"])
+    assert request["state"] == "done"
+    (plan,) = api.json(f"/api/v1/plans?run={request['run_id']}")["plans"]
+    assert (plan["mirror"], plan["changes"], plan["refusals"], plan["partial"]) == (
+        "declare:one",
+        {"declare_table": 1},
+        {},
+        False,
+    )
+    assert [fresh["source"] for fresh in api.json("/api/v1/plans")["freshness"]] == ["one"]
+    tag = {"If-Match": f'"{plan["digest"]}"'}
+    assert api.post(f"/api/v1/plans/{plan['digest']}/apply", headers=tag).status_code == 202
+    world.work()
+    assert api.json(f"/api/v1/plans/{plan['digest']}")["state"] == "applied"
+    with MemoryStore(str(tmp_path / "one.json")).state() as state:
+        assert state["tables"]["sales$orders"]["location"] == world.place
+    assert api.json("/api/v1/tables/one%24sales%24orders")["location"] == world.place
+
+
+def test_who_sees_one_source_declares_there_and_with_what_opens_it(world: World) -> None:
+    api = world.caller("writer", "one")
+    body = {"places": [world.place], "into": ["one"], "name": "sales$orders"}
+    asked = api.post("/api/v1/declarations", json=body)
+    with world.index.read() as connection:
+        (queued,) = requests.queued(connection, requests.RUNS)
+    assert (queued.argument["roots"], queued.actor) == (False, "token:writer ('one',)")
+    world.work()
+    assert api.json(asked.headers["location"])["state"] == "done"
+    assert [plan["changes"] for plan in api.json("/api/v1/plans")["plans"]] == [{"declare_table": 1}]
+    assert world.caller("writer", "two").get(asked.headers["location"]).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("role", "scope", "change", "status"),
+    [
+        ("operator", "*", {}, 403), ("writer", "one$sales", {}, 403), ("writer", "two", {}, 403),
+        ("writer", "one", {"into": ["none"]}, 403),
+        ("writer", "*", {"into": ["none"]}, 400), ("writer", "*", {"places": ["orders.lance"]}, 400),
+        ("writer", "*", {"places": []}, 400),
+        ("writer", "*", {"name": "{7}"}, 400), ("writer", "*", {"name": "a\0b"}, 400), ("writer", "*", {"more": 1}, 400),
+    ],
+)  # fmt: skip
+def test_what_may_not_be_declared_is_refused_before_anything_is_asked(
+    world: World, role: str, scope: str, change: dict[str, Any], status: int
+) -> None:
+    body = {"places": ["s3://lake/new.lance"], "into": ["one"], **change}
+    answer = world.caller(role, scope).post("/api/v1/declarations", json=body)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    with world.index.read() as connection:
+        assert requests.queued(connection, requests.RUNS) == []
