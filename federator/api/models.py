@@ -126,6 +126,9 @@ class Found(Answer):
     next: str | None
     freshness: Told
     facets: Facets | None = Field(None, description="with facets=true")
+    capped: bool = Field(
+        False, description="more tables match equally well than the 2,000 that are put in order: say more to find the rest"
+    )
 
 
 class Mirrored(Answer):

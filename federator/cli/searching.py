@@ -51,7 +51,7 @@ def search(
     if cli.json:
         counts = {"facets": _facets(found.facets)} if found.facets else {}
         nodes = [{name: getattr(node, name) for name in _FIELDS} for node in found.nodes]
-        cli.out.document({"nodes": nodes, "more": found.next is not None, **counts})
+        cli.out.document({"nodes": nodes, "more": found.next is not None or found.capped, **counts})
         return
     if not found.nodes:
         cli.note(f"no table matches {shown(wanted)}; words match whole, and ord* matches their beginnings")
@@ -62,6 +62,8 @@ def search(
         _show(cli, found.facets)
     if found.next is not None:
         cli.note(f"there are more; --limit {limit * 4} shows more of them")
+    elif found.capped:
+        cli.note(f"there are more; --limit {limit * 4} shows more of them, further words find the ones that are meant")
 
 
 def _facets(facets: Facets) -> dict[str, Any]:

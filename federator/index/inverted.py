@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, bindparam, cast, false, literal_column, select, table, text
+from sqlalchemy import ColumnClause, ColumnElement, Connection, FromClause, Integer, Text, bindparam, cast, column, table, text
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from federator.index import tables as t
 from federator.index.query import Both, Either, Expression, Without, Word
 
 # FTS5's table is named by itself in a MATCH.
-_FTS5 = table("search_words", literal_column("rowid"))
+_ROW: ColumnClause[int] = column("rowid", Integer)
+_FTS5 = table("search_words", _ROW)
 
 
-def matches(connection: Connection, expression: Expression | None) -> list[ColumnElement[bool]]:
-    """Conditions on ``search_entry``. SQLite goes from the words to the rows; what is common is sorted, never walked past in order, as
-    its matches may all lie at the end."""
-    if expression is None:
-        return []
-    if not possible(expression):
-        return [false()]
+def entries(connection: Connection) -> FromClause:
+    """What holds ``search_entry`` where it is gone to from the words: FTS5's table leads there."""
+    return (
+        t.search_entry if connection.dialect.name == "postgresql" else _FTS5.join(t.search_entry, t.search_entry.c.id == _ROW)
+    )
+
+
+def said(connection: Connection) -> ColumnElement[bool]:
+    """That an entry says what the bind parameter ``said`` holds, an expression in the database's own words (``spoken``)."""
     if connection.dialect.name == "postgresql":
-        return [t.search_entry.c.words.op("@@")(cast(tsquery(expression), TSQUERY))]
-    said = text("search_words MATCH :said").bindparams(bindparam("said", fts5(expression)))
-    return [t.search_entry.c.id.in_(select(literal_column("rowid")).select_from(_FTS5).where(said))]
+        return t.search_entry.c.words.op("@@")(cast(bindparam("said", type_=Text), TSQUERY))
+    return text("search_words MATCH :said").bindparams(bindparam("said", type_=Text))  # type: ignore[return-value]  # a condition
+
+
+def spoken(connection: Connection, expression: Expression) -> str:
+    """An expression that is possible, in the database's own words."""
+    return tsquery(expression) if connection.dialect.name == "postgresql" else fts5(expression)
 
 
 def possible(expression: Expression) -> bool:

@@ -20,6 +20,7 @@ from federator.index.datasets import STATES
 MOST_TERMS, MOST_WILDCARDS = 32, 8
 _LONGEST = 10_000
 
+_TO_THE_END, _BETWEEN = re.compile(r"[\W_].*", re.DOTALL), re.compile(r"[\W_].*[\W_]", re.DOTALL)
 _TERM = re.compile(r'(?:(?P<field>[a-z]+):)?(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))')
 
 
@@ -208,17 +209,29 @@ def _glob(value: str) -> tuple[Expression | None, list[Filter]]:
 
 
 def _literals(glob: str, marks: Sequence[str], last: Sequence[str]) -> Expression | None:
-    """What a glob says of whole levels and their beginnings: it leads to few rows, which are then compared with the glob itself."""
+    """What a glob says of whole levels, of their beginnings and of the whole words in them: it leads to few rows, which are then
+    compared with the glob itself."""
     levels = glob.split("$")
     found: list[Expression] = []
     for number, level in enumerate(levels):
-        literal = re.split(r"[*?]", level, maxsplit=1)[0]
-        word, partly = w.joined(literal), literal != level
+        first, *pieces = re.split(r"[*?]", level)
+        word, partly = w.joined(first), bool(pieces)
         # The name is the last level, unless a star may span more of them.
         where = last if number == len(levels) - 1 and not partly else marks
         if word:
             found.append(Either(tuple(Word(mark + word, partly) for mark in where)))
+        for after, piece in enumerate(pieces, 1):
+            whole = _whole_words(piece, ends=after == len(pieces))
+            found += [Either(tuple(Word(mark + each) for mark in marks)) for each in whole]
     return Both(tuple(found)) if found else None
+
+
+def _whole_words(piece: str, *, ends: bool) -> list[str]:
+    """The words of what stands after a wildcard that separators part from what wildcards take; with ``ends`` no other follows."""
+    if not piece.isascii() or "%" in piece:
+        return []
+    bounded = (_TO_THE_END if ends else _BETWEEN).search(piece)
+    return w.runs(bounded[0]) if bounded else []
 
 
 def _like(glob: str) -> str:

@@ -3,32 +3,33 @@
 Which tables match is decided by lexemes of our own (``words.py``) and by what is compared in the rows; the databases only keep the
 inverted index. The order is ours too: tables whose whole name was given, then those with a word in their names, then the rest, each by
 source and path. What the scopes do not cover is neither found nor counted.
+
+Of more than ``CANDIDATES`` that match equally well, so many are put in order and shown, and the answer says so.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, tuple_
+from sqlalchemy import Connection
 
 from federator.connector import InvalidInput
-from federator.index import datasets, inverted
-from federator.index import tables as t
+from federator.index import inverted
+from federator.index import search_statements as statements
 from federator.index.engine import Index
-from federator.index.query import Expression, Filter, Query, parse
+from federator.index.query import Query, parse
 from federator.index.tree import Node
-from federator.index.visible import inside
 from federator.model import Kind, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 
-#: matches that facets are counted over, and values of one facet
-COUNTED, VALUES = 10_000, 20
+#: tables of one rank that are put in order; matches that facets are counted over, and values of one facet
+CANDIDATES, COUNTED, VALUES = 2_000, 2_000, 20
 FACETS = ("source", "namespace", "state", "owner")
-
-e, r, s, d = t.search_entry.c, t.record.c, t.source.c, t.dataset.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,38 @@ class Facets:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Some tables, best first, and the cursor of the next page (None: that was all); ``facets`` where they were asked for."""
+    """Some tables, best first, and the cursor of the next page (None: that was all); ``facets`` where they were asked for.
+
+    ``capped``: more tables match equally well than are put in order; what is on no page is found by a search that says more.
+    """
 
     nodes: list[Node]
     next: str | None
     facets: Facets | None = None
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A query with what it is asked over."""
+
+    connection: Connection
+    query: Query
+    scopes: Scopes
+    most: int
+
+    @property
+    def words(self) -> bool:
+        return self.query.matching is not None
+
+    @property
+    def forms(self) -> tuple[statements.Form, ...]:
+        return tuple(map(statements.form, self.query.filters))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        wanted = zip(self.query.filters, self.forms, strict=True)
+        return {f"filter{n}": given.value for n, (given, (_, how)) in enumerate(wanted) if how != "is not opened"}
 
 
 def find(
@@ -57,26 +85,31 @@ def find(
 ) -> Found:
     """Tables that match a search (``query.py`` says what it may hold). Raises InvalidInput for one that cannot be understood."""
     query = parse(text)
-    rank, last = _position(after)
-    found: list[tuple[int, Any]] = []
     with index.read() as connection:
-        if not index.sqlite:
-            # A plan for any word would take a rare one for a common one.
-            connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
-        for number, expression in enumerate(query.ranks):
-            if number >= rank and len(found) <= limit:
-                wanted = _page(connection, query, expression, scopes, last if number == rank else None, limit + 1 - len(found))
-                found += [(number, row) for row in connection.execute(wanted).mappings()]
-        verified = datasets.states(connection, [row["canonical"] for _, row in found if row["canonical"]])
-        counted = _facets(connection, query, scopes) if facets else None
+        return read(connection, query, scopes=scopes, limit=limit, after=after, facets=facets)
+
+
+def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, after: str = "", facets: bool = False) -> Found:
+    """``find``, within a transaction."""
+    rank, last = _position(after)
+    asking = _Asking(connection, query, scopes, max(CANDIDATES, limit))
+    if asking.words:
+        statements.follow_the_words(connection)
+    found: list[tuple[int, Any]] = []
+    for number in range(rank, len(query.ranks)):
+        if len(found) > limit:
+            break
+        rows = _ranked(asking, number, last if number == rank else ("", ""), limit + 1 - len(found))
+        found += [(number, row) for row in islice(rows, limit + 1 - len(found))]
     shown = found[:limit]
     end = json.dumps([shown[-1][0], shown[-1][1]["source"], shown[-1][1]["path"]]) if len(found) > limit else None
-    return Found([_node(row, verified) for _, row in shown], end, counted)
+    capped = any((row["candidates"] or 0) > asking.most for _, row in found)
+    return Found([_node(row) for _, row in shown], end, _facets(asking) if facets else None, capped)
 
 
-def _position(after: str) -> tuple[int, tuple[str, str] | None]:
+def _position(after: str) -> tuple[int, tuple[str, str]]:
     if not after:
-        return 0, None
+        return 0, ("", "")
     try:
         rank, source, path = json.loads(after)
         return int(rank), (str(source), str(path))
@@ -84,66 +117,31 @@ def _position(after: str) -> tuple[int, tuple[str, str] | None]:
         raise InvalidInput("the cursor is not one of ours", hint="begin again without it") from None
 
 
-def _page(
-    connection: Connection,
-    query: Query,
-    expression: Expression | None,
-    scopes: Scopes,
-    last: tuple[str, str] | None,
-    limit: int,
-) -> Select[Any]:
-    columns = (r.source, r.path, r.name, r.kind, r.location, r.canonical, r.problem)
-    wanted = _matching(connection, query, expression, scopes, columns).order_by(e.source, e.path).limit(limit)
-    return wanted if last is None else wanted.where(tuple_(e.source, e.path) > tuple_(literal(last[0]), literal(last[1])))
+def _ranked(asking: _Asking, number: int, last: tuple[str, str], limit: int) -> Iterator[Any]:
+    """Matches of one rank after the last one, in order. A table that is being written, or was just replaced, has an entry and is not
+    shown: the walk goes on until there are enough without them."""
+    expression = asking.query.ranks[number]
+    if expression is not None and not inverted.possible(expression):
+        return
+    said = {"said": inverted.spoken(asking.connection, expression), "most": asking.most + 1} if expression is not None else {}
+    statement = statements.page(asking.connection, asking.scopes, asking.forms, words=asking.words)
+    while True:
+        place = {"source": last[0], "path": last[1], "limit": limit}
+        rows = asking.connection.execute(statement, {**asking.values, **said, **place}).mappings().all()
+        yield from (row for row in rows if row["published"])
+        if len(rows) < limit:
+            return
+        last = (rows[-1]["source"], rows[-1]["path"])
 
 
-def _matching(
-    connection: Connection, query: Query, expression: Expression | None, scopes: Scopes, columns: tuple[Any, ...]
-) -> Select[Any]:
-    # The source's row is looked up from the record's, and never the records from the source's.
-    source = s.name == (r.source.concat("") if connection.dialect.name == "sqlite" else r.source)
-    published = and_(r.valid_from <= s.revision, or_(r.valid_to.is_(None), r.valid_to > s.revision))
-    conditions = [published, *inverted.matches(connection, expression), inside(connection, scopes, e.source, e.path)]
-    conditions += [_condition(connection, wanted) for wanted in query.filters]
-    joined = t.search_entry.join(t.record, r.id == e.id).join(t.source, source)
-    return select(*columns).select_from(joined).where(*conditions)
-
-
-def _condition(connection: Connection, wanted: Filter) -> ColumnElement[bool]:
-    if wanted.column == "state":
-        opened = exists().where(d.canonical == r.canonical)
-        return ~opened if wanted.value == datasets.UNVERIFIED else opened.where(d.state == wanted.value)
-    if wanted.how == "is":
-        return e.source == wanted.value
-    lower = func.unicode_lower if connection.dialect.name == "sqlite" else func.lower
-    pattern = lower(wanted.value)
-    if wanted.column in ("name", "location", "source"):
-        column = {"name": r.name, "location": r.location, "source": r.source}[wanted.column]
-        return lower(column).like(pattern, escape="\\")
-    whole = r.source.concat("$").concat(r.path)
-    if wanted.column == "namespace":
-        whole = _namespace()
-    # Matched from the root, or from any level on.
-    return or_(lower(whole).like(pattern, escape="\\"), lower(whole).like(lower("%$" + wanted.value), escape="\\"))
-
-
-def _namespace() -> ColumnElement[str]:
-    return case((r.parent == "", r.source), else_=r.source.concat("$").concat(r.parent))
-
-
-def _facets(connection: Connection, query: Query, scopes: Scopes) -> Facets:
-    columns = (
-        r.source.label("source"),
-        _namespace().label("namespace"),
-        r.owner.label("owner"),
-        r.canonical.label("canonical"),
-    )
-    matched = _matching(connection, query, query.matching, scopes, columns).limit(COUNTED + 1).subquery()
-    m = matched.c
-    state = func.coalesce(d.state, datasets.UNVERIFIED).label("state")
-    kinds = (m.source, m.namespace, state, m.owner)
-    grouped = select(*kinds, func.count().label("n")).select_from(matched.outerjoin(t.dataset, d.canonical == m.canonical))
-    rows = connection.execute(grouped.group_by(*kinds)).mappings().all()
+def _facets(asking: _Asking) -> Facets:
+    matching, said = asking.query.matching, {}
+    if matching is not None:
+        if not inverted.possible(matching):
+            return Facets(0, True, {name: [] for name in FACETS})
+        said = {"said": inverted.spoken(asking.connection, matching)}
+    statement = statements.spread(asking.connection, asking.scopes, asking.forms, words=asking.words)
+    rows = asking.connection.execute(statement, {**asking.values, **said, "most": COUNTED + 1}).mappings().all()
     counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
     for row in rows:
         for name in FACETS:
@@ -154,8 +152,6 @@ def _facets(connection: Connection, query: Query, scopes: Scopes) -> Facets:
     return Facets(min(total, COUNTED), total <= COUNTED, values)
 
 
-def _node(row: Any, verified: dict[str, Any]) -> Node:
-    found = verified.get(row["canonical"]) if row["canonical"] else None
+def _node(row: Any) -> Node:
     key = path_key((row["source"], *parse_key(row["path"])))
-    state = str(found["state"]) if found else None
-    return Node(key, row["name"], Kind(row["kind"]).value, row["location"], None, state, row["problem"])
+    return Node(key, row["name"], Kind(row["kind"]).value, row["location"], None, row["verified"], row["problem"])

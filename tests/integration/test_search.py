@@ -12,6 +12,7 @@ from federator.connector import InvalidInput
 from federator.index import Index, datasets, migrate, open_index, revisions, search, search_entries
 from federator.index import tables as t
 from federator.index.leases import hold
+from federator.index.query import Both, Either, Expression, Word, parse
 from federator.model import Record
 from federator.model.rows import RECORD_COLUMNS
 from federator.model.scopes import Scopes
@@ -201,6 +202,48 @@ def test_facets_say_where_they_stop_to_count(filled: Index, monkeypatch: pytest.
     facets = search.find(filled, "order*", facets=True).facets
     assert facets is not None
     assert (facets.counted, facets.exact) == (3, False)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 50])
+def test_says_where_it_puts_no_more_in_order(filled: Index, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(search, "CANDIDATES", 2)
+    found: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = search.find(filled, "order*", limit=limit, after=after)
+        assert page.capped == (limit < 7)
+        found += [node.id for node in page.nodes]
+        after = page.next
+    assert set(found) <= set(ids(filled, "order*", limit=50))
+    # The one too many that tells that there are more is shown as well.
+    assert found == sorted(set(found))
+    assert len(found) == (7 if limit == 50 else 3)
+    assert not search.find(filled, "people", limit=1).capped
+
+
+@pytest.mark.parametrize(
+    ("glob", "words"),
+    [
+        ("*_2024", ["2024"]),
+        ("*2024", []),
+        ("*_a_b*", ["a"]),
+        ("*_a_b", ["a", "b"]),
+        ("a*_b?c_d*e", []),
+        ("*_x_*_y", ["x", "y"]),
+    ],
+)
+def test_globs_are_led_to_by_the_whole_words_in_them(glob: str, words: list[str]) -> None:
+    expression = parse(f"name:{glob}").matching
+    assert isinstance(expression, Both | None)
+    parts = expression.parts if expression is not None else ()
+    assert [word for part in parts for word in texts(part) if not word.prefix] == [Word("n" + word) for word in words]
+
+
+def texts(expression: Expression) -> list[Word]:
+    if isinstance(expression, Word):
+        return [expression]
+    assert isinstance(expression, Either | Both)
+    return [word for part in expression.parts for word in texts(part)]
 
 
 def test_follows_revisions_and_no_draft(make: Callable[[], Index]) -> None:

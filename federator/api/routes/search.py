@@ -45,6 +45,7 @@ def get_search(
         next=encode(f"search {q}", found.next, scopes=caller.scopes) if found.next is not None else None,
         freshness=fresh(index, caller.scopes, named),
         facets=_facets(found.facets) if found.facets else None,
+        capped=found.capped,
     )
     return tagged(request, answer)
 

@@ -1,0 +1,142 @@
+"""The statements of the search, each put together once: what matches, a page of it in order, and how it is spread.
+
+What leads from words to tables gives them in no order that anybody asked for. So candidates are taken first, up to ``most`` of them,
+and only these are put in order: a word that every second table has costs as much as one that two thousand have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    tuple_,
+)
+
+from federator.index import inverted
+from federator.index import tables as t
+from federator.index.looks import UNVERIFIED
+from federator.index.prepared import built_once
+from federator.index.query import Filter
+from federator.index.visible import inside
+from federator.model.scopes import Scopes
+
+#: a filter without its value, which is the bind parameter ``filter0`` for the first
+Form = tuple[str, Literal["like", "is", "is not opened"]]
+
+e, r, s, d = t.search_entry.c, t.record.c, t.source.c, t.dataset.c
+
+
+def form(wanted: Filter) -> Form:
+    """What of a filter the statement depends on."""
+    if wanted.column == "state" and wanted.value == UNVERIFIED:
+        return (wanted.column, "is not opened")
+    return (wanted.column, wanted.how)
+
+
+def follow_the_words(connection: Connection) -> None:
+    """For the transaction: from the words to the rows, and from each row to its record. PostgreSQL's planner takes many words at once
+    to be far more common than they are, and walks past a million tables to find none."""
+    if connection.dialect.name == "postgresql":
+        settings = {
+            "plan_cache_mode": "force_custom_plan", "jit": "off", "max_parallel_workers_per_gather": "0", "enable_seqscan": "off",
+            "enable_hashjoin": "off", "enable_mergejoin": "off",
+        }  # fmt: skip
+        connection.execute(select(*(func.set_config(name, value, True) for name, value in settings.items())))
+
+
+@built_once
+def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool) -> Select[Any]:
+    """Entries after (``source``, ``path``), at most ``limit``: with what is shown of them, whether their record is ``published``, and
+    out of how many ``candidates``. Without ``words`` to go by it is a walk in order, and ``candidates`` is null."""
+    found = _matching(connection, scopes, forms, (e.id, e.source, e.path), words=words)
+    if words:
+        taken = found.limit(bindparam("most", type_=Integer)).subquery()
+        listed = select(taken, func.count().over().label("candidates")).subquery()
+        place = (listed.c.source, listed.c.path)
+        found = select(listed)
+    else:
+        place = (e.source, e.path)
+        found = found.add_columns(null().label("candidates"))
+    after = tuple_(bindparam("source", type_=Text), bindparam("path", type_=Text))
+    first = found.where(tuple_(*place) > after).order_by(*place).limit(bindparam("limit", type_=Integer)).subquery()
+    f = first.c
+    shown = (f.source, f.path, f.candidates, r.name, r.kind, r.location, r.problem, d.state.label("verified"))
+    # By outer joins: what is not published, or not there any more, is told apart from the end of the page.
+    joined = first.outerjoin(t.record, r.id == f.id).outerjoin(t.source, _source_of(connection))
+    joined = joined.outerjoin(t.dataset, d.canonical == r.canonical)
+    return select(*shown, _published().label("published")).select_from(joined).order_by(f.source, f.path)
+
+
+@built_once
+def spread(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool) -> Select[Any]:
+    """How many of at most ``most`` published matches have which source, namespace, state and owner together."""
+    columns = (r.source, _namespace().label("namespace"), r.owner, r.canonical)
+    matched = _matching(connection, scopes, forms, columns, words=words, published=True)
+    m = matched.limit(bindparam("most", type_=Integer)).subquery().c
+    state = func.coalesce(d.state, UNVERIFIED)
+    kinds = (m.source, m.namespace, state.label("state"), m.owner)
+    counted = select(*kinds, func.count().label("n")).select_from(
+        m.source.table.outerjoin(t.dataset, d.canonical == m.canonical)
+    )
+    return counted.group_by(m.source, m.namespace, state, m.owner)
+
+
+def _matching(
+    connection: Connection, scopes: Scopes, forms: tuple[Form, ...], columns: tuple[Any, ...], *, words: bool,
+    published: bool = False,
+) -> Select[Any]:  # fmt: skip
+    joined: Any = inverted.entries(connection) if words else t.search_entry
+    conditions = [inside(connection, scopes, e.source, e.path)]
+    if words:
+        conditions.append(inverted.said(connection))
+    if published or any(column not in ("source", "path") for column, _ in forms):
+        joined = joined.join(t.record, r.id == e.id)
+    if published:
+        joined = joined.join(t.source, _source_of(connection))
+        conditions.append(_published())
+    conditions += [_condition(connection, wanted, f"filter{number}") for number, wanted in enumerate(forms)]
+    return select(*columns).select_from(joined).where(*conditions)
+
+
+def _source_of(connection: Connection) -> ColumnElement[bool]:
+    # The source's row is looked up from the record's, and never the records from the source's.
+    return s.name == (r.source.concat("") if connection.dialect.name == "sqlite" else r.source)
+
+
+def _published() -> ColumnElement[bool]:
+    return and_(r.valid_from <= s.revision, or_(r.valid_to.is_(None), r.valid_to > s.revision))
+
+
+def _condition(connection: Connection, wanted: Form, name: str) -> ColumnElement[bool]:
+    column, how = wanted
+    value = bindparam(name, type_=Text)
+    if column == "state":
+        opened = exists().where(d.canonical == r.canonical)
+        return opened.where(d.state == value) if how == "is" else ~opened
+    if how == "is":
+        return e.source == value
+    lower = func.unicode_lower if connection.dialect.name == "sqlite" else func.lower
+    pattern = lower(value)
+    if column in ("name", "location", "source"):
+        return lower({"name": r.name, "location": r.location, "source": e.source}[column]).like(pattern, escape="\\")
+    whole = lower(e.source.concat("$").concat(e.path) if column == "path" else _namespace())
+    # Matched from the root, or from any level on.
+    return or_(whole.like(pattern, escape="\\"), whole.like(literal("%$").concat(pattern), escape="\\"))
+
+
+def _namespace() -> ColumnElement[str]:
+    return case((r.parent == "", r.source), else_=r.source.concat("$").concat(r.parent))
