@@ -288,6 +288,7 @@ class Source(Answer):
 
 class Sources(Answer):
     sources: list[Source]
+    next: str | None = Field(description="the cursor of the next page; null: that was all")
 
 
 class Run(Answer):
@@ -466,6 +467,7 @@ class Mirrors(Answer):
     """Mirrors by name."""
 
     mirrors: list[Mirror]
+    next: str | None = Field(description="the cursor of the next page; null: that was all")
 
 
 class RunProgress(Run):
@@ -510,6 +512,7 @@ class Job(Answer):
 
 class Jobs(Answer):
     jobs: list[Job]
+    next: str | None = Field(description="the cursor of the next page; null: that was all")
 
 
 class Health(Answer):

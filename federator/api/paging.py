@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import Request, Response
@@ -45,6 +46,15 @@ def _seen(listing: str, scopes: Scopes) -> list[str]:
 
 def _fingerprint(scopes: Scopes) -> str:
     return "" if scopes.everything else hashlib.sha256(json.dumps(scopes.texts).encode()).hexdigest()[:16]
+
+
+def by_name(
+    names: Iterable[str], listing: str, cursor: str | None, limit: int, *, scopes: Scopes
+) -> tuple[list[str], str | None]:
+    """A page of names that are all at hand, in order, and the cursor of the next one. Raises InvalidInput as ``decode``."""
+    after, _ = decode(cursor, listing, scopes=scopes)
+    left = [name for name in sorted(names) if name > after]
+    return left[:limit], encode(listing, left[limit - 1], scopes=scopes) if len(left) > limit else None
 
 
 def printable(text: str, name: str) -> str:

@@ -53,6 +53,37 @@ def test_every_answer_of_our_own_api_has_an_example_that_conforms(api: Api) -> N
     assert seen > 25
 
 
+def test_every_parameter_is_described_and_every_list_is_paged(api: Api) -> None:
+    document = api.json("/openapi.json")
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            parameters = {each["name"]: each for each in operation.get("parameters", ())}
+            assert not [name for name, each in parameters.items() if not each.get("description")], (method, path)
+            content = operation["responses"].get("200", {}).get("content", {}).get("application/json")
+            for each in content["schema"].get("anyOf", [content["schema"]]) if content and path.startswith("/api") else ():
+                shown = document["components"]["schemas"][each["$ref"].rpartition("/")[2]]["properties"]
+                assert ("next" in shown) == ({"limit", "cursor"} <= parameters.keys()), (path, each)
+
+
+def test_every_get_has_a_tag(api: Api) -> None:
+    # What is a stream, a file, or a probe has none; neither has what is counted anew each time.
+    without = {"/api/v1/runs/{id}/events", "/api/v1/reports/{id}/{name}", "/metrics", "/healthz", "/readyz"}
+    for path, methods in api.json("/openapi.json")["paths"].items():
+        if "get" in methods and path not in without:
+            assert "304" in methods["get"]["responses"], path
+
+
+def test_names_come_in_pages_too(api: Api) -> None:
+    for url, key in (("/api/v1/sources", "sources"), ("/api/v1/jobs", "jobs"), ("/api/v1/mirrors", "mirrors")):
+        whole, found, cursor = [each["name"] for each in api.json(url)[key]], [], ""
+        while cursor is not None:
+            page = api.json(f"{url}?limit=1{f'&cursor={cursor}' if cursor else ''}")
+            assert len(page[key]) <= 1
+            found += [each["name"] for each in page[key]]
+            cursor = page["next"]
+        assert found == whole != []
+
+
 def test_the_documentation_shows_every_operation(api: Api) -> None:
     page = api.get("/docs").text
     for path in api.json("/openapi.json")["paths"]:

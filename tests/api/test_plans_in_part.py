@@ -84,9 +84,7 @@ def test_a_team_sees_the_changes_that_are_about_what_it_sees(ask: Callable[..., 
     assert [fresh["source"] for fresh in whole["freshness"]] == ["lake"]
 
 
-@pytest.mark.parametrize(
-    "scopes", [("lake$sales",), ("copy",), ("lake$other", "copy$sales"), ("spare",)]
-)
+@pytest.mark.parametrize("scopes", [("lake$sales",), ("copy",), ("lake$other", "copy$sales"), ("spare",)])
 def test_a_plan_about_nothing_of_ours_does_not_exist(ask: Callable[..., Api], index: Index, scopes: tuple[str, ...]) -> None:
     digest = _save(index, _mixed())
     api = ask("operator", *scopes)

@@ -60,7 +60,7 @@ def get_dataset(
     index: IndexOf,
     settings: SettingsOf,
     caller: CallerOf,
-    location: Annotated[str, Path(max_length=4000, examples=["s3://lake/sales/orders.lance"])],
+    location: Annotated[str, Path(max_length=4000, description="the location", examples=["s3://lake/sales/orders.lance"])],
     as_of: AsOf = None,
 ) -> Response:
     """Which catalogs declare a location, under which names, and whether they agree. The location may be in any of its spellings; in the
@@ -77,8 +77,8 @@ def get_drift(
     request: Request,
     index: IndexOf,
     caller: CallerOf,
-    kind: Annotated[DriftKind | None, Query()] = None,
-    severity: Annotated[Severity | None, Query()] = None,
+    kind: Annotated[DriftKind | None, Query(description="only this kind")] = None,
+    severity: Annotated[Severity | None, Query(description="only this severity")] = None,
     source: Annotated[str | None, Query(max_length=100, description="the source of the table that it is about")] = None,
     about: Annotated[
         str | None, Query(max_length=4000, description="one table: at either end", examples=["aws$sales$orders"])

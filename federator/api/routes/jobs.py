@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request, Response
 
 from federator.api import models as m
 from federator.api.access import Role
-from federator.api.context import CallerOf, IndexOf, SettingsOf, ViewerOf
+from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf, ViewerOf
+from federator.api.paging import by_name, documented_304, tagged
 from federator.api.problems import NotFound, documented
 from federator.index import Index, requests
 from federator.index.run_views import Viewer
@@ -18,17 +19,23 @@ from federator.settings import Settings
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
-Name = Annotated[str, Path(max_length=80, examples=["crawl:lake_hive"])]
+Name = Annotated[
+    str,
+    Path(max_length=80, description="the job", examples=["crawl:lake_hive"]),
+]
 
 
-@router.get("", response_model=m.Jobs, responses=documented(), summary="All scheduled jobs")
-def get_jobs(index: IndexOf, settings: SettingsOf, viewer: ViewerOf) -> m.Jobs:
+@router.get("", response_model=m.Jobs, responses={**documented_304(), **documented(400)}, summary="All scheduled jobs")
+def get_jobs(
+    request: Request, index: IndexOf, settings: SettingsOf, viewer: ViewerOf, limit: Limit = 1000, cursor: Cursor = None
+) -> Response:
     """Every job that the configuration schedules, with when it last began: those over sources that the caller may see whole."""
     told = _jobs(settings, viewer)
     with index.read() as connection:
         jobs = [(job, state) for job, state in listed(settings, connection) if job in told]
-    rows = [{"name": job.name, "schedule": job.schedule, **asdict(state)} for job, state in jobs]
-    return m.Jobs(jobs=[m.Job.model_validate(row) for row in rows])
+    rows = {job.name: {"name": job.name, "schedule": job.schedule, **asdict(state)} for job, state in jobs}
+    names, following = by_name(rows, "jobs", cursor, limit, scopes=viewer.scopes)
+    return tagged(request, m.Jobs(jobs=[m.Job.model_validate(rows[name]) for name in names], next=following))
 
 
 @router.post(

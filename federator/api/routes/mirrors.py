@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from federator.api import models as m
-from federator.api.context import IndexOf, SettingsOf, ViewerOf
-from federator.api.paging import documented_304, tagged
+from federator.api.context import Cursor, IndexOf, Limit, SettingsOf, ViewerOf
+from federator.api.paging import by_name, documented_304, tagged
 from federator.api.problems import NotFound, documented
 from federator.api.routes.plans import summary
 from federator.api.told import fresh
@@ -24,11 +24,13 @@ router = APIRouter(prefix="/api/v1/mirrors", tags=["mirrors"])
 _HELD = 10
 
 
-@router.get("", response_model=m.Mirrors, responses={**documented_304(), **documented()}, summary="All mirrors")
-def get_mirrors(request: Request, index: IndexOf, settings: SettingsOf, viewer: ViewerOf) -> Response:
+@router.get("", response_model=m.Mirrors, responses={**documented_304(), **documented(400)}, summary="All mirrors")
+def get_mirrors(
+    request: Request, index: IndexOf, settings: SettingsOf, viewer: ViewerOf, limit: Limit = 200, cursor: Cursor = None
+) -> Response:
     """Every configured mirror both of whose sources the caller may see whole."""
-    found = [_mirror(index, settings, viewer, name) for name in sorted(viewer.mirrors)]
-    return tagged(request, m.Mirrors(mirrors=found))
+    names, following = by_name(viewer.mirrors, "mirrors", cursor, limit, scopes=viewer.scopes)
+    return tagged(request, m.Mirrors(mirrors=[_mirror(index, settings, viewer, name) for name in names], next=following))
 
 
 @router.get("/{name}", response_model=m.Mirror, responses={**documented_304(), **documented(400, 404)}, summary="One mirror")
@@ -37,7 +39,7 @@ def get_mirror(
     index: IndexOf,
     settings: SettingsOf,
     viewer: ViewerOf,
-    name: Annotated[str, Path(max_length=64, examples=["hive-to-glue"])],
+    name: Annotated[str, Path(max_length=64, description="the mirror", examples=["hive-to-glue"])],
 ) -> Response:
     """One mirror: its rule, how many tables and namespaces it has declared, its last plan and run, and what waits for a decision."""
     if name not in viewer.mirrors:

@@ -52,7 +52,9 @@ def get_notifications(
     responses=documented(400, 403, 404, 409),
     summary="Send a dead notification again",
 )
-def retry(index: IndexOf, caller: CallerOf, number: Annotated[str, Path(max_length=64)]) -> m.Notification:
+def retry(
+    index: IndexOf, caller: CallerOf, number: Annotated[str, Path(max_length=64, description="its id")]
+) -> m.Notification:
     """Queues it under its old id; the worker sends it."""
     caller.require_everything(Role.OPERATOR)
     with index.write() as connection:

@@ -28,7 +28,7 @@ from federator.sync.deciding import Decision, decide
 
 router = APIRouter(prefix="/api/v1/plans", tags=["plans"])
 
-Digest = Annotated[str, Path(max_length=128)]
+Digest = Annotated[str, Path(max_length=128, description="the plan's whole digest")]
 IfMatch = Annotated[
     str | None, Header(max_length=200, description="the plan's digest in quotes: what was looked at", examples=['"9f2c…"'])
 ]
@@ -42,7 +42,7 @@ def get_plans(
     index: IndexOf,
     settings: SettingsOf,
     viewer: ViewerOf,
-    mirror: Annotated[str | None, Query(max_length=64)] = None,
+    mirror: Annotated[str | None, Query(max_length=80, description="only this mirror's")] = None,
     state: Annotated[
         str | None, Query(max_length=20, description="ready, held, approved, rejected, applied or outdated")
     ] = None,

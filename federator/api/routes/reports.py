@@ -21,7 +21,9 @@ from federator.sync.reporting import ReportWanted
 
 router = APIRouter(prefix="/api/v1/reports", tags=["reports"])
 
-ReportId = Annotated[str, Path(max_length=64, examples=["0199f0c2a41-1f2e3d4c"])]
+ReportId = Annotated[
+    str, Path(max_length=64, description="the report, by the id of its run", examples=["0199f0c2a41-1f2e3d4c"])
+]
 _MEDIA = {
     ".html": "text/html; charset=utf-8",
     ".json": "application/json",
@@ -66,8 +68,8 @@ def get_reports(
     request: Request,
     index: IndexOf,
     caller: CallerOf,
-    kind: Annotated[ReportKind | None, Query()] = None,
-    name: Annotated[str | None, Query(max_length=64)] = None,
+    kind: Annotated[ReportKind | None, Query(description="only this kind")] = None,
+    name: Annotated[str | None, Query(max_length=64, description="only those made under this name")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
@@ -108,7 +110,7 @@ def get_file(
     index: IndexOf,
     caller: CallerOf,
     id: ReportId,  # noqa: A002 - the name in the URL's template
-    name: Annotated[str, Path(max_length=64, examples=["report.html"])],
+    name: Annotated[str, Path(max_length=64, description="the file", examples=["report.html"])],
 ) -> FileResponse:
     """Downloads one file of a report."""
     caller.require_everything(Role.VIEWER)

@@ -19,7 +19,7 @@ from federator.settings import Settings
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
-RunId = Annotated[str, Path(max_length=64, examples=["0199f0c2a41-1f2e3d4c"])]
+RunId = Annotated[str, Path(max_length=64, description="the run's whole id", examples=["0199f0c2a41-1f2e3d4c"])]
 # The journal has the rest; a page of a browser does not want it.
 _CHANGES = 1000
 
@@ -80,8 +80,13 @@ def cancel_run(index: IndexOf, caller: CallerOf, viewer: ViewerOf, id: RunId) ->
         return m.Requested.model_validate(requests.add(connection, "cancel", {"request": request.id}, actor=caller.name))
 
 
-@router.get("/requests/{id}", response_model=m.Requested, responses=documented(400, 404), summary="One request")
-def get_request(index: IndexOf, viewer: ViewerOf, id: Annotated[int, Path(ge=1, le=2**63 - 1)]) -> m.Requested:  # noqa: A002 - as in the URL's template
+@router.get(
+    "/requests/{id}", response_model=m.Requested, responses={**documented_304(), **documented(400, 404)}, summary="One request"
+)
+def get_request(
+    request: Request, index: IndexOf, viewer: ViewerOf,
+    id: Annotated[int, Path(ge=1, le=2**63 - 1, description="its number")],  # noqa: A002 - as in the URL's template
+) -> Response:  # fmt: skip
     """What became of a request."""
     with index.read() as connection:
         try:
@@ -90,7 +95,7 @@ def get_request(index: IndexOf, viewer: ViewerOf, id: Annotated[int, Path(ge=1, 
             raise NotFound(error.message) from None
         if found.actor != viewer.name and not _reaches(connection, viewer, found):
             raise NotFound(f"there is no request {id}")
-        return m.Requested.model_validate(found)
+        return tagged(request, m.Requested.model_validate(found))
 
 
 def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest, viewer: Viewer) -> dict[str, Any]:

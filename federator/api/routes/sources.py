@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from federator.api import models as m
 from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
-from federator.api.paging import decode, documented_304, encode, printable, tagged
+from federator.api.paging import by_name, decode, documented_304, encode, printable, tagged
 from federator.api.problems import documented
 from federator.connector import NamespaceNotFound
 from federator.index import Index, coverage, tree
@@ -21,10 +21,14 @@ from federator.settings import Settings
 router = APIRouter(prefix="/api/v1", tags=["sources"])
 
 
-@router.get("/sources", response_model=m.Sources, responses={**documented_304(), **documented()}, summary="All sources")
-def get_sources(request: Request, index: IndexOf, settings: SettingsOf, caller: CallerOf) -> Response:
+@router.get("/sources", response_model=m.Sources, responses={**documented_304(), **documented(400)}, summary="All sources")
+def get_sources(
+    request: Request, index: IndexOf, settings: SettingsOf, caller: CallerOf, limit: Limit = 1000, cursor: Cursor = None
+) -> Response:
     """Every source that is configured or was ever crawled, by name. Never their properties. Counted is what the caller may see."""
-    return tagged(request, m.Sources(sources=_sources(index, settings, caller.scopes)))
+    found = {source.name: source for source in _sources(index, settings, caller.scopes)}
+    names, following = by_name(found, "sources", cursor, limit, scopes=caller.scopes)
+    return tagged(request, m.Sources(sources=[found[name] for name in names], next=following))
 
 
 @router.get(
@@ -35,7 +39,7 @@ def get_source(
     index: IndexOf,
     settings: SettingsOf,
     caller: CallerOf,
-    name: Annotated[str, Path(max_length=64, examples=["lake_hive"])],
+    name: Annotated[str, Path(max_length=64, description="the source", examples=["lake_hive"])],
 ) -> Response:
     """One source with its freshness and counts."""
     found = {source.name: source for source in _sources(index, settings, caller.scopes)}
@@ -54,7 +58,7 @@ def get_coverage(
     request: Request,
     index: IndexOf,
     caller: CallerOf,
-    name: Annotated[str, Path(max_length=64, examples=["lake_hive"])],
+    name: Annotated[str, Path(max_length=64, description="the source", examples=["lake_hive"])],
     short: Annotated[bool, Query(description="only namespaces that were not read in full, each with its reason")] = False,
     limit: Limit = 200,
     cursor: Cursor = None,

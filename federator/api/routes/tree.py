@@ -67,7 +67,7 @@ def get_table(
     request: Request,
     index: IndexOf,
     caller: CallerOf,
-    id: Annotated[str, Path(max_length=4000, examples=["lake_hive$sales$orders"])],  # noqa: A002 - the name in the URL's template
+    id: Annotated[str, Path(max_length=4000, description="its path from the root", examples=["lake_hive$sales$orders"])],  # noqa: A002 - the name in the URL's template
     as_of: AsOf = None,
 ) -> Response:
     """Everything known about one declaration. In the URL, percent-encode the id as a whole: `$` in a name is `%2524` there."""
