@@ -1,0 +1,76 @@
+"""A lake of 1,000,000 tables in 20,000 namespaces, and what clients ask of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from urllib.parse import quote, urlencode
+
+from federator.model import NamespaceRecord, TableRecord
+from federator.model.rows import RECORD_COLUMNS, record_row
+
+TABLES, NAMESPACES = 1_000_000, 20_000
+_WORDS = (
+    "orders", "events", "users", "clicks", "invoices", "items", "sessions", "payments", "returns", "stock", "prices", "visits", "leads",
+    "tickets", "routes", "sensors", "images", "vectors", "chunks", "labels",
+)  # fmt: skip
+_TEAMS = [f"team-{number}" for number in range(50)]
+
+
+def namespace(number: int) -> str:
+    return f"{_WORDS[number % len(_WORDS)]}_{number:05d}"
+
+
+def table(number: int) -> TableRecord:
+    inside = namespace(number % NAMESPACES)
+    name = f"{_WORDS[number * 7 % len(_WORDS)]}_{_WORDS[number * 13 % 17]}_{number:07d}"
+    properties = {"team": _TEAMS[number % len(_TEAMS)]}
+    columns = f'[{{"name":"{_WORDS[number % 19]}_id","type":"bigint"}},{{"name":"price","type":"double"}}]'
+    return TableRecord(
+        "lake", (inside, name), f"s3://lake/{inside}/{name}.lance", properties, owner=f"o{number % 200}", schema=columns
+    )
+
+
+def rows() -> Iterator[tuple[object, ...]]:
+    """All of it, as ``revisions.add_records`` takes it."""
+    for number in range(NAMESPACES):
+        yield _row(NamespaceRecord("lake", (namespace(number),)))
+    for number in range(TABLES):
+        yield _row(table(number))
+
+
+def text(chosen: random.Random) -> str:
+    """A search: a whole name, the beginning of one, words of which few or many tables have one or both, fields, a glob."""
+    name = table(chosen.randrange(TABLES)).path[-1]
+    return chosen.choice([
+        name, f"{name[:-2]}*", f"{chosen.choice(_WORDS)} {name[-7:]}", f"{chosen.choice(_WORDS)} {chosen.choice(_WORDS)}",
+        f"property:team={chosen.choice(_TEAMS)} {chosen.choice(_WORDS)}", f"column:price owner:o{chosen.randrange(200)}",
+        chosen.choice(_WORDS), f"{namespace(chosen.randrange(NAMESPACES))}$*", f"*_{name[-7:]}",
+    ])  # fmt: skip
+
+
+def _page(chosen: random.Random) -> str:
+    return f"/api/v1/tree?path=lake%24{namespace(chosen.randrange(NAMESPACES))}&limit=50"
+
+
+def _describe(chosen: random.Random) -> str:
+    return "/api/v1/tables/" + quote(f"lake${table(chosen.randrange(TABLES)).key}", safe="")
+
+
+def _search(chosen: random.Random) -> str:
+    return "/api/v1/search?" + urlencode({"q": text(chosen)})
+
+
+def _faceted(chosen: random.Random) -> str:
+    return "/api/v1/search?" + urlencode({"q": text(chosen), "facets": "true"})
+
+
+#: paths to ask for, by the name of what is measured
+ASKS: dict[str, Callable[[random.Random], str]] = {
+    "a list page of 50": _page, "describe": _describe, "search": _search, "search with facets": _faceted,
+}  # fmt: skip
+
+
+def _row(record: NamespaceRecord | TableRecord) -> tuple[object, ...]:
+    row = record_row(record)
+    return (*(row[name] for name in RECORD_COLUMNS), None)
