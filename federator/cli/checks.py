@@ -17,7 +17,7 @@ from federator.cli.progress import Progress
 from federator.connector.errors import FederatorError, StateError
 
 if TYPE_CHECKING:
-    from federator.connector import SourceSpec
+    from federator.connector import Catalog, SourceSpec
     from federator.settings import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -140,11 +140,24 @@ def _ping(spec: SourceSpec) -> Check:
     try:
         with open_catalog(spec) as catalog:
             version = catalog.ping()
+            feed, hint = _feed(catalog, spec)
     except FederatorError as error:
         return Check(name, FAIL, error.message, error.hint, time.monotonic() - began, spec.name)
-    return Check(
-        name, OK, f"{spec.impl} answers{f', version {version}' if version else ''}", None, time.monotonic() - began, spec.name
-    )
+    told = f"{spec.impl} answers{f', version {version}' if version else ''}{feed}"
+    return Check(name, OK, told, hint, time.monotonic() - began, spec.name)
+
+
+def _feed(catalog: Catalog, spec: SourceSpec) -> tuple[str, str | None]:
+    """Whether crawls can follow what changes, where the catalog might tell; and what to do if not."""
+    from federator.registry import connector
+
+    if not connector(spec.impl).capabilities.change_feed:
+        return "", None
+    try:
+        catalog.change_cursor()
+    except FederatorError as error:
+        return f"; every crawl reads all of it: {error.message}", error.hint
+    return ", and has a feed of changes", None
 
 
 def _on_spark(settings: Settings, progress: Progress) -> Iterator[Check]:

@@ -1,9 +1,10 @@
 """20,000 tables of a Hive 3.1.3 metastore: from the server to the committed index, against a bare drain of the same server by its
-cheapest calls over as many connections."""
+cheapest calls over as many connections; and a crawl that follows its log, against one that reads everything."""
 
 from __future__ import annotations
 
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def run(directory: Path) -> list[Row]:
     server = start_hive3(directory / "hive3")
     try:
         _fill(server.uri, directory)
-        floors, ours = [], []
+        floors, ours, whole, followed, idle = [], [], [], [], []
         for number in range(ROUNDS + 1):
             floor = seconds(lambda: _drain(server.uri))
             file = directory / f"round{number}.toml"
@@ -46,11 +47,20 @@ def run(directory: Path) -> list[Row]:
                 floors.append(floor)
                 ours.append(our)
             print(f"  round {number}: bare drain {floor:.1f} s, into the committed index {our:.1f} s", file=sys.stderr)
+        for _ in range(ROUNDS):
+            whole.append(seconds(lambda: _crawl(federator, full=True)))
+            _change(server.uri)
+            followed.append(seconds(lambda: _crawl(federator, carried=DATABASES + 2)))
+            idle.append(seconds(lambda: _crawl(federator, carried=DATABASES + 3)))
+            print(f"  read {whole[-1]:.1f} s, one database {followed[-1]:.1f} s, nothing {idle[-1]:.1f} s", file=sys.stderr)
     finally:
         server.stop()
         session.stop()
+    tables = f"{DATABASES * TABLES:,} Hive 3.1.3 tables"
     return [
-        ratio(f"{DATABASES * TABLES:,} Hive 3.1.3 tables into the committed index, against a bare drain", floors, ours, 1.5)
+        ratio(f"{tables} into the committed index, against a bare drain", floors, ours, 1.5),
+        ratio(f"{tables} crawled by the log, a table of one database changed, against a full crawl", whole, followed, 0.5),
+        ratio(f"{tables} crawled by the log, nothing changed, against a full crawl", whole, idle, 0.2),
     ]
 
 
@@ -72,6 +82,14 @@ def _fill(uri: str, directory: Path) -> None:
     print(file=sys.stderr)
 
 
+def _change(uri: str) -> None:
+    store, path = _store(uri), ("hive", "db00", "t0000")
+    table = store.table(path)
+    table.parameters = {**table.parameters, "changed": str(time.time())}
+    store.alter_table(path, table)
+    store.close()
+
+
 def _drain(uri: str) -> None:
     def lane(number: int) -> int:
         store, found = _store(uri), 0
@@ -90,7 +108,7 @@ def _store(uri: str) -> Metastore:
     return Metastore(Client("bench", CONNECTOR.configure({"uri": uri}).uri, size=1, timeout=60), levels=2)
 
 
-def _crawl(federator: Federator) -> None:
-    result = federator.crawl()
+def _crawl(federator: Federator, *, full: bool = False, carried: int = 0) -> None:
+    result = federator.crawl(full=full)
     assert result.state == "ok", result.errors
-    assert result.sources["lake"].tables == DATABASES * TABLES
+    assert (result.sources["lake"].tables, result.sources["lake"].carried) == (DATABASES * TABLES, carried)

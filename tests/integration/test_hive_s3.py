@@ -1,12 +1,7 @@
-"""Tables at ``s3://`` in a metastore that has hadoop-aws, over moto's S3.
-
-Hadoop's driver is a download of 310 MB, so this runs only where ``HADOOP_AWS_JARS`` names a directory with ``hadoop-aws`` 3.3.6 and
-``aws-java-sdk-bundle`` 1.12.367; nothing else of the suite depends on it.
-"""
+"""Tables at ``s3://`` in a metastore that has hadoop-aws, over moto's S3."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import boto3
@@ -17,14 +12,10 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from federator.demo.servers import hive
+from tests.fixtures.hadoop_aws import jars
 from tests.fixtures.hive import started
 
-JARS = os.environ.get("HADOOP_AWS_JARS")
-
-pytestmark = [
-    pytest.mark.timeout(120),
-    pytest.mark.skipif(not JARS, reason="HADOOP_AWS_JARS is not set: a metastore cannot reach s3:// without hadoop-aws"),
-]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +47,7 @@ def test_tables_in_a_bucket(version: str, endpoint: str, tmp_path_factory: pytes
         "fs.s3a.connection.timeout": "20000",
         "fs.s3a.connection.request.timeout": "20000",
     }
-    place, env = tmp_path_factory.mktemp("s3"), {"HIVE_AUX_JARS_PATH": str(JARS)}
+    place, env = tmp_path_factory.mktemp("s3"), {"HIVE_AUX_JARS_PATH": str(jars())}
     server = started(lambda run_dir: hive.start(version, run_dir, conf, env), place)
     try:
         storage = {"aws_endpoint": endpoint, "allow_http": "true", "aws_region": "us-east-1", **keys}

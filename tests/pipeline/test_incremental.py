@@ -180,6 +180,9 @@ def test_everything_is_read_where_the_feed_cannot_tell(world: World) -> None:
     denied = lake(world)
     assert "its feed of changes could not be read: " in (denied.full_because or "")
     assert (denied.state, denied.carried, cursor(world)) == ("ok", 0, None)
+    store.faults("feed:/=0")
+    without = lake(world)
+    assert (without.carried, without.full_because) == (0, None), "a server that keeps no feed is nothing to talk about"
     store.faults("")
     assert lake(world).carried == 0
 

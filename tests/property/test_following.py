@@ -65,8 +65,9 @@ class Crawler:
         recorded = {path_key(path) for path, is_table in self.index if not is_table}
         read = set(there) if changes is None else set(to_read(changes, Known(coverage=self.coverage, namespaces=recorded)))
         kept = {} if changes is None else carried(self.coverage, read, self.revision)
+        refused = failed(15, "denied")
         stated = {
-            path_key(path): Coverage("s", path, *[failed(15, "denied")] * 2) if path in denied else Coverage("s", path)
+            path_key(path): Coverage("s", path, refused, refused) if path in denied else Coverage("s", path)
             for path in read
             if catalog.has(path)
         }
