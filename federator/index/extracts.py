@@ -136,10 +136,11 @@ EXTRACTS = (
     ), _plain(t.drift, t.drift.c.kind, t.drift.c.subject, t.drift.c.other)),
     Extract("coverage", _of(
         source=_TEXT, namespace=_TEXTS, presence=_TEXT, presence_code=_INT, presence_reason=_TEXT, detail=_TEXT, detail_code=_INT,
-        detail_reason=_TEXT, records=_INT,
+        detail_reason=_TEXT, records=_INT, carried_from=_INT,
     ), _coverage),
     Extract("sources", _of(
         name=_TEXT, impl=_TEXT, revision=_INT, state=_TEXT, message=_TEXT, crawled_at=_TIME, published_at=_TIME,
+        full_at=_TIME,
     ), _plain(t.source, s.name)),
     Extract("roots", _of(
         name=_TEXT, location=_TEXT, state=_TEXT, message=_TEXT, scanned_at=_TIME, directories=_INT,
