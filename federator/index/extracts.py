@@ -18,8 +18,9 @@ from sqlalchemy import Connection, RowMapping, Select, func, select, union_all
 from federator.connector.options import masked
 from federator.index import tables as t
 from federator.index.bulk import chunks
-from federator.index.datasets import UNVERIFIED, current
+from federator.index.datasets import current
 from federator.index.engine import Index
+from federator.index.looks import UNVERIFIED
 from federator.model import canonical_json, parse_key, path_key
 
 _BATCH = 20_000
