@@ -205,7 +205,7 @@ def _name_glob(value: str) -> tuple[Expression | None, list[Filter]]:
 
 
 def _glob(value: str) -> tuple[Expression | None, list[Filter]]:
-    return _literals(value, w.ANYWHERE[:2], (w.NAME,)), [Filter("path", "like", _like(value))]
+    return _literals(value, (w.NAME, w.LEVEL), (w.NAME,)), [Filter("path", "like", _like(value))]
 
 
 def _literals(glob: str, marks: Sequence[str], last: Sequence[str]) -> Expression | None:

@@ -37,6 +37,12 @@ from federator.model.scopes import Scopes
 #: a filter without its value, which is the bind parameter ``filter0`` for the first
 Form = tuple[str, Literal["like", "is", "is not opened"]]
 
+_SETTINGS = {
+    "plan_cache_mode": "force_custom_plan", "jit": "off", "max_parallel_workers_per_gather": "0", "enable_seqscan": "off",
+    "enable_hashjoin": "off", "enable_mergejoin": "off",
+}  # fmt: skip
+_FOLLOWING = select(*(func.set_config(name, value, True) for name, value in _SETTINGS.items()))
+
 e, r, s, d = t.search_entry.c, t.record.c, t.source.c, t.dataset.c
 
 
@@ -51,11 +57,7 @@ def follow_the_words(connection: Connection) -> None:
     """For the transaction: from the words to the rows, and from each row to its record. PostgreSQL's planner takes many words at once
     to be far more common than they are, and walks past a million tables to find none."""
     if connection.dialect.name == "postgresql":
-        settings = {
-            "plan_cache_mode": "force_custom_plan", "jit": "off", "max_parallel_workers_per_gather": "0", "enable_seqscan": "off",
-            "enable_hashjoin": "off", "enable_mergejoin": "off",
-        }  # fmt: skip
-        connection.execute(select(*(func.set_config(name, value, True) for name, value in settings.items())))
+        connection.execute(_FOLLOWING)
 
 
 @built_once

@@ -19,14 +19,15 @@ from federator.model import parse_key
 #: where a word stands: the table's name; a level above it, or its source; a column; a property's value; doc; owner; the location,
 #: unless the name or a level says it already
 NAME, LEVEL, COLUMN, PROPERTY, DOC, LOCATION, OWNER = "n", "s", "c", "p", "d", "l", "o"
-ANYWHERE = (NAME, LEVEL, COLUMN, PROPERTY, DOC, LOCATION, OWNER)
+#: the same words wherever they stand, so that asking for one of those is not to ask for seven
+ANYWHERE = "a"
 #: a whole name, and a whole ``key=value``
 WHOLE, PAIR = "x", "k"
 
 # A word of more is found by its first 64 characters; PostgreSQL takes 2046 bytes.
 _LONGEST = 64
-# Of one table: its tsvector must stay below a megabyte.
-_MOST = 2000
+# Of one table, and as many again anywhere: its tsvector must stay below a megabyte.
+_MOST = 1800
 _DOC = 4000
 
 # Letters and digits in a row, or one symbol: an emoji is a word too.
@@ -94,7 +95,8 @@ def lexemes(
         found |= dict.fromkeys(_columns(schema))
     if doc:
         found |= dict.fromkeys(_marked(DOC, (word for part in doc[:_DOC].split() for word in forms(part))))
-    return list(found) if len(found) <= _MOST else list(found)[:_MOST]
+    kept = list(found) if len(found) <= _MOST else list(found)[:_MOST]
+    return [*kept, *dict.fromkeys(ANYWHERE + word[1:] for word in kept if word[0] not in (WHOLE, PAIR))]
 
 
 def _marked(mark: str, words: Iterable[str]) -> Iterator[str]:
