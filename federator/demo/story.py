@@ -28,8 +28,8 @@ _STATES = {
     "valid": "valid: a Lance table, described by its newest manifest", "missing": "missing: nothing is at its location",
     "not_lance": "not lance: other files are there", "declared_only": "declared only: the name is reserved, nothing written yet",
     "empty": "empty: a directory with nothing in it", "corrupt": "corrupt: Lance's files without a manifest that opens",
-    "denied": "denied: the store refuses our credentials, so nothing is known of it",
-    "unreachable": "unreachable: its store does not answer, so nothing is known of it",
+    "denied": "denied: the store refuses us, so nothing is known of it",
+    "unreachable": "unreachable: the store does not answer, so nothing is known of it",
 }  # fmt: skip
 _GONE = ("sales", "returns")
 _GONE_AT_ONCE = ("legacy", "archive")
@@ -58,6 +58,7 @@ class Story:
         result = self.federator.crawl()
         self.expect(result.state == "ok", f"{len(result.sources)} catalogs read")
         self.screen.chapter("the one tree, and what opening each table found")
+        self.screen.say("what has no mark is valid")
         self.screen.tree(self.federator.index)
         for path, state in (
             (("lake_hive", "sales", "orders"), "valid"),
@@ -139,7 +140,8 @@ class Story:
             bool(waiting) and first.changes == 0 and "returns" in self._at_target(), "missed once: still declared in Glue"
         )
         dangling = drift.page(self.federator.index, kind=DriftKind.DANGLING_MIRROR)
-        self.expect(bool(dangling), "meanwhile it is drift: a copy whose origin is gone")
+        self.expect(bool(dangling), "meanwhile it is drift, the last of its kinds: a copy whose origin is gone")
+        self.screen.drift(dangling)
         self.screen.say("absence is proven, not assumed: two misses, two seconds apart here, and a direct look")
         time.sleep(2.1)
         second = self._sync()
