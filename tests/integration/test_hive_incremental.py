@@ -32,8 +32,8 @@ from tests.fixtures.spark import outcomes, refusals
 pytestmark = pytest.mark.timeout(900)
 
 DATABASES, TABLES = ("sales", "ops", "quiet"), 5
-#: what asking the log takes: is there one, whose is it, how far is it, and what has happened
-FEED = {"get_config_value", "get_metastore_db_uuid", "get_current_notificationEventId", "get_next_notification"}
+#: what asking the log takes: is there one, whose is it, how far is it, and what has happened; and which Hive answers
+FEED = {"get_config_value", "get_metastore_db_uuid", "get_current_notificationEventId", "get_next_notification", "get_catalogs"}
 
 
 @dataclass
@@ -117,6 +117,7 @@ def test_an_unchanged_metastore_is_asked_for_its_log_and_for_nothing_else(lake: 
     # Three databases with "default", a catalog with the root; and without the catalog.
     assert {name: published.carried for name, published in found.sources.items()} == {"lake": 6, "flat": 5}
     assert set(names) == FEED
+    assert names.count("get_catalogs") == 2, "once a connection"
     assert len(names) <= 2 * 8, "for two sources, however many tables there are"
 
 
