@@ -19,6 +19,10 @@ from federator.connector.secrets import remember
 
 # Long enough for another writer's chunk, short enough to be a clear error.
 _BUSY_SECONDS = 60
+# Connections are kept once they are open: a new one has no statement prepared and no page in memory.
+_POOL: dict[str, Any] = {"pool_size": 15, "max_overflow": 0}
+# Of each SQLite connection, in KiB: all that read together must leave room, and a million rows are written by one.
+_READ_CACHE, _WRITE_CACHE = 8_192, 65_536
 
 
 @dataclass(frozen=True)
@@ -83,14 +87,14 @@ def _sqlite(database: str, base: Path) -> Engine:
     path = (base / database).absolute()
     if not path.parent.is_dir():
         raise ConfigError(f"[index] url: the directory {path.parent} does not exist")
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS})
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS}, poolclass=QueuePool, **_POOL)
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: Any) -> None:
         # We begin transactions ourselves: the driver's own are DEFERRED, and a read that turns into a write fails as locked.
         connection.isolation_level = None
         _write_ahead(connection)
-        for pragma in ("synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", f"cache_size=-{_READ_CACHE}"):
             connection.execute(f"PRAGMA {pragma}")
         # SQLite's own lower() knows ASCII only.
         connection.create_function("unicode_lower", 1, lambda text: text and text.lower(), deterministic=True)
@@ -98,6 +102,8 @@ def _sqlite(database: str, base: Path) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("writes")
+        if writes:
+            connection.exec_driver_sql(f"PRAGMA cache_size=-{_WRITE_CACHE}")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
@@ -116,7 +122,7 @@ def _is_locked(error: Exception) -> bool:
 
 
 def _postgresql(url: str) -> Engine:
-    engine = create_engine(url, poolclass=QueuePool, pool_size=5, max_overflow=10, pool_pre_ping=True)
+    engine = create_engine(url, poolclass=QueuePool, pool_pre_ping=True, **_POOL)
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:

@@ -76,7 +76,7 @@ def decoded(segment: str) -> str:
 Delimiter = Annotated[str, Query(max_length=16, description="what joins the names of the id")]
 
 
-def _identified(
+async def _identified(
     id: Annotated[str, Path(max_length=8000, description="the names from the root, joined; the root is the delimiter itself")],  # noqa: A002 - the name in the URL's template
     delimiter: Delimiter = DEFAULT_DELIMITER,
 ) -> Identifier:
