@@ -87,6 +87,7 @@ function more(cursor, fetching) {
 }
 
 function freshness(list) {
+  if (!list || !list.length) return "";
   const parts = list.flatMap((fresh, at) => [at ? ", " : "", `${fresh.source} `, ago(fresh.crawled_at), fresh.state === "ok" ? "" : state(fresh.state, "note")]);
   return make("p", {class: "quiet"}, "As crawled: ", ...parts);
 }

@@ -6,9 +6,9 @@ views[""] = async () => {
   const rows = found.map(source => {
     const fresh = source.freshness;
     const short = source.failed_namespaces ? link("source", source.name, source.failed_namespaces) : source.failed_namespaces;
-    return [link("source", source.name), source.impl, state(fresh.state), source.tables, source.namespaces, short, fresh.revision, ago(fresh.crawled_at), fresh.message];
+    return [link("source", source.name), state(fresh.state), ago(fresh.crawled_at), source.tables, source.namespaces, short, source.impl, fresh.revision, fresh.message];
   });
-  const columns = [["Source"], ["Kind"], ["State"], ["Tables", "n"], ["Namespaces", "n"], ["Not read", "n"], ["Revision", "n"], ["Crawled"], ["Note", "long"]];
+  const columns = [["Source"], ["State"], ["Crawled"], ["Tables", "n"], ["Namespaces", "n"], ["Not read", "n"], ["Kind"], ["Revision", "n"], ["Note", "long"]];
   view.append(make("h2", {text: "Sources"}), found.length ? table(columns, rows, "Sources") : make("p", {text: "No source is configured."}));
 };
 
@@ -25,7 +25,7 @@ views.source = async name => {
 
 function driftTable(drift) {
   return table([["Severity"], ["What"], ["Table", "long"], ["Differs from", "long"], ["Detail", "long"], ["Since"]], drift.map(one =>
-    [state(one.severity), one.kind.replaceAll("_", " "), link("table", one.subject), one.other, one.detail, ago(one.first_seen)]), "Drift");
+    [state(one.severity), one.kind.replaceAll("_", " "), one.kind === "orphan" ? link("declare", one.subject) : link("table", one.subject), one.other, one.detail, ago(one.first_seen)]), "Drift");
 }
 
 views.drift = async severity => {
@@ -38,5 +38,31 @@ views.drift = async severity => {
     list.querySelector("tbody").append(...driftTable(following.drift).querySelectorAll("tbody tr"));
     button.replaceWith(show(following.next) || "");
   });
-  view.append(make("h2", {text: "Drift"}), make("form", {}, make("div", {}, make("label", {for: "severity", text: "Severity"}), choose)), list, show(page.next) || "");
+  view.append(make("h2", {text: "Drift"}), make("form", {}, make("div", {}, make("label", {for: "severity", text: "Severity"}), choose)), list, show(page.next) || "", freshness(page.freshness));
 };
+
+/* A physical table that no catalog declares: asks the worker to plan its declaration, and waits for the plan. */
+views.declare = async place => {
+  const known = (await ask("/api/v1/sources")).sources.filter(source => source.configured);
+  const into = make("select", {id: "into"}, ...known.map(source => make("option", {value: source.name, text: source.name})));
+  const name = make("input", {id: "as", maxlength: 4000, size: 28, placeholder: "as its directories are called", autocomplete: "off"});
+  const send = make("button", {class: "main", text: "Plan the declaration"});
+  const form = make("form", {}, make("div", {}, make("label", {for: "into", text: "Into"}), into), make("div", {}, make("label", {for: "as", text: "As (sales$orders)"}), name), send);
+  const made = make("div", {"aria-live": "polite"});
+  form.addEventListener("submit", event => { event.preventDefault(); send.disabled = true; loud(planned(place, into.value, name.value.trim(), made)).finally(() => { send.disabled = false; }); });
+  view.append(make("h2", {text: "Declare a table"}), pairs([["location", place]]),
+    make("p", {class: "quiet", text: "The worker opens the place and makes a plan. Nothing is written before the plan is applied, and what is declared is yours: no mirror changes it."}), form, made);
+};
+
+async function planned(place, into, name, made) {
+  say("");
+  let asked = await ask("/api/v1/declarations", {method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify({places: [place], into: [into], name: name || null})});
+  made.replaceChildren(make("p", {class: "quiet", text: "Asked for: it is made when the worker is free."}));
+  while (["queued", "running"].includes(asked.state)) {
+    await new Promise(wake => setTimeout(wake, 1000));
+    asked = await ask(`/api/v1/requests/${asked.id}`);
+  }
+  const found = asked.run_id ? (await ask(query("/api/v1/plans", {run: asked.run_id}))).plans : [];
+  made.replaceChildren(found.length ? make("p", {}, "Planned: ", link("plan", found[0].digest, found[0].digest.slice(0, 12)), make("span", {class: "note quiet", text: counted(found[0].changes)}))
+    : make("p", {class: "bad"}, "No plan was made: ", asked.run_id ? link("run", asked.run_id, "the run says why") : asked.state));
+}

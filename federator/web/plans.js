@@ -6,13 +6,13 @@ const counted = counts => Object.entries(counts).map(([name, count]) => `${count
 views.plans = async () => {
   const [held, all, mirrors] = await Promise.all([ask("/api/v1/plans?state=held"), ask("/api/v1/plans?limit=50"), ask("/api/v1/mirrors")]);
   const columns = [["Plan"], ["Mirror"], ["State"], ["Changes", "long"], ["Left as it is", "long"], ["Made"]];
-  const rows = plans => plans.map(plan => [link("plan", plan.digest, plan.digest.slice(0, 12)), plan.mirror, state(plan.state), counted(plan.changes), counted(plan.refusals), ago(plan.created_at)]);
+  const rows = plans => plans.map(plan => [link("plan", plan.digest, plan.digest.slice(0, 12)), plan.mirror, make("span", {}, state(plan.state), plan.partial ? make("span", {class: "note quiet", text: "in part"}) : ""), counted(plan.changes), counted(plan.refusals), ago(plan.created_at)]);
   const stand = mirrors.mirrors.map(mirror => [mirror.name, `${mirror.from} → ${mirror.to}`, state(mirror.state), mirror.tables, mirror.paused ? "paused" : mirror.schedule || "by hand",
     mirror.last_run ? link("run", mirror.last_run.id, mirror.last_run.state) : ""]);
   view.append(make("h2", {text: "Plans"}),
     section("Waiting for a decision", held.plans.length ? table(columns, rows(held.plans), "Held plans") : make("p", {class: "quiet", text: "Nothing waits."})),
     section("Mirrors", stand.length ? table([["Mirror"], ["From, to"], ["State"], ["Tables", "n"], ["Schedule"], ["Last run"]], stand, "Mirrors") : make("p", {class: "quiet", text: "No mirror is configured."})),
-    section("Newest", all.plans.length ? table(columns, rows(all.plans), "Newest plans") : make("p", {class: "quiet", text: "No plan was made yet."})));
+    section("Newest", all.plans.length ? table(columns, rows(all.plans), "Newest plans") : make("p", {class: "quiet", text: "No plan was made yet."})), freshness(all.freshness));
 };
 
 // Lines of a plan that the page shows; the API has all of them.
@@ -37,13 +37,14 @@ views.plan = async digest => {
   const row = await ask(`/api/v1/plans/${encodeURIComponent(digest)}`), plan = row.plan;
   const button = (what, text, how) => make("button", {type: "button", class: how, text, onclick: () => decide(digest, what)});
   const choices = {held: [button("approve", "Approve", "main"), button("reject", "Reject", "danger")], ready: [button("apply", "Apply", "main"), button("reject", "Reject", "danger")],
-    approved: [button("apply", "Apply", "main"), button("reject", "Reject", "danger")]}[row.state] || [];
+    approved: [button("apply", "Apply", "main"), button("reject", "Reject", "danger")]}[row.partial ? "" : row.state] || [];
   const changes = plan.changes.slice(0, SHOWN).map(change => [change.action.replaceAll("_", " "), named(change), change.reason || ""]);
   const refusals = plan.refusals.slice(0, SHOWN).map(refusal => [refusal.reason.replaceAll("_", " "), named(refusal), refusal.detail || ""]);
   view.append(make("h2", {text: `Plan ${digest.slice(0, 12)}`}), pairs([["mirror", row.mirror], ["state", state(row.state)], ["made", ago(row.created_at)], ["run", link("run", row.run_id)],
     ["decided", row.decided_by ? `by ${row.decided_by}` : null]]),
     plan.held.length ? section("Held", make("ul", {}, ...plan.held.map(why => make("li", {class: "warn", text: typeof why === "string" ? why : JSON.stringify(why)})))) : "",
+    row.partial ? make("p", {class: "quiet", text: "You see the part that is about what you may see; who sees all of it decides."}) : "",
     make("p", {}, ...choices.flatMap(choice => [choice, " "])),
     section("Changes", changes.length ? table([["Action"], ["Target", "long"], ["Why", "long"]], changes, "Changes") : make("p", {class: "quiet", text: "None."}), rest(plan.changes)),
-    section("Left as it is", refusals.length ? table([["Reason"], ["What", "long"], ["Detail", "long"]], refusals, "Refusals") : make("p", {class: "quiet", text: "Nothing."}), rest(plan.refusals)));
+    section("Left as it is", refusals.length ? table([["Reason"], ["What", "long"], ["Detail", "long"]], refusals, "Refusals") : make("p", {class: "quiet", text: "Nothing."}), rest(plan.refusals)), freshness(row.freshness));
 };

@@ -16,7 +16,7 @@ views.runs = async () => {
     list.querySelector("tbody").append(...table(columns, rowsOf(following), "").querySelectorAll("tbody tr"));
     button.replaceWith(show(following.next) || "");
   });
-  view.append(make("h2", {text: "Runs"}), make("p", {}, start), page.runs.length ? list : make("p", {text: "There was no run yet."}), show(page.next) || "");
+  view.append(make("h2", {text: "Runs"}), make("p", {}, start), page.runs.length ? list : make("p", {text: "There was no run yet."}), show(page.next) || "", freshness(page.freshness));
 };
 
 function showRun(run, into) {
@@ -25,7 +25,7 @@ function showRun(run, into) {
   into.replaceChildren(pairs([["kind", run.kind], ["state", state(run.state)], ["by", `${run.actor} (${run.trigger})`], ["began", ago(run.started_at)],
     ["ended", run.finished_at ? ago(run.finished_at) : null], ["writes", writes], ["error", run.error]]),
     run.progress ? make("pre", {text: run.progress}) : "",
-    sources.length ? section("Sources", table([["Source"], ["State"], ["Tables", "n"], ["Added", "n"], ["Changed", "n"], ["Removed", "n"], ["Not read", "n"], ["Note", "long"]], sources, "Sources")) : "");
+    sources.length ? section("Sources", table([["Source"], ["State"], ["Tables", "n"], ["Added", "n"], ["Changed", "n"], ["Removed", "n"], ["Not read", "n"], ["Note", "long"]], sources, "Sources")) : "", freshness(run.freshness));
 }
 
 views.run = async id => {

@@ -38,6 +38,7 @@ async function fillTree(list, path, kind, cursor) {
   if (!list.childElementCount) list.append(make("li", {class: "entry quiet", text: "nothing here"}));
   const next = more(page.next, async (at, button) => { button.parentElement.remove(); await fillTree(list, path, kind, at); });
   if (next) list.append(make("li", {class: "entry"}, next));
+  return page;
 }
 
 views.tree = async kind => {
@@ -47,5 +48,6 @@ views.tree = async kind => {
   const list = make("ul", {class: "plain", id: "tree"});
   view.append(make("h2", {text: "Tree"}), make("nav", {"aria-label": "View"}, ...choice),
     make("p", {class: "quiet", text: shown === "merged" ? "One tree over all sources: what catalogs call the same is one entry." : "Each source with its own levels."}), list);
-  await fillTree(list, "", shown);
+  const page = await fillTree(list, "", shown);
+  if (shown === "merged") list.before(freshness(page.freshness));
 };

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from federator.index import plans, requests, runs
-from tests.web.conftest import Service
+from federator.model.drift import Drift, DriftKind
+from federator.planning.plan import Plan
+from tests.integration.index_support import fill, table
+from tests.web.conftest import Service, _drift
 
 Look = Callable[[str], Page]
+_EMPTY = json.dumps(Plan("declare:lake", "d", 1, 1).to_json())
 
 
 def test_sources_say_how_fresh_they_are_and_what_was_not_read(look: Look) -> None:
@@ -115,6 +120,40 @@ def test_drift_is_listed_by_severity(look: Look) -> None:
     expect(page.get_by_role("table", name="Drift")).to_contain_text("copy$sales$orders")
     page.get_by_label("Severity").select_option("high")
     expect(page.locator("main")).to_contain_text("Nothing has drifted")
+
+
+def test_an_orphan_is_declared_from_the_drift_page(look: Look, service: Service) -> None:
+    place = "s3://lake/lost/orders.lance"
+    with service.index.write() as connection:
+        _drift(connection, Drift(DriftKind.ORPHAN, "", place, "lake", "no catalog declares it"))
+    page = look("drift")
+    page.get_by_role("link", name=place).click()
+    page.get_by_label("Into").select_option("lake")
+    page.get_by_label("As (sales$orders)").fill("sales$found")
+    page.get_by_role("button", name="Plan the declaration").click()
+    expect(page.locator("main")).to_contain_text("it is made when the worker is free")
+    with service.index.write() as connection:
+        (asked,) = requests.queued(connection, requests.RUNS)
+        plans.save(connection, digest="d" * 64, mirror="declare:lake", run_id="made", state="ready", body=_EMPTY)
+        requests.set_state(connection, asked.id, requests.DONE, run_id="made")
+    assert asked.argument == {"places": [place], "into": ["lake"], "template": "sales$found", "roots": True}
+    page.get_by_role("link", name="d" * 12).click()
+    expect(page.get_by_role("button", name="Apply")).to_be_visible()
+
+
+@pytest.mark.parametrize("address", ["drift", "plans", "tree/merged", "table/copy%24sales%24orders", "search/orders"])
+def test_what_is_shown_says_how_fresh_it_is(look: Look, address: str) -> None:
+    expect(look(address).locator("main")).to_contain_text("As crawled: copy")
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_no_name_is_too_long_for_the_page(look: Look, service: Service, width: int) -> None:
+    name = "an_extraordinarily_long_name_" * 6
+    fill(service.index, "copy", table("copy", "sales", name, location=f"s3://bucket/{name}.lance"))
+    page = look(f"table/copy%24sales%24{name}")
+    page.set_viewport_size({"width": width, "height": 800})
+    expect(page.get_by_role("region", name="Declarations")).to_contain_text("(this)")
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
