@@ -18,4 +18,4 @@ def check_namespace(current: NamespaceRecord, before: NamespaceRecord, after: Na
     fixed = ["location", "owner"] if doc else ["location", "owner", "doc"]
     moved = [name for name in fixed if getattr(before, name) != getattr(after, name)]
     if moved:
-        raise Unsupported(f"{current.source}: the {' and the '.join(moved)} of a namespace are not changed in place")
+        raise Unsupported(f"{current.source}: {current.key} is altered in place, but for its {' and its '.join(moved)}")

@@ -113,6 +113,11 @@ class HiveCatalog(Catalog):
             raise Unsupported(f"{self.source}: a Hive catalog keeps no properties, so that none are changed")
         database = self._store.database(path)
         check_namespace(convert.database_record(self.source, path, database), before, after)
+        if after.doc != before.doc:
+            # First and alone: Hive 2 leaves the old one, without a word.
+            self._store.alter_database(path, convert.changed_database(database, replace(before, doc=after.doc)))
+            if self.describe_namespace(path).doc != after.doc:
+                raise Unsupported(f"{self.source}: this metastore does not change the description of {before.key}")
         self._store.alter_database(path, convert.changed_database(database, after))
         return self.describe_namespace(path)
 

@@ -50,6 +50,18 @@ class WriteFace(Contract):
         with pytest.raises(NamespaceNotFound):
             catalog.update_namespace(seen, seen)
 
+    @needs(lambda c: creates(c) and bool(c.connector.capabilities.alters_namespaces_at))
+    def test_a_namespaces_doc_changes_in_place_or_nothing_does(self, catalog: Catalog, sibling: Path) -> None:
+        made = catalog.create_namespace(NamespaceRecord(SOURCE, sibling, {"team": "sales"}))
+        wanted = replace(made, properties={**made.properties, "team": "ops"}, doc="told")
+        try:
+            changed = catalog.update_namespace(made, wanted)
+        except Unsupported:
+            assert catalog.describe_namespace(sibling).digest == made.digest
+        else:
+            assert (changed.doc, changed.properties["team"]) == ("told", "ops")
+        catalog.drop_namespace(sibling)
+
     @needs(lambda c: creates(c) and not c.connector.capabilities.alters_namespaces_at)
     def test_altering_a_namespace_is_unsupported(self, catalog: Catalog, sibling: Path) -> None:
         made = catalog.create_namespace(NamespaceRecord(SOURCE, sibling))
