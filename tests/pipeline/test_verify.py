@@ -13,11 +13,13 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from sqlalchemy import update
 
 from federator.connector import SourceSpec
 from federator.connector.looking import look
 from federator.demo.servers.process import Server
 from federator.index import datasets, drift
+from federator.index import tables as t
 from federator.pipeline.verify import verify
 from federator.settings import parse
 from federator.sync import Federator, Step
@@ -160,7 +162,7 @@ def test_runs_open_what_is_due_find_drift_and_say_what_is_left(spark: None, tmp_
         MemoryStore(str(tmp_path / "lake.json")).add_table(("s", name), f"{tmp_path}/{name}")
     MemoryStore(str(tmp_path / "lake.json")).add_table(("s", "again"), "/mnt/t1")
     lance.write_dataset(ROWS, f"{tmp_path}/t2")
-    raw = {
+    raw: dict[str, Any] = {
         "sources": {"lake": {"impl": "federator.testing:CONNECTOR", "file": str(tmp_path / "lake.json")}},
         "locations": {"aliases": {"/mnt": str(tmp_path)}}, "verify": {"max_tables": 3},
     }  # fmt: skip
@@ -176,4 +178,11 @@ def test_runs_open_what_is_due_find_drift_and_say_what_is_left(spark: None, tmp_
     assert [(seen.kind, seen.subject) for seen in drift.page(federator.index)] == [
         ("duplicate", "lake$s$t1"), ("missing", "lake$s$again"), ("missing", "lake$s$t1"), ("missing", "lake$s$t3"),
     ]  # fmt: skip
+    # Two hours later, with an hour's max_age: what is worst comes first, and what was valid has to wait.
+    with federator.index.write() as connection:
+        connection.execute(update(t.dataset).values(checked_at=t.dataset.c.checked_at - 7200))
+        connection.execute(update(t.revision).values(published_at=t.revision.c.published_at - 7200))
+    raw["verify"]["max_age"] = "1h"
+    assert Federator(parse(raw, tmp_path / "federator.toml"), federator.index, steps.append).crawl().state == "ok"
+    assert [step.detail for step in steps if step.stage == "verify" and step.state][2:] == ["3 missing"]
     federator.index.close()
