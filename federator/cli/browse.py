@@ -218,7 +218,7 @@ def _described(node: Node) -> Iterator[str]:
     if node.location and node.kind not in ("source", "namespace"):
         yield node.location
     state = _state(node)
-    if state not in ("", "ok", "complete", "valid"):
+    if state not in ("", "ok", "complete", "carried", "valid"):
         yield f"[{state.replace('_', ' ')}]"
     if node.message:
         yield f"({node.message})"

@@ -51,7 +51,7 @@ function ago(time) {
   return make("time", {datetime: time, title: time, text: `${Math.round(n)} ${unit} ago`});
 }
 
-const GOOD = ["ok", "valid", "complete", "done", "applied", "approved", "ready"];
+const GOOD = ["ok", "valid", "complete", "carried", "done", "applied", "approved", "ready"];
 const FAIR = ["partial", "held", "running", "empty", "declared_only", "carried", "skipped", "interrupted", "medium", "queued", "outdated", "rejected"];
 
 /* The word always stands there; the colour only helps. */

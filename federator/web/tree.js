@@ -19,7 +19,7 @@ function mergedEntry(node) {
 function branch(node, kind) {
   const list = make("ul", {});
   const known = node.freshness ? node.freshness.state : node.coverage;
-  const head = make("summary", {}, node.name, known && !["ok", "complete"].includes(known) ? state(known, "note") : null,
+  const head = make("summary", {}, node.name, known && !["ok", "complete", "carried"].includes(known) ? state(known, "note") : null,
     node.message ? make("span", {class: "note quiet", text: node.message}) : null,
     node.freshness ? make("span", {class: "note quiet"}, "crawled ", ago(node.freshness.crawled_at)) : null);
   const fold = make("details", {}, head, list);
