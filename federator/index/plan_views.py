@@ -98,12 +98,13 @@ def _counts(connection: Connection, viewer: Viewer, digest: str, mirror: str) ->
             _KNOWN.pop(next(iter(_KNOWN)), None)
         body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
         seen = _seen(viewer, mirror, body)
-        _KNOWN[key] = seen and _Counts(
-            seen is not body,
-            dict(Counter(change["action"] for change in seen["changes"])),
-            dict(Counter(refusal["reason"] for refusal in seen["refusals"])),
-        )
+        _KNOWN[key] = None if seen is None else _counted(seen, partial=seen is not body)
     return _KNOWN[key]
+
+
+def _counted(body: Mapping[str, Any], *, partial: bool) -> _Counts:
+    changes, refusals = (change["action"] for change in body["changes"]), (refusal["reason"] for refusal in body["refusals"])
+    return _Counts(partial, dict(Counter(changes)), dict(Counter(refusals)))
 
 
 def _seen(viewer: Viewer, mirror: str, body: dict[str, Any]) -> dict[str, Any] | None:
