@@ -7,6 +7,7 @@ batch by batch. What the page shows of a long answer is its beginning, with how 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from federator.pipeline.reports.queries import Query, queries
 from federator.pipeline.reports.sections import Report, Section
 from federator.pipeline.session import engine_errors
 
+# Queries at once: each is small, and mostly waits for its plan.
+_AT_ONCE = 4
 #: rows of an answer that the page and the JSON show
 SHOWN = {"tiles": 1, "bars": 25, "table": 50, "lines": 5000}
 
@@ -31,12 +34,13 @@ def make(
     """Writes a report of a kind into a directory: ``report.html``, ``report.json``, ``<kind>.csv``, ``<kind>.parquet``, as far as they
     are among the formats. ``at`` is its time, in seconds since the epoch. Returns the number of its details. Raises StateError."""
     first, *others = queries(kind)
+    others = others if {"html", "json"} & set(formats) else []
     inputs = Inputs(spark, reader, staging)
-    with engine_errors(f"make the report {kind}"):
+    with engine_errors(f"make the report {kind}"), ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="report") as pool:
+        inputs.read({name for query in (first, *others) for name in query.names}, pool)
         details = inputs.stage(_run(inputs, first, at, None), "details")
         total = details.count()
-        figures = {"html", "json"} & set(formats)
-        sections = [_section(query, _run(inputs, query, at, details)) for query in others if figures]
+        sections = list(pool.map(lambda query: _section(query, _run(inputs, query, at, details)), others))
     files = write_details(staging / "report-details.parquet", directory, kind, formats)
     report = Report(kind, at, sections, total, [file.name for file in files])
     if "json" in formats:

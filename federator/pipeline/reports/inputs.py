@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +41,7 @@ TABLES: dict[str, tuple[tuple[str, ...], str | None]] = {
     "audit_outbox": (("id",), None),
     "token": (("name", "role", "scopes", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by"), None),
 }  # fmt: skip
+_CURRENT_NAME, _DETAILS = "current", "details"
 _CURRENT = {
     "is_table": "smallint", "path": "string", "parent": "string", "kind": "string", "location": "string", "canonical": "string",
     "owner": "string", "native_id": "string", "problem": "string", "valid_from": "bigint",
@@ -55,10 +57,17 @@ class Inputs:
     staging: Path
     _staged: dict[str, DataFrame] = field(default_factory=dict)
 
+    def read(self, names: Collection[str], pool: Executor) -> None:
+        """Reads tables side by side, so that ``frame`` has them."""
+        if _CURRENT_NAME in names:
+            # What is current is told by the sources.
+            self.frame("source")
+        list(pool.map(self.frame, sorted(set(names) - {_DETAILS})))
+
     def frame(self, name: str) -> DataFrame:
         """One table by its name, or ``current``. Raises KeyError for another name."""
         if name not in self._staged:
-            made = self._current() if name == "current" else self._table(name)
+            made = self._current() if name == _CURRENT_NAME else self._table(name)
             self._staged[name] = self.stage(made, name)
         return self._staged[name]
 
