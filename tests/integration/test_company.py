@@ -6,6 +6,7 @@ import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from federator.sync import Federator
 from tests.fixtures.glue import STATIC, GlueAccount, account, client_of, principals
 
 #: valid tables of Hive, of Glue on S3, and of the directory on S3
-LOCAL, REMOTE, LISTED = 130, 110, 60
+LOCAL, REMOTE, LISTED = 235, 40, 30
 COLUMNS = [{"Name": "id", "Type": "bigint"}]
 
 
@@ -42,11 +43,16 @@ class Company:
 
     def s3_table(self, key: str, *, without: str = "") -> str:
         """A copy of the one small table, without the files below ``without``."""
-        for file in sorted((self.place / "small.lance").rglob("*")):
-            name = file.relative_to(self.place / "small.lance").as_posix()
-            if file.is_file() and not (without and name.startswith(without)):
-                self.s3.put_object(Bucket=self.bucket, Key=f"{key}/{name}", Body=file.read_bytes())
+        for name, body in self.small.items():
+            if not (without and name.startswith(without)):
+                self.s3.put_object(Bucket=self.bucket, Key=f"{key}/{name}", Body=body)
         return f"s3://{self.bucket}/{key}"
+
+    @cached_property
+    def small(self) -> dict[str, bytes]:
+        """The files of the one small table, by their path in it."""
+        root = self.place / "small.lance"
+        return {file.relative_to(root).as_posix(): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}
 
     def local_table(self, name: str) -> str:
         shutil.copytree(self.place / "small.lance", self.lake / name)
@@ -119,8 +125,14 @@ def _in_hive(company: Company, declared: dict[tuple[str, str], str]) -> None:
     with open_catalog(company.settings.source("hive").spec) as hive:
         for database in ("sales", "pairs"):
             hive.create_namespace(NamespaceRecord("hive", ("hive", database)))
-        for path, location in declared.items():
-            hive.declare_table(TableRecord("hive", ("hive", *path), location, {"team": "eu"}))
+
+    def declare(some: list[tuple[tuple[str, str], str]]) -> None:
+        with open_catalog(company.settings.source("hive").spec) as hive:
+            for path, location in some:
+                hive.declare_table(TableRecord("hive", ("hive", *path), location, {"team": "eu"}))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(declare, (list(declared.items())[part::4] for part in range(4))))
 
 
 def _plant(company: Company) -> dict[str, str]:
@@ -145,9 +157,9 @@ def _plant(company: Company) -> dict[str, str]:
     with ThreadPoolExecutor(8) as pool:
         remote = list(pool.map(lambda n: company.s3_table(f"sales/g{n}.lance"), range(REMOTE)))
         listed = list(pool.map(lambda n: company.s3_table(f"listed/d{n}.lance"), range(LISTED)))
-        for number, location in enumerate(remote):
-            pool.submit(company.in_glue, company.glue, f"g{number}", planted(location, "valid"), Columns=COLUMNS).result()
-    states |= dict.fromkeys(listed, "valid")
+        in_glue = partial(company.in_glue, company.glue, Columns=COLUMNS)
+        list(pool.map(in_glue, (f"g{number}" for number in range(REMOTE)), remote))
+    states |= dict.fromkeys((*remote, *listed), "valid")
     for name, key, state in (
         ("reserved", "/.lance-reserved", "declared_only"),
         ("nothing", "", "missing"),
@@ -196,7 +208,7 @@ def test_every_state_and_every_drift_is_found_and_nothing_else(spark: None, comp
     first = federator.sync()
     assert (first.state, first.errors, first.changes) == ("ok", {}, 5)
     _drift_apart(company)
-    second = federator.crawl(roots=["disk", "bucket", "locked"])
+    second = federator.crawl(["hive", "aws"], roots=["disk", "bucket", "locked"])
     # The locked bucket cannot be listed: that is said, and is no empty bucket.
     assert {name: (root.state, root.tables) for name, root in second.roots.items()} == {
         "disk": ("complete", LOCAL + 6), "bucket": ("complete", REMOTE + LISTED + 5), "locked": ("failed", 0),
