@@ -63,8 +63,8 @@ def page(
     after: tuple[float, str] | None = None,
     limit: int = 20,
 ) -> list[RowMapping]:
-    """Plans without their bodies, newest first: of some mirrors, in one state, made by one run. Keyset paging with ``after`` = the last one's
-    ``created_at`` and digest."""
+    """Plans without their bodies, newest first: of some mirrors, in one state, made by one run. Keyset paging with ``after`` = the
+    last one's ``created_at`` and digest."""
     p = t.plan.c
     query = select(*(column for column in p if column.name != "body")).order_by(p.created_at.desc(), p.digest).limit(limit)
     if mirrors is not None:

@@ -41,7 +41,9 @@ def test_tree_merged_is_one_tree_over_all_sources(filled: Shell) -> None:
     assert "└── orders  s3a://lake/orders.lance/  (copy$sales$orders, lake$sales$orders)" in lines
     (sales,) = filled.json("tree", "sales", "--view", "merged", "--depth", "1")["children"][-1:]
     assert (sales["id"], sales["conflict"], sales["default"]) == ("sales$orders", False, "copy$sales$orders")
-    assert filled.json("tree", "sales", "--view", "merged", "--depth", "1", "--as-of", "now")["children"][-1]["id"] == sales["id"]
+    assert (
+        filled.json("tree", "sales", "--view", "merged", "--depth", "1", "--as-of", "now")["children"][-1]["id"] == sales["id"]
+    )
     assert filled.json("tree", "--view", "merged", "--as-of", "-1d")["children"] == []
 
 
