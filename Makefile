@@ -33,7 +33,7 @@ check: setup ## lint, types, import directions, migrations, docs
 	$(BIN)/lint-imports
 
 test: servers check ## everything: checks, then the whole suite against real servers
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest
 
 bench: servers ## speed, as ratios measured in one run
 	$(BIN)/python -m tests.bench

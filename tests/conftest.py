@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
+
+from federator.connector import secrets
 
 pytest_plugins = [
     "tests.fixtures.index", "tests.fixtures.postgres", "tests.fixtures.spark", "tests.fixtures.hive", "tests.fixtures.glue",
     "tests.fixtures.unity", "tests.fixtures.polaris", "tests.fixtures.rest",
 ]  # fmt: skip
 
-# Real servers are a session's: tests of the same ones stay together where two processes share the suite (``-n 2 --dist loadgroup``).
-_CATALOGS = ("contract", "integration")
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        folder = item.path.relative_to(here).parts[0]
-        item.add_marker(pytest.mark.xdist_group("catalogs" if folder in _CATALOGS else "product"))
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten() -> Iterator[None]:
+    """The secrets that a module's tests resolve are no secrets to the next one's, which may say "test" and mean it."""
+    before = {name: getattr(secrets, name) for name in ("_pattern", "_long")} | {"_known": set(secrets._known)}
+    yield
+    for name, value in before.items():
+        setattr(secrets, name, value)

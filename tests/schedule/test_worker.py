@@ -15,7 +15,7 @@ from sqlalchemy import update
 from federator import sync
 from federator.connector import ConfigError, ServiceUnavailable
 from federator.connector.options import resolve
-from federator.index import Index, migrate, notices, notifications, open_index, requests, runs, schedules
+from federator.index import Index, migrate, notifications, open_index, requests, runs, schedules
 from federator.index import tables as t
 from federator.index.leases import LeaseHeld, hold
 from federator.pipeline.publish import Published
@@ -50,7 +50,7 @@ def crawl(monkeypatch: pytest.MonkeyPatch, spark: Spark) -> Callable[[Callable[.
     """Makes crawling a source do something else."""
 
     def replace(does: Callable[..., None]) -> None:
-        def crawling(work: Work, names: list[str]) -> None:
+        def crawling(work: Work, names: list[str], **_: bool) -> None:
             for name in names:
                 with work.step("crawl", name) as done:
                     does(work, name)
@@ -280,8 +280,7 @@ def test_a_lost_lease_ends_the_lead_and_its_run(configure: Callable[..., Setting
         assert eventually(lambda: state(index, pause) == "failed")
         again = ask(index, "crawl", {"sources": ["copy"]})
         assert eventually(lambda: state(index, again) == "done")
-    told = [(event["event"], event["subject"]) for row in notified(index) for event in json.loads(row["body"])["first"]]
-    assert ("lease_lost", "the lease 'scheduler'") in told
+        assert eventually(lambda: ("lease_lost", "the lease 'scheduler'") in told(index))
 
 
 def test_the_end_of_the_worker_interrupts_the_run(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
@@ -298,16 +297,11 @@ def test_a_worker_refuses_what_it_could_not_run(configure: Callable[..., Setting
         Worker(configure('schedule = "61 * * * *"'))
 
 
-def notified(index: Index) -> list[Any]:
-    """The notifications that wait, once what happened last has become one."""
-    assert eventually(lambda: _none_waits(index))
+def told(index: Index) -> list[tuple[str, str]]:
+    """What notifications tell of: event and subject."""
     with index.read() as connection:
-        return list(notifications.recent(connection))
-
-
-def _none_waits(index: Index) -> bool:
-    with index.read() as connection:
-        return not notices.any_waiting(connection)
+        rows = notifications.recent(connection)
+    return [(event["event"], event["subject"]) for row in rows for event in json.loads(row["body"])["first"]]
 
 
 def held(index: Index) -> bool:

@@ -19,21 +19,27 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_two_processes_may_make_the_cache_at_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both_fetch = threading.Barrier(2, timeout=10)
+    both_ask = threading.Barrier(2, timeout=10)
+    fetched: list[str] = []
 
     def fetch(version: str, target: Path) -> None:
-        both_fetch.wait()
+        fetched.append(version)
         (target / "lib").mkdir()
+
+    def ask() -> None:
+        both_ask.wait()
+        made.append(hive_jars.prepare("4.0.1"))
 
     monkeypatch.setattr(hive_jars, "fetch", fetch)
     made: list[Path] = []
-    threads = [threading.Thread(target=lambda: made.append(hive_jars.prepare("4.0.1"))) for _ in range(2)]
+    threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert made == [cache / "hive-4.0.1"] * 2
-    assert [entry.name for entry in cache.iterdir()] == ["hive-4.0.1"]
+    assert fetched == ["4.0.1"]
+    assert sorted(entry.name for entry in cache.iterdir()) == ["hive-4.0.1", "maven.lock"]
     assert sorted(entry.name for entry in made[0].iterdir()) == ["lib", "metastore_db"]
     assert hive_jars.prepare("4.0.1") == made[0]
 
@@ -44,7 +50,7 @@ def test_a_cache_that_could_not_be_made_is_not_left_half_made(cache: Path, monke
     for version, variable in (("3.1.3", "HIVE3_URI"), ("4.0.1", "HIVE4_URI")):
         with pytest.raises(StateError, match=variable):
             hive_jars.prepare(version)
-    assert list(cache.iterdir()) == []
+    assert [entry.name for entry in cache.iterdir()] == ["maven.lock"]
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
