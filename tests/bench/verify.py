@@ -21,7 +21,8 @@ ROUNDS = 5
 # most of a second: neither side does.
 _LOOP = """
 import json, sys
-sys.modules["pandas"] = None
+from federator.connector.lean import hide_pandas
+hide_pandas()
 import lance
 for path in json.load(sys.stdin):
     dataset = lance.dataset(path)
