@@ -16,6 +16,7 @@ from sqlalchemy import Connection, RowMapping, Select, select, union_all
 from federator.connector import NamespaceNotFound
 from federator.index import bytewise, datasets, looks, records, visible
 from federator.index import tables as t
+from federator.index.bulk import chunks
 from federator.index.engine import Index
 from federator.index.moments import Moment, iso, reading
 from federator.model import Path, parse_key, path_key
@@ -176,8 +177,8 @@ def _run(connection: Connection, query: Select[Any]) -> list[RowMapping]:
 def _places(connection: Connection, canonicals: list[str]) -> dict[str, str]:
     """Those of some locations that are others by configuration."""
     found: dict[str, str] = {}
-    for start in range(0, len(canonicals), 500):
-        known = t.alias.c.canonical.in_(canonicals[start : start + 500])
+    for some in chunks(canonicals):
+        known = t.alias.c.canonical.in_(some)
         found |= dict(connection.execute(select(t.alias.c.canonical, t.alias.c.place).where(known)).tuples().all())
     return found
 

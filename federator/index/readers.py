@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Select, select
 from federator.connector.options import resolve
 from federator.index import records
 from federator.index import tables as t
+from federator.index.bulk import chunks
 from federator.index.engine import Index, open_index
 
 KEYS = ("is_table", "path", "kind", "digest", "observed_at")
@@ -33,8 +34,6 @@ TABLES = (
 
 _TYPES = {"is_table": pa.int16(), "observed_at": pa.float64(), "valid_from": pa.int64()}
 _BATCH = 20_000
-# Namespaces that one query asks for.
-_TOGETHER = 500
 
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
@@ -80,9 +79,8 @@ class IndexReader:
         """What a source has at a revision directly in some namespaces (text form), as Arrow batches of ``columns``."""
         r = t.record.c
         wanted = [r[name] for name in columns]
-        parts = [namespaces[start : start + _TOGETHER] for start in range(0, len(namespaces), _TOGETHER)]
         # A root that has a record of its own is no child of itself.
-        inside = (r.parent.in_(part) for part in parts)
+        inside = (r.parent.in_(part) for part in chunks(namespaces))
         queries = [records.at_revision(source, revision, part, r.path != "", columns=wanted) for part in inside]
         yield from self._batches(queries, columns)
 
