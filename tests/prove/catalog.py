@@ -46,10 +46,11 @@ class Crash(BaseException):
     """The process dies here; nothing of it catches this."""
 
 
-_LOOKS: dict[str, CatalogError] = {
-    "look_failed": ServiceUnavailable("no answer"),
-    "look_denied": PermissionDenied("denied"),
-    "look_throttled": Throttled("too many requests"),
+# Made anew each time: an exception that is raised again keeps every frame it has been through.
+_LOOKS: dict[str, Callable[[], CatalogError]] = {
+    "look_failed": lambda: ServiceUnavailable("no answer"),
+    "look_denied": lambda: PermissionDenied("denied"),
+    "look_throttled": lambda: Throttled("too many requests"),
 }
 
 
@@ -388,7 +389,7 @@ class LightCatalog(Catalog):
         if self.armed.look is not None:
             fault, self.armed.look = self.armed.look, None
             self.witness.struck(fault, self.source)
-            raise _LOOKS[fault]
+            raise _LOOKS[fault]()
 
     def _out(self) -> None:
         if self.armed.outage:
