@@ -218,7 +218,7 @@ def _publish(world: World, instance: Instance, rule: MirrorRule, outcomes: Itera
         if outcome.state is State.DONE or outcome.code == RESTORED:
             is_table = change.action not in _OF_NAMESPACES
             instance.index.observed(rule.target, change.target_path, outcome.record, outcome.observed_at, is_table=is_table)
-            world.oracle.published(instance, world.catalogs[rule.target], change.target_path)
+            world.oracle.published(instance, world.catalogs[rule.target], change.target_path, gone=outcome.record is None)
         # What waits for a place that is never freed, since a recreation there is refused or two tables changed places, waits with it.
         stuck = outcome.code == Reason.LOCATION_DECLARED and (change.moves_location or instance.left_alone)
         adopts = change.action is Action.ADOPT and not keeps_marks(world.catalogs[rule.target])

@@ -236,11 +236,14 @@ class Oracle:
             # Without marks nobody can see that another instance declared what one adopts.
             self.owners[catalog.source, catalog.uids[key]] = {me} if keeps_marks(catalog) else {me} | before_us
 
-    def published(self, instance: Instance, catalog: LightCatalog, key: str) -> None:
-        """An instance's index now knows what it wrote itself."""
+    def published(self, instance: Instance, catalog: LightCatalog, key: str, *, gone: bool) -> None:
+        """An instance's index now knows what it wrote itself, or saw to be ``gone``."""
+        shown = self.shown.setdefault((instance.id, catalog.source), {})
         known = self._written.get((instance.id, catalog.source, key))
-        if known is not None:
-            self.shown.setdefault((instance.id, catalog.source), {})[key] = known
+        if gone:
+            shown.pop(key, None)
+        elif known is not None:
+            shown[key] = known
             self.ever[instance.id, catalog.source, key] = known[0]
 
     def _bound(self, change: Change, now: TableRecord) -> None:
