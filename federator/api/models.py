@@ -360,7 +360,8 @@ Kind = Literal["crawl", "plan", "sync", "apply"]
 
 
 class RunRequest(BaseModel):
-    """What is to be run: ``sources`` with crawl, ``mirrors`` with plan and sync, ``plans`` (digests) with apply; none means all."""
+    """What is to be run: ``sources`` with crawl, ``mirrors`` with plan and sync, ``plans`` (digests) with apply; none means all. A
+    crawl that is ``full`` reads everything, also where a feed of changes names what is new."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"kind": "crawl", "sources": ["lake_hive"]}})
 
@@ -368,6 +369,7 @@ class RunRequest(BaseModel):
     sources: list[str] = Field([], max_length=1000)
     mirrors: list[str] = Field([], max_length=1000)
     plans: list[str] = Field([], max_length=100)
+    full: bool = False
 
 
 class DeclareRequest(BaseModel):

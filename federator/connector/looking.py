@@ -27,7 +27,7 @@ def look(location: str, storage: dict[str, str]) -> dict[str, Any]:
     import lance
 
     try:
-        return _described(lance.dataset(lance_uri(location), storage_options=storage or None))
+        return _described(lance.dataset(path or lance_uri(location), storage_options=storage or None))
     except (ValueError, OSError, RuntimeError) as error:
         if path is not None:
             return _look_locally(Path(path)) or _classify_locally(error)

@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from federator.index import tables as t
 from federator.index import visible
+from federator.index.bulk import chunks
 from federator.index.revisions import Draft
 from federator.model import Coverage, CoverageState, Evidence, parse_key
 from federator.model.rows import coverage_row
@@ -36,8 +37,7 @@ def read(connection: Connection, source: str, revision: int, *, only: Sequence[s
     c = t.coverage.c
     # Two branches, as for records: each reads a partial index, and the history is in neither.
     begun = select(t.coverage).where(c.source == source, c.valid_from + 0 <= revision)
-    parts = [only[start : start + 500] for start in range(0, len(only), 500)] if only is not None else []
-    wanted = [begun] if only is None else [begun.where(c.namespace.in_(part)) for part in parts]
+    wanted = [begun] if only is None else [begun.where(c.namespace.in_(part)) for part in chunks(only)]
     queries = [union_all(part.where(c.valid_to.is_(None)), part.where(c.valid_to > revision)) for part in wanted]
     rows = (row for query in queries for row in connection.execute(query).mappings())
     return {row["namespace"]: _coverage(source, row) for row in rows}

@@ -32,7 +32,7 @@ from federator.connector import TableNotFound
 from federator.index import looks, records, visible
 from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
-from federator.index.bulk import chunks
+from federator.index.bulk import VALUES, chunks
 from federator.index.bytewise import begins
 from federator.index.engine import Index
 from federator.index.looks import UNVERIFIED
@@ -43,7 +43,6 @@ from federator.model.scopes import EVERYTHING, Scopes
 STATES = (
     "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", UNVERIFIED,
 )  # fmt: skip
-_CHUNK = 500
 _WORST_FIRST = ("unreachable", "denied", "corrupt", "missing", "not_lance", "empty", "declared_only", "valid")
 # Tables below one directory that its detail names; a bucket may hold a million.
 _BELOW = 100
@@ -114,7 +113,7 @@ def page(
     found: list[DatasetView] = []
     with index.read() as connection:
         while len(found) <= limit:
-            places = _places(connection, wanted, scopes, after=after, limit=_CHUNK if wanted.conflicts else limit + 1)
+            places = _places(connection, wanted, scopes, after=after, limit=VALUES if wanted.conflicts else limit + 1)
             if not places:
                 break
             found += [view for view in _views(connection, places, scopes, conflicting=wanted.conflicts) if wanted.takes(view)]
@@ -179,8 +178,8 @@ def save(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
 def states(connection: Connection, canonicals: Sequence[str]) -> dict[str, RowMapping]:
     """Verification by canonical location, for those that were ever checked."""
     found: dict[str, RowMapping] = {}
-    for start in range(0, len(canonicals), 500):
-        query = select(t.dataset).where(t.dataset.c.canonical.in_(canonicals[start : start + 500]))
+    for part in chunks(canonicals):
+        query = select(t.dataset).where(t.dataset.c.canonical.in_(part))
         found.update({row["canonical"]: row for row in connection.execute(query).mappings()})
     return found
 
@@ -304,8 +303,8 @@ def declared_at(connection: Connection, places: Sequence[str], scopes: Scopes = 
     """The declarations of each place that a scope covers, by source and path."""
     found: dict[str, list[RowMapping]] = {}
     seen = visible.inside(connection, scopes, r.source, r.path)
-    for start in range(0, len(places), _CHUNK):
-        names = _spellings(connection, places[start : start + _CHUNK])
+    for part in chunks(places):
+        names = _spellings(connection, part)
         for query in current([t.record], r.canonical.in_(list(names)), seen):
             for row in connection.execute(query).mappings():
                 found.setdefault(names[row["canonical"]], []).append(row)

@@ -19,12 +19,12 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func
 from federator.connector.options import masked
 from federator.index import looks, visible
 from federator.index import tables as t
+from federator.index.bulk import chunks
 from federator.index.engine import Index
 from federator.index.moments import Moment, reading
 from federator.model import Path, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 
-_CHUNK = 500
 _OF_NAMESPACES = ("create_namespace", "drop_namespace")
 # Sorts behind the name of every source: what opening places found comes last.
 _LOOKS = "\U0010ffff"
@@ -224,8 +224,8 @@ class _Span:
     ) -> dict[tuple[str, int], int]:
         """For objects with several events in between: the one before the last."""
         found: dict[tuple[str, int], int] = {}
-        for start in range(0, len(paths), _CHUNK):
-            e = self.events(r.path.in_(paths[start : start + _CHUNK]))
+        for part in chunks(paths):
+            e = self.events(r.path.in_(part))
             for path, is_table, event in connection.execute(select(e.path, e.is_table, e.event)):
                 key = (path, is_table)
                 if key in last and found.get(key, 0) < event < last[key]:
@@ -329,17 +329,16 @@ def _column(column: Mapping[str, Any] | None) -> str | None:
 def _by_id(connection: Connection, numbers: Sequence[int]) -> dict[int, RowMapping]:
     wanted = [r.id, *(r[name] for name in _PLAIN), r.properties, r.schema]
     found: dict[int, RowMapping] = {}
-    for start in range(0, len(numbers), _CHUNK):
-        rows = connection.execute(select(*wanted).where(r.id.in_(numbers[start : start + _CHUNK]))).mappings()
+    for part in chunks(numbers):
+        rows = connection.execute(select(*wanted).where(r.id.in_(part))).mappings()
         found |= {row["id"]: row for row in rows}
     return found
 
 
 def _revisions(connection: Connection, source: str, numbers: set[int]) -> dict[int, RowMapping]:
-    wanted = sorted(numbers)
     found: dict[int, RowMapping] = {}
-    for start in range(0, len(wanted), _CHUNK):
-        query = select(t.revision).where(v.source == source, v.number.in_(wanted[start : start + _CHUNK]))
+    for part in chunks(sorted(numbers)):
+        query = select(t.revision).where(v.source == source, v.number.in_(part))
         found |= {row["number"]: row for row in connection.execute(query).mappings()}
     return found
 
@@ -349,8 +348,8 @@ def _writes(connection: Connection, source: str, paths: Sequence[str]) -> dict[s
     columns = (j.target_path, j.mirror, j.run_id, j.action, j.op_id, j.intent_at, t.run.c.actor)
     query = select(*columns).outerjoin_from(t.journal, t.run, t.run.c.id == j.run_id)
     found: dict[str, list[RowMapping]] = {}
-    for start in range(0, len(paths), _CHUNK):
-        some = j.target_path.in_(paths[start : start + _CHUNK])
+    for part in chunks(paths):
+        some = j.target_path.in_(part)
         for row in connection.execute(query.where(j.target_source == source, some, j.state == "done")).mappings():
             found.setdefault(row["target_path"], []).append(row)
     return found

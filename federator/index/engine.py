@@ -12,7 +12,7 @@ from typing import Any
 import stamina
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from federator.connector import ConfigError, StateError
 from federator.connector.secrets import remember
@@ -103,8 +103,15 @@ def _sqlite(database: str, base: Path) -> Engine:
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("writes")
         if writes:
+            connection.info["wrote"] = True
             connection.exec_driver_sql(f"PRAGMA cache_size=-{_WRITE_CACHE}")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    @event.listens_for(engine, "checkin")
+    def give_back(connection: sqlite3.Connection | None, record: ConnectionPoolEntry) -> None:
+        # The pool hands its connections round: each of them would end with a writer's cache.
+        if connection is not None and record.info.pop("wrote", False):
+            connection.execute(f"PRAGMA cache_size=-{_READ_CACHE}")
 
     return engine
 

@@ -17,6 +17,7 @@ from federator.connector import NamespaceNotFound, TableNotFound
 from federator.index import coverage, looks, records, visible
 from federator.index import tables as t
 from federator.index.agreement import Disagreement, disagreements
+from federator.index.bulk import VALUES, chunks
 from federator.index.engine import Index
 from federator.index.looks import Look
 from federator.index.moments import Moment, iso, reading
@@ -24,8 +25,6 @@ from federator.index.tree import Declared, Node, Page, declared
 from federator.model import Aliases, Coverage, Kind, Path, canonical_location, parse_key, path_key
 from federator.model.rows import table_record
 from federator.model.scopes import EVERYTHING, Scopes
-
-_CHUNK = 500
 
 r = t.record.c
 
@@ -122,7 +121,7 @@ def datasets(
     found: list[PastDataset] = []
     with reading(index, at) as connection:
         while len(found) <= limit:
-            places = _places(connection, at, declared_in, after, _CHUNK if chosen else limit + 1, scopes)
+            places = _places(connection, at, declared_in, after, VALUES if chosen else limit + 1, scopes)
             if not places:
                 break
             views = _views(connection, at, places, scopes)
@@ -198,8 +197,8 @@ def _declared(connection: Connection, at: Moment, canonicals: Sequence[str], sco
     """The declarations at some locations that a scope covers, by source and path."""
     seen = visible.inside(connection, scopes, r.source, r.path)
     found: list[RowMapping] = []
-    for start in range(0, len(canonicals), _CHUNK):
-        some = r.canonical.in_(canonicals[start : start + _CHUNK])
+    for part in chunks(canonicals):
+        some = r.canonical.in_(part)
         queries = [query for source in sorted(at.revisions) for query in _then(at, source, [t.record], some, seen)]
         if queries:
             found += connection.execute(union_all(*queries)).mappings()

@@ -160,9 +160,9 @@ def _listed(
 def _rows(connection: Connection, scopes: Scopes, branches: list[_Branch], after: str, limit: int) -> list[RowMapping]:
     """The first rows of every branch, by name: more than enough of each for a page."""
     found: list[RowMapping] = []
-    for start in range(0, len(branches), _BRANCHES):
+    for some in chunks(branches, _BRANCHES):
         parts = []
-        for branch in branches[start : start + _BRANCHES]:
+        for branch in some:
             state = _listed(connection, scopes, branch, is_table=1 if branch.tables else None, after=after).subquery()
             name = bytewise.ordered(connection, state.c.name)
             parts.append(select(select(state).order_by(name, state.c.is_table).limit(limit).subquery()))

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, delete, insert, select
 
 from federator.connector.secrets import redacted
 from federator.index import tables as t
+from federator.index.bulk import chunks
 from federator.model.notices import Event, Notice, Severity
 
-_CHUNK = 1000
 # More says nothing more to a person, and the run's row has all of it.
 _LONGEST = 2000
 
@@ -39,8 +39,8 @@ def add(connection: Connection, notices: Iterable[Notice]) -> None:
         }
         for n in notices
     ]  # fmt: skip
-    for start in range(0, len(rows), _CHUNK):
-        connection.execute(insert(t.notice), rows[start : start + _CHUNK])
+    for part in chunks(rows):
+        connection.execute(insert(t.notice), part)
 
 
 def waiting(connection: Connection, limit: int = 10_000) -> list[Kept]:
@@ -65,6 +65,5 @@ def any_waiting(connection: Connection) -> bool:
 
 def remove(connection: Connection, kept: Sequence[Kept]) -> None:
     """Takes notices out of the outbox, in the transaction that has made notifications of them."""
-    for start in range(0, len(kept), _CHUNK):
-        numbers = [each.id for each in kept[start : start + _CHUNK]]
+    for numbers in chunks(each.id for each in kept):
         connection.execute(delete(t.notice).where(t.notice.c.id.in_(numbers)))

@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from federator.index import tables as t
 from federator.index import visible
+from federator.index.bulk import chunks
 from federator.index.prepared import built_once
 from federator.model import path_key
 from federator.model.identifiers import Path
@@ -147,8 +148,8 @@ def paths_at(connection: Connection, source: str, canonicals: Sequence[str]) -> 
     """A source's tables at some locations: paths by canonical location."""
     found: dict[str, list[str]] = {}
     at = published(connection, source)
-    for start in range(0, len(canonicals), 500):
-        wanted = r.canonical.in_(canonicals[start : start + 500])
+    for part in chunks(canonicals):
+        wanted = r.canonical.in_(part)
         for path, canonical in connection.execute(
             at_revision(source, at, wanted, r.is_table == 1, columns=[r.path, r.canonical])
         ):

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Select, delete, exists, insert, literal_column, select, update
 
 from federator.index import tables as t
+from federator.index.bulk import chunks
 from federator.index.engine import Index
 from federator.model import Aliases, canonical_location, places_above
-
-_CHUNK = 500
 
 p, r, s = t.root_table.c, t.record.c, t.source.c
 
@@ -59,16 +58,16 @@ def save(connection: Connection, scanned: Scanned, locations: Sequence[str], gap
     at = {"root": scanned.root, "seen_at": scanned.scanned_at}
     known = set(connection.execute(select(p.canonical).where(p.root == scanned.root)).scalars())
     mine = p.root == scanned.root
-    for chunk in _chunks([place for place in places if place in known]):
+    for chunk in chunks(place for place in places if place in known):
         connection.execute(update(t.root_table).where(mine, p.canonical.in_(chunk)).values(seen_at=scanned.scanned_at))
-    for chunk in _chunks([place for place in places if place not in known]):
+    for chunk in chunks(place for place in places if place not in known):
         connection.execute(insert(t.root_table), [{"canonical": c, "location": places[c], **at} for c in chunk])
     if scanned.state != "failed":
         gone = [c for c in known if c not in places and not _within(c, unknown)]
-        for chunk in _chunks(gone):
+        for chunk in chunks(gone):
             connection.execute(delete(t.root_table).where(mine, p.canonical.in_(chunk)))
     connection.execute(delete(t.root_gap).where(t.root_gap.c.root == scanned.root))
-    for chunk in _chunks(list(unknown)):
+    for chunk in chunks(unknown):
         rows = [{"root": scanned.root, "place": c, "code": unknown[c].code, "message": unknown[c].message} for c in chunk]
         connection.execute(insert(t.root_gap), rows)
     connection.execute(delete(t.root).where(t.root.c.name == scanned.root))
@@ -106,7 +105,7 @@ def orphans(connection: Connection, places: Sequence[str] | None = None) -> Iter
     if places is None:
         yield from _orphans(connection, _undeclared())
         return
-    for chunk in _chunks(list(places)):
+    for chunk in chunks(places):
         yield from _orphans(connection, _undeclared().where(p.canonical.in_(chunk)))
 
 
@@ -136,8 +135,3 @@ def _orphans(connection: Connection, query: Select[tuple[str, str, str]]) -> Ite
 
 def _within(place: str, gaps: Collection[str]) -> bool:
     return bool(gaps) and (place in gaps or any(above in gaps for above in places_above(place)))
-
-
-def _chunks(items: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), _CHUNK):
-        yield items[start : start + _CHUNK]

@@ -35,7 +35,11 @@ VOLATILE_PROPERTIES = frozenset(
 
 def canonical_json(value: object) -> str:
     """JSON with sorted keys, no white space and no escapes: one text per value. Raises TypeError for foreign types."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
+
+
+# json.dumps would make one for each call.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest_of(value: object) -> str:

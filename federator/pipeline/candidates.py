@@ -50,7 +50,8 @@ def candidates(
     decided = cells.mapInArrow(_decide(context, knowledge), "kind string, body string")
     decisions: list[Decision] = []
     count = 0
-    for row in decided.toLocalIterator():
+    # Two partitions at a time: all of them at once could be more than there is memory for.
+    for row in decided.toLocalIterator(prefetchPartitions=True):
         if row["kind"] == "selected":
             count += int(row["body"])
         elif row["kind"] == "change":

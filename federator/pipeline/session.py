@@ -129,6 +129,8 @@ _CONF = {
     # Spark keeps workers apart by their environment, and sets this in it for some kinds of task only.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
+    # What reaches the driver is what it asked for: a limit would fail the largest companies' runs alone.
+    "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import Counter
@@ -17,10 +18,10 @@ from federator.connector import FederatorError, SourceSpec
 from federator.connector.child import Child, ChildDied
 from federator.connector.looking import answer as answered
 from federator.model import canonical_location
-from federator.pipeline.frames import local_frame
+from federator.pipeline.frames import local_frame, rows_of
 from federator.registry import connector
 
-_DDL = "canonical string, location string, answer string"
+_DDL = "canonical string, location string, checked_at double, answer string"
 # A store that does not answer so many times in a row is not asked again by that task.
 _PATIENCE = 3
 
@@ -44,20 +45,19 @@ def verify(
     def open_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Opener(spec, timeout) as opener:
             for batch in batches:
-                wanted = batch.column("location").to_pylist()
-                looks = takewhile(lambda _: time.time() < end, wanted)
-                answers = [json.dumps(opener.look(location)) for location in looks]
+                times, answers = [], []
+                for text in opener.look_each(batch.column("location").to_pylist(), end):
+                    times.append(time.time())
+                    answers.append(text)
                 opened = batch.slice(0, len(answers))
                 yield pa.RecordBatch.from_arrays(
-                    [opened.column("canonical"), opened.column("location"), pa.array(answers, pa.string())],
-                    names=["canonical", "location", "answer"],
+                    [*opened.columns, pa.array(times, pa.float64()), pa.array(answers, pa.string())],
+                    names=["canonical", "location", "checked_at", "answer"],
                 )
 
-    for row in frame.mapInArrow(open_all, _DDL).toLocalIterator():
-        yield {
-            "canonical": row["canonical"], "location": row["location"], "checked_at": time.time(), "checked_through": spec.name,
-            **json.loads(row["answer"]),
-        }  # fmt: skip
+    for row in rows_of(frame.mapInArrow(open_all, _DDL)):
+        answer = json.loads(row.pop("answer"))
+        yield {**row, "checked_through": spec.name, **answer}
 
 
 def spark_cores() -> int:
@@ -81,6 +81,14 @@ def _group(canonical: str) -> tuple[str, str]:
     return (f"{scheme}://{host}", first) if host else (f"{scheme}:///{first}", deeper.partition("/")[0])
 
 
+def _store(location: str) -> str:
+    return _group(canonical_location(location))[0]
+
+
+def _json(state: str, message: str) -> str:
+    return json.dumps(answered(state, message))
+
+
 class Opener:
     """One opener process, replaced when it hangs or dies."""
 
@@ -96,25 +104,55 @@ class Opener:
             self._broken = error.message
 
     def look(self, location: str) -> dict[str, Any]:
-        """``looking.look`` in the child; ``unreachable`` if it does not answer in time, or its store did not a few times in a row."""
-        if self._broken is not None:
-            return answered("unreachable", self._broken)
-        store, _ = _group(canonical_location(location))
-        if self._silent[store] >= _PATIENCE:
-            return answered("unreachable", f"not asked: {store} did not answer before")
-        if self._child is None:
-            self._child = Child("federator.pipeline.opener")
-        try:
-            found = self._child.ask({"location": location, "storage": self._storage}, self._timeout)
-        except ChildDied:
-            self._kill()
-            return answered("corrupt", "opening it ended the process that opened it")
-        except TimeoutError:
-            self._kill()
-            self._silent[store] += 1
-            return answered("unreachable", f"no answer within {self._timeout:g} s")
-        del self._silent[store]
+        """``looking.look`` of one location."""
+        (text,) = self.look_each([location], math.inf)
+        found: dict[str, Any] = json.loads(text)
         return found
+
+    def look_each(self, locations: Sequence[str], until: float) -> Iterator[str]:
+        """``looking.look`` of each location in turn, as JSON, until the time ``until`` (seconds since the epoch).
+
+        ``unreachable`` is what does not answer in time, or whose store did not a few times in a row.
+        """
+        answered_now = 0
+        while answered_now < len(locations) and time.time() < until:
+            for text in self._some(locations[answered_now:], until):
+                yield text
+                answered_now += 1
+
+    def _some(self, locations: Sequence[str], until: float) -> Iterator[str]:
+        """The answers up to the first location that is not answered as it should be, with that one's."""
+        if (objection := self._objection(locations[0])) is not None:
+            yield _json("unreachable", objection)
+            return
+        if self._silent:
+            locations = list(takewhile(lambda location: self._objection(location) is None, locations))
+        self._child = self._child or Child("federator.pipeline.opener")
+        requests = ({"location": location, "storage": self._storage} for location in locations)
+        heard = 0
+        try:
+            for text in self._child.ask_each(requests, self._timeout):
+                if self._silent:
+                    self._silent.pop(_store(locations[heard]), None)
+                heard += 1
+                yield text
+                if time.time() >= until:
+                    return
+        except ChildDied:
+            yield _json("corrupt", "opening it ended the process that opened it")
+        except TimeoutError:
+            self._silent[_store(locations[heard])] += 1
+            yield _json("unreachable", f"no answer within {self._timeout:g} s")
+        finally:
+            if heard < len(locations):
+                self._kill()
+
+    def _objection(self, location: str) -> str | None:
+        if self._broken is not None:
+            return self._broken
+        if not self._silent or self._silent[store := _store(location)] < _PATIENCE:
+            return None
+        return f"not asked: {store} did not answer before"
 
     def _kill(self) -> None:
         if self._child is not None:

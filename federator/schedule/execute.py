@@ -79,7 +79,7 @@ class Runner:
         how: dict[str, Any] = {"trigger": "schedule" if asked.get("job") else "request", "actor": request.actor}
         match request.kind:
             case "crawl":
-                return do.crawl(asked.get("sources") or [], **how)
+                return do.crawl(asked.get("sources") or [], full=bool(asked.get("full")), **how)
             case "plan":
                 return do.plan(asked.get("mirrors") or [], **how)
             case "sync":

@@ -52,7 +52,7 @@ function ago(time) {
 }
 
 const GOOD = ["ok", "valid", "complete", "carried", "done", "applied", "approved", "ready"];
-const FAIR = ["partial", "held", "running", "empty", "declared_only", "carried", "skipped", "interrupted", "medium", "queued", "outdated", "rejected"];
+const FAIR = ["partial", "held", "running", "empty", "declared_only", "skipped", "interrupted", "medium", "queued", "outdated", "rejected"];
 
 /* The word always stands there; the colour only helps. */
 function state(word, how = "") {

@@ -17,10 +17,11 @@ views.source = async name => {
   const [source, short] = await Promise.all([ask(`/api/v1/sources/${key}`), ask(`/api/v1/sources/${key}/coverage?short=true`).catch(() => null)]);
   const fresh = source.freshness;
   const rows = short ? short.namespaces.map(one => [one.namespace, state(one.presence), state(one.detail), one.presence_reason || one.detail_reason]) : [];
-  view.append(make("h2", {text: name}), pairs([["kind", source.impl], ["state", state(fresh.state)], ["note", fresh.message], ["tables", source.tables], ["namespaces", source.namespaces],
-    ["revision", fresh.revision], ["crawled", ago(fresh.crawled_at)], ["changed", ago(fresh.published_at)], ["schedule", source.schedule || "by hand"]]),
+  const carried = source.carried_namespaces;
+  view.append(make("h2", {text: name}), source.configured ? make("p", {}, crawl("Crawl", {sources: [name]}), carried ? crawl("Crawl in full", {sources: [name], full: true}) : null) : "", pairs([["kind", source.impl], ["state", state(fresh.state)], ["note", fresh.message], ["tables", source.tables], ["namespaces", source.namespaces],
+    ["not read again", carried ? `${carried}: the catalog's feed of changes did not name them` : null], ["revision", fresh.revision], ["crawled", ago(fresh.crawled_at)], ["changed", ago(fresh.published_at)], ["schedule", source.schedule || "by hand"]]),
     section("Namespaces that were not read in full", rows.length ? table([["Namespace", "long"], ["Listed"], ["Described"], ["Why", "long"]], rows, "Not read in full")
-      : make("p", {class: "quiet", text: short ? "None: the last crawl read all of them." : "It was never crawled."}), short && short.next ? make("p", {class: "quiet", text: "and more"}) : null));
+      : make("p", {class: "quiet", text: short ? carried ? "None: what the last crawl did not read again, it knew." : "None: the last crawl read all of them." : "It was never crawled."}), short && short.next ? make("p", {class: "quiet", text: "and more"}) : null));
 };
 
 function driftTable(drift) {

@@ -5,9 +5,14 @@ let stream = null;
 
 function closeStream() { if (stream) { stream.close(); stream = null; } }
 
+/* A button that asks for a crawl: of all sources, or as the request's further fields say. */
+function crawl(text, wanted = {}) {
+  return make("button", {class: "main", type: "button", text, onclick: () => loud(ask("/api/v1/runs", {method: "POST", headers: {"content-type": "application/json"},
+    body: JSON.stringify({kind: "crawl", ...wanted})}).then(asked => say(`asked for a crawl, request ${asked.id}: it begins when the worker is free`, "ok")))});
+}
+
 views.runs = async () => {
-  const start = make("button", {class: "main", type: "button", text: "Crawl all sources", onclick: () => loud(ask("/api/v1/runs", {method: "POST",
-    headers: {"content-type": "application/json"}, body: JSON.stringify({kind: "crawl"})}).then(asked => say(`asked for a crawl, request ${asked.id}: it begins when the worker is free`, "ok")))});
+  const start = crawl("Crawl all sources");
   const columns = [["Run"], ["Kind"], ["State"], ["By"], ["Began"], ["Ended"]];
   const rowsOf = page => page.runs.map(run => [link("run", run.id), run.kind, state(run.state), run.actor, ago(run.started_at), run.finished_at ? ago(run.finished_at) : ""]);
   const page = await ask("/api/v1/runs?limit=50"), list = table(columns, rowsOf(page), "Runs");

@@ -34,6 +34,9 @@ def test_a_run_is_asked_for_and_queued(api: Api, index: Index) -> None:
     with index.read() as connection:
         (row,) = requests.queued(connection, requests.RUNS)
     assert (row.id, row.argument, row.actor) == (asked["id"], {"sources": ["lake"]}, "api")
+    api.post("/api/v1/runs", json={"kind": "crawl", "full": True})
+    with index.read() as connection:
+        assert requests.queued(connection, requests.RUNS)[-1].argument == {"full": True}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,7 @@ def test_a_run_is_asked_for_and_queued(api: Api, index: Index) -> None:
     [
         {"kind": "crawl", "sources": ["nope"]}, {"kind": "sync", "mirrors": ["nope"]}, {"kind": "crawl", "mirrors": ["m"]},
         {"kind": "drop"}, {"kind": "crawl", "more": 1}, {}, [], {"kind": "apply"}, {"kind": "crawl", "sources": ["\0"]},
-        {"kind": "crawl", "sources": "lake"},
+        {"kind": "crawl", "sources": "lake"}, {"kind": "sync", "full": True},
     ],
 )  # fmt: skip
 def test_a_run_that_cannot_be_is_refused_at_once(api: Api, index: Index, body: object) -> None:

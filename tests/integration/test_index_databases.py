@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -330,6 +330,18 @@ class TestHistory:
             assert records.counts(connection, "lake") == (1, 20)
             assert coverage.read(connection, "lake", self.REVISIONS)["s"].records == 20
             assert coverage.read(connection, "lake", 500)["s"].records == 500
+
+
+def test_a_connection_that_wrote_gives_the_writers_cache_back(sqlite_index: Index) -> None:
+    def cache() -> list[int]:
+        with ExitStack() as stack:
+            opened = [stack.enter_context(sqlite_index.read()) for _ in range(3)]
+            return [connection.exec_driver_sql("PRAGMA cache_size").scalar_one() for connection in opened]
+
+    read = set(cache())
+    with sqlite_index.write() as connection:
+        assert connection.exec_driver_sql("PRAGMA cache_size").scalar_one() not in read
+    assert set(cache()) == read
 
 
 class TestRepositories:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
 import lance
@@ -155,6 +155,36 @@ def test_the_sources_own_options_open_it_and_time_ends_it(
     assert {name: row["state"] for name, row in found.items()} == {place: "valid", "file:///nothing": "missing"}
     assert (found[place]["rows"], found[place]["checked_through"]) == (3, "lake")
     assert list(verify(running, spec, wanted, timeout=60.0, seconds=0.0)) == []
+
+
+def test_tasks_open_at_once(spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that answers none of its first two callers until both have called."""
+    from federator.pipeline import verify as module
+    from federator.pipeline.session import session
+
+    both, callers = Barrier(2, timeout=60), iter(range(2))
+
+    class Together(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if next(callers, None) is not None:
+                both.wait()
+            self.send_error(403)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(module, "spark_cores", lambda: 2)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Together) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        storage = {"aws_endpoint": f"http://127.0.0.1:{server.server_port}", "allow_http": "true", "aws_region": "us-east-1"}
+        storage |= {"aws_access_key_id": "a", "aws_secret_access_key": "b", "client_max_retries": "0"}
+        spec = SourceSpec("lake", "federator.testing:CONNECTOR", {f"storage.{key}": value for key, value in storage.items()})
+        running = session(parse({}, tmp_path / "federator.toml"))
+        wanted = [{"canonical": place, "location": place} for place in ("s3://one/t.lance", "s3://two/t.lance")]
+        states = [row["state"] for row in verify(running, spec, wanted, timeout=120.0, seconds=600.0)]
+        server.shutdown()
+    assert states == ["denied", "denied"]
+    assert not both.broken
 
 
 def test_runs_open_what_is_due_find_drift_and_say_what_is_left(spark: None, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import signal
@@ -178,6 +180,66 @@ class TestOpenerProcess:
             os.kill(opener._child.pid, signal.SIGKILL)
             assert opener.look(str(table))["state"] == "corrupt"
             assert opener.look(str(table))["state"] == "valid"
+
+    def test_many_are_asked_at_once_and_what_hangs_or_dies_is_one_of_them(
+        self, silent: str, table: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "empty").mkdir()
+        hangs = [f"s3://bucket/t{number}.lance" for number in range(5)]
+        wanted = [
+            str(table),
+            hangs[0],
+            str(tmp_path / "empty"),
+            hangs[1],
+            hangs[2],
+            str(table),
+            hangs[3],
+            hangs[4],
+            str(tmp_path / "no"),
+        ]
+        storage = {f"storage.{key}": value for key, value in _S3.items()} | {"storage.aws_endpoint": silent}
+        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 1.5) as opener:
+            began = time.monotonic()
+            found = [json.loads(text) for text in opener.look_each(wanted, math.inf)]
+            took = time.monotonic() - began
+        states = [
+            "valid",
+            "unreachable",
+            "empty",
+            "unreachable",
+            "unreachable",
+            "valid",
+            "unreachable",
+            "unreachable",
+            "missing",
+        ]
+        assert [each["state"] for each in found] == states
+        assert [found[number]["message"] for number in (1, 3, 4)] == ["no answer within 1.5 s"] * 3
+        assert [found[number]["message"] for number in (6, 7)] == ["not asked: s3://bucket did not answer before"] * 2
+        # Three that hang, and not one of them twice.
+        assert took >= 4.5
+
+    def test_more_than_a_pipe_holds_is_asked_at_once(self, tmp_path: Path) -> None:
+        wanted = [str(tmp_path / ("x" * 200) / str(number)) for number in range(3000)]
+        with Opener(self.SPEC, 60.0) as opener:
+            assert [json.loads(text)["state"] for text in opener.look_each(wanted, math.inf)] == ["missing"] * 3000
+            assert opener.look(str(tmp_path))["state"] == "empty"
+
+    def test_no_further_one_is_opened_when_the_time_is_over(self, table: Path) -> None:
+        with Opener(self.SPEC, 60.0) as opener:
+            assert list(opener.look_each([str(table)] * 3, time.time() - 1)) == []
+            assert len(list(opener.look_each([str(table)] * 20_000, time.time() + 1))) < 20_000
+            assert opener.look(str(table))["state"] == "valid"
+
+    def test_what_was_said_before_a_death_counts(self, tmp_path: Path) -> None:
+        with Opener(self.SPEC, 60.0) as opener:
+            asked = opener.look_each([str(tmp_path / "nothing")] * 3000, math.inf)
+            next(asked)
+            assert opener._child is not None
+            os.kill(opener._child.pid, signal.SIGKILL)
+            states = [json.loads(text)["state"] for text in asked]
+        assert len(states) == 2999
+        assert states.count("corrupt") == 1
 
     def test_a_source_whose_secret_is_missing_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("NOT_SET", raising=False)

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from federator.index import plans, requests, runs
+from federator.index import coverage, plans, requests, revisions, runs
+from federator.index.leases import hold
+from federator.model import Coverage, carried
 from federator.model.drift import Drift, DriftKind
 from federator.planning.plan import Plan
 from tests.integration.index_support import fill, table
@@ -26,6 +28,24 @@ def test_sources_say_how_fresh_they_are_and_what_was_not_read(look: Look) -> Non
     row.get_by_role("link", name="lake").click()
     expect(page.get_by_role("heading", name="lake", exact=True)).to_be_visible()
     expect(page.get_by_role("table", name="Not read in full")).to_contain_text("denied by the metastore")
+
+
+def test_a_source_is_crawled_and_what_was_carried_is_read_again(look: Look, service: Service) -> None:
+    whole = carried(1)
+    with hold(service.index, "source:copy") as lease:
+        draft = revisions.begin(service.index, lease, "copy", "run-2", 0.0)
+        with service.index.write() as connection:
+            coverage.write(connection, draft, [Coverage("copy", ("sales",), whole, whole)], {})
+        revisions.publish(service.index, lease, draft, added=0, changed=0, removed=0, values={"state": "ok"})
+    page = look("source/copy")
+    expect(page.locator("main")).to_contain_text("1: the catalog's feed of changes did not name them")
+    for button in ("Crawl", "Crawl in full"):
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("asked for a crawl")
+        page.get_by_role("status").evaluate("node => { node.textContent = ''; }")
+    with service.index.read() as connection:
+        asked = [each.argument for each in requests.queued(connection, requests.RUNS)]
+    assert asked == [{"sources": ["copy"]}, {"sources": ["copy"], "full": True}]
 
 
 def test_the_tree_unfolds_by_keyboard_down_to_a_table(look: Look) -> None:

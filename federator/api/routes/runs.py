@@ -55,6 +55,8 @@ def post_run(
     caller.require(Role.OPERATOR)
     with index.write() as connection:
         argument = _argument(connection, settings, wanted, viewer)
+        if wanted.full:
+            argument["full"] = True
         asked = requests.add(connection, wanted.kind, argument, actor=caller.name)
     response.headers["Location"] = f"/api/v1/requests/{asked.id}"
     return m.Requested.model_validate(asked)
@@ -104,6 +106,8 @@ def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest, 
     for other in {"sources", "mirrors", "plans"} - {field}:
         if getattr(wanted, other):
             raise InvalidInput(f"{wanted.kind} takes {field}, not {other}")
+    if wanted.full and wanted.kind != "crawl":
+        raise InvalidInput(f"full is for a crawl, not for {wanted.kind}")
     names: list[str] = getattr(wanted, field)
     if field == "plans":
         if not names:
