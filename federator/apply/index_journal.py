@@ -13,7 +13,7 @@ from federator.apply.port import Intent
 from federator.index import Connection, Index, RowMapping, audit_log, journal, ledger, notices, records
 from federator.index.leases import Lease
 from federator.index.runs import RunHandle
-from federator.model import canonical_json, parse_key
+from federator.model import TableRecord, canonical_json, parse_key
 from federator.model.notices import Event, Notice
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
@@ -88,6 +88,10 @@ class IndexJournal:
         with self.index.read() as connection:
             return records.paths_at(connection, self.rule.target, [canonical]).get(canonical, [])
 
+    def names_given(self, canonical: str) -> Collection[str]:
+        with self.index.read() as connection:
+            return ledger.names_at(connection, self.rule.target, canonical)
+
     def origin_digest(self, path: str) -> str | None:
         with self.index.read() as connection:
             row = records.get(connection, self.rule.origin, parse_key(path), is_table=True)
@@ -110,6 +114,7 @@ class IndexJournal:
             "op_id": op_id,
             "native_id": record.native_id if record else None,
             "location": record.location if record else None,
+            "canonical": record.canonical if isinstance(record, TableRecord) else None,
             "origin_digest": change.precondition.get("origin"),
             "target_digest": outcome.target_digest,
             "mapping_digest": self.rule.mapping_digest,

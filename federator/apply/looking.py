@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,10 @@ class Look:
 
         What the run that died had freed may still be in the index: each name is looked at.
         """
-        canonical = change.after.canonical if change.after is not None else None
-        for other in self._others(change):
-            seen = self.target.observe(parse_key(other)).record
-            if seen is not None and seen.canonical == canonical:
-                return _points_to(other, change)
-        return None
+        others = self._still_there(
+            change, {*self._others(change, self.journal.names_at), *self._others(change, self.journal.names_given)}
+        )
+        return _points_to(others[0], change) if others else None
 
     def _namespace(self, change: Change) -> Outcome | None:
         path = parse_key(change.target_path)
@@ -92,17 +90,25 @@ class Look:
         return Outcome(change, State.SKIPPED, Reason.MOVED, detail, seen.record, self.clock())
 
     def _second_name(self, change: Change) -> Outcome | None:
-        """The plan saw to it that a location gets one name; since then another mirror may have declared it, or a name not come free."""
-        others = self._others(change)
+        """The plan saw to it that a location gets one name; since then another mirror may have declared it, or a name not come free.
+
+        A name that only the ledger has there was given by a run that died: what a look says counts.
+        """
+        others = self._others(change, self.journal.names_at)
+        others = others or self._still_there(change, self._others(change, self.journal.names_given))
         return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, _points_to(others[0], change)) if others else None
 
-    def _others(self, change: Change) -> list[str]:
-        """The names that the index has of the place that a Change would declare anew."""
+    def _others(self, change: Change, names_at: Callable[[str], Collection[str]]) -> list[str]:
+        """The other names of the place that a Change would declare anew."""
         canonical = change.after.canonical if change.after is not None else None
         if canonical is None or not (change.action is Action.DECLARE_TABLE or change.moves_location):
             return []
         left = {path for path, place in self.freed if place == canonical}
-        return sorted(set(self.journal.names_at(canonical)) - left - {change.target_path})
+        return sorted(set(names_at(canonical)) - left - {change.target_path})
+
+    def _still_there(self, change: Change, names: Iterable[str]) -> list[str]:
+        seen = ((name, self.target.observe(parse_key(name)).record) for name in sorted(names))
+        return [name for name, record in seen if record and change.after and record.canonical == change.after.canonical]
 
     @staticmethod
     def _moved(change: Change, detail: str) -> Outcome:

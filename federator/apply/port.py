@@ -47,6 +47,10 @@ class Journal(Protocol):
         """The target's paths that are known to be at a canonical location."""
         ...
 
+    def names_given(self, canonical: str) -> Collection[str]:
+        """The target's paths that were put at a canonical location, be it by a run that died before anybody knew of it."""
+        ...
+
     def origin_digest(self, path: str) -> str | None:
         """The digest of the origin's table as it is known now; None where it is not known."""
         ...

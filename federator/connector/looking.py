@@ -15,8 +15,8 @@ from typing import Any
 from federator.model import digest_of, is_location, lance_uri, local_path
 
 
-def look(location: str, storage: dict[str, str]) -> dict[str, Any]:
-    """What is at a location: a row of ``answer``'s fields.
+def look(location: str, storage: dict[str, str], session: Any = None) -> dict[str, Any]:
+    """What is at a location: a row of ``answer``'s fields. ``session`` is the ``lance.Session`` of whoever looks at many.
 
     ``state`` is ``valid``, with what the newest manifest says (the only one that is read), or ``declared_only``, ``empty``,
     ``missing``, ``not_lance``, ``corrupt``, ``denied``, ``unreachable``, with a ``message``.
@@ -27,7 +27,7 @@ def look(location: str, storage: dict[str, str]) -> dict[str, Any]:
     import lance
 
     try:
-        return _described(lance.dataset(path or lance_uri(location), storage_options=storage or None))
+        return _described(lance.dataset(path or lance_uri(location), storage_options=storage or None, session=session))
     except (ValueError, OSError, RuntimeError) as error:
         if path is not None:
             return _look_locally(Path(path)) or _classify_locally(error)

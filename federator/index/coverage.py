@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
+    ScalarSelect,
     bindparam,
     delete,
     exists,
@@ -102,8 +103,17 @@ def write(connection: Connection, draft: Draft, now: Iterable[Coverage], before:
 
 
 def absences(connection: Connection, source: str) -> dict[str, list[float]]:
-    """Times at which a crawl proved a table absent, by path; only for tables that a mirror's ledger names as origin."""
-    query = select(t.absence.c.path, t.absence.c.misses).where(t.absence.c.source == source)
+    """Times at which a crawl proved a table absent, by path; only for tables that a mirror's ledger names as origin.
+
+    A process that has not yet heard of the source's new configuration may still have crawled by the old one: that proves nothing.
+    """
+    now = select(t.source.c.config_digest).where(t.source.c.name == source).scalar_subquery()
+    return _misses(connection, source, now)
+
+
+def _misses(connection: Connection, source: str, config: str | ScalarSelect[str]) -> dict[str, list[float]]:
+    a = t.absence.c
+    query = select(a.path, a.misses).where(a.source == source, a.config_digest == config)
     return {path: json.loads(misses) for path, misses in connection.execute(query)}
 
 
@@ -119,9 +129,10 @@ def lost_origins(connection: Connection, source: str, revision: int) -> set[str]
 def set_absences(
     connection: Connection, source: str, config_digest: str, *, missed: Iterable[str], seen: Iterable[str], at: float
 ) -> None:
-    """Counts one more miss for each path of ``missed`` and forgets those of ``seen``."""
-    before = absences(connection, source)
+    """Counts one more miss for each path of ``missed`` and forgets those of ``seen``, and what another configuration has missed."""
     a = t.absence.c
+    connection.execute(delete(t.absence).where(a.source == source, a.config_digest != config_digest))
+    before = _misses(connection, source, config_digest)
     for path in seen:
         if path in before:
             connection.execute(delete(t.absence).where(a.source == source, a.path == path))

@@ -54,6 +54,13 @@ def with_origins(connection: Connection, mirror: str) -> list[dict[str, Any]]:
     return [{**row, "origin_there": bool(row["origin_there"])} for row in rows]
 
 
+def names_at(connection: Connection, target: str, canonical: str) -> set[str]:
+    """Paths of a target's tables that some mirror has put at a canonical location."""
+    e = t.ledger.c
+    query = select(e.target_path).where(e.target_source == target, e.canonical == canonical, e.is_table == 1)
+    return set(connection.execute(query).scalars())
+
+
 def count_tables(connection: Connection, mirror: str) -> int:
     """How many live tables of a mirror there are: the base of the deletion guard."""
     query = select(func.count()).select_from(t.ledger).where(t.ledger.c.mirror == mirror, t.ledger.c.is_table == 1)

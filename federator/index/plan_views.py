@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,16 +24,18 @@ from federator.index.run_views import Viewer
 from federator.model import parse_key
 from federator.planning.declaring import target_of
 
-# Counts of plans by digest and scope: as many as a page or two of several callers.
+# Counts of plans by digest and scope, which never change: as many as a page or two of several callers.
 _KEPT = 2000
-_KNOWN: dict[tuple[str, ...], _Counts | None] = {}
+_KNOWN: dict[tuple[str, ...], Counts | None] = {}
 _BATCH = 50
 
 Counted = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
+class Counts:
+    """How many changes by action and refusals by reason a viewer sees of a plan, and whether that is a part of it."""
+
     partial: bool
     changes: Counted
     refusals: Counted
@@ -40,12 +43,10 @@ class _Counts:
 
 @dataclass(frozen=True, slots=True)
 class SeenPlan:
-    """A plan's row, without the body that it may have, and how many changes by action and refusals by reason are seen of it."""
+    """A plan's row, without the body that it may have, and what is seen of it."""
 
     row: RowMapping
-    partial: bool
-    changes: Counted
-    refusals: Counted
+    counts: Counts
 
 
 def page(
@@ -61,7 +62,7 @@ def page(
         for row in rows:
             counts = _counts(connection, viewer, row["digest"], row["mirror"])
             if counts is not None:
-                found.append(SeenPlan(row, counts.partial, counts.changes, counts.refusals))
+                found.append(SeenPlan(row, counts))
         if len(rows) < size:
             break
         after = (rows[-1]["created_at"], rows[-1]["digest"])
@@ -89,22 +90,25 @@ def _whole(viewer: Viewer, mirror: str) -> bool:
     return viewer.scopes.everything or mirror in viewer.mirrors
 
 
-def _counts(connection: Connection, viewer: Viewer, digest: str, mirror: str) -> _Counts | None:
+def _counts(connection: Connection, viewer: Viewer, digest: str, mirror: str) -> Counts | None:
     if _whole(viewer, mirror):
-        return _Counts(False, *plans.counts(connection, digest))
+        return Counts(False, *plans.counts(connection, digest))
     key = (digest, viewer.origins.get(mirror, ""), *viewer.scopes.texts)
-    if key not in _KNOWN:
-        while len(_KNOWN) >= _KEPT:
-            _KNOWN.pop(next(iter(_KNOWN)), None)
-        body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
-        seen = _seen(viewer, mirror, body)
-        _KNOWN[key] = None if seen is None else _counted(seen, partial=seen is not body)
-    return _KNOWN[key]
+    # Other threads empty it, too: what is returned was not read from it after it was looked for.
+    with suppress(KeyError):
+        return _KNOWN[key]
+    body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
+    seen = _seen(viewer, mirror, body)
+    counts = None if seen is None else _counted(seen, partial=seen is not body)
+    if len(_KNOWN) >= _KEPT:
+        _KNOWN.clear()
+    _KNOWN[key] = counts
+    return counts
 
 
-def _counted(body: Mapping[str, Any], *, partial: bool) -> _Counts:
+def _counted(body: Mapping[str, Any], *, partial: bool) -> Counts:
     changes, refusals = (change["action"] for change in body["changes"]), (refusal["reason"] for refusal in body["refusals"])
-    return _Counts(partial, dict(Counter(changes)), dict(Counter(refusals)))
+    return Counts(partial, dict(Counter(changes)), dict(Counter(refusals)))
 
 
 def _seen(viewer: Viewer, mirror: str, body: dict[str, Any]) -> dict[str, Any] | None:

@@ -231,6 +231,7 @@ ledger = Table(
     Column("op_id", Text, nullable=False),
     Column("native_id", Text),
     Column("location", Text),
+    Column("canonical", Text),
     Column("origin_digest", Text),
     Column("target_digest", Text),
     Column("mapping_digest", Text),
@@ -241,6 +242,7 @@ ledger = Table(
     Index("ix_ledger_origin", "origin_source", "origin_path"),
     Index("ix_ledger_target", "target_source", "target_path"),
     Index("ix_ledger_updated", "updated_at"),
+    Index("ix_ledger_place", "target_source", "canonical"),
 )  # fmt: skip
 
 plan = Table(

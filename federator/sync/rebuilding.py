@@ -212,11 +212,11 @@ class _Origins:
         row: dict[str, Any] = {
             "mirror": rule.name, "origin_source": rule.origin, "origin_path": origin_path,
             "target_source": rule.target, "target_path": record.key, "is_table": int(isinstance(record, TableRecord)),
-            "op_id": mark.op_id, "native_id": record.native_id, "location": record.location,
-            "origin_digest": None, "target_digest": None, "mapping_digest": rule.mapping_digest, "declared": None,
+            "op_id": mark.op_id, "native_id": record.native_id, "location": record.location, "canonical": None, "origin_digest": None,
+            "target_digest": None, "mapping_digest": rule.mapping_digest, "declared": None,
         }  # fmt: skip
         if isinstance(record, TableRecord):
-            row |= self._compared(record, row)
+            row |= {"canonical": record.canonical, **self._compared(record, row)}
         return Entry(record, at, why, row)
 
     def _compared(self, target: TableRecord, row: Mapping[str, Any]) -> dict[str, str | None]:

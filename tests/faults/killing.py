@@ -125,6 +125,9 @@ class WatchedJournal:
     def names_at(self, canonical: str) -> Collection[str]:
         return self.inner.names_at(canonical)
 
+    def names_given(self, canonical: str) -> Collection[str]:
+        return self.inner.names_given(canonical)
+
     def origin_digest(self, path: str) -> str | None:
         return self.inner.origin_digest(path)
 

@@ -363,13 +363,20 @@ class TestRepositories:
             assert coverage.lost_origins(connection, "lake", 1) == {"s$gone"}
             assert ledger.origins(connection, "lake") == {"s$a", "s$gone"}
         with index.write() as connection:
-            coverage.set_absences(connection, "lake", "d", missed=["s$gone"], seen=[], at=1.0)
-            coverage.set_absences(connection, "lake", "d", missed=["s$gone"], seen=[], at=2.0)
+            coverage.set_absences(connection, "lake", "digest", missed=["s$gone"], seen=[], at=1.0)
+            coverage.set_absences(connection, "lake", "digest", missed=["s$gone"], seen=[], at=2.0)
             ledger.forget_target(connection, {**entry, "target_path": "s$gone"})
             assert coverage.absences(connection, "lake") == {"s$gone": [1.0, 2.0]}
             assert [e["target_path"] for e in ledger.of_mirror(connection, "m")] == ["s$a"]
         revisions.register(index, "lake", "memory", "another principal")
-        with index.read() as connection:
+        with index.write() as connection:
+            assert coverage.absences(connection, "lake") == {}
+            # A process that was configured before, and whose crawl ends only now.
+            coverage.set_absences(connection, "lake", "digest", missed=["s$gone"], seen=[], at=3.0)
+            assert coverage.absences(connection, "lake") == {}
+            coverage.set_absences(connection, "lake", "another principal", missed=["s$gone"], seen=[], at=4.0)
+            assert coverage.absences(connection, "lake") == {"s$gone": [4.0]}
+            coverage.set_absences(connection, "lake", "another principal", missed=[], seen=["s$gone"], at=5.0)
             assert coverage.absences(connection, "lake") == {}
 
     def test_journal(self, index: Index) -> None:

@@ -11,6 +11,7 @@ from federator.apply import Executor, Outcome, State
 from federator.apply.outcome import RESTORED
 from federator.apply.port import Intent
 from federator.connector import StateError
+from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.plan import Plan, check, still_proven
 from federator.planning.reasons import Reason
@@ -94,6 +95,9 @@ class MemoryJournal:
     def names_at(self, canonical: str) -> Collection[str]:
         return self.instance.index.names_at(self.rule.target, canonical)
 
+    def names_given(self, canonical: str) -> Collection[str]:
+        return self.instance.index.names_given(self.rule.target, canonical)
+
     def origin_digest(self, path: str) -> str | None:
         record = self.instance.index.states[self.rule.origin].tables.get(path)
         return record.digest if record else None
@@ -121,6 +125,7 @@ class MemoryJournal:
             "is_table": is_table,
             "op_id": op_id,
             "native_id": record.native_id if record else None,
+            "canonical": record.canonical if isinstance(record, TableRecord) else None,
             "origin_digest": change.precondition.get("origin"),
             "target_digest": outcome.target_digest,
             "mapping_digest": self.rule.mapping_digest,

@@ -194,6 +194,10 @@ class MemoryIndex:
     def names_at(self, source: str, canonical: str) -> list[str]:
         return [key for key, record in self.states[source].tables.items() if record.canonical == canonical]
 
+    def names_given(self, target: str, canonical: str) -> list[str]:
+        """``ledger.names_at``."""
+        return [key[3] for key, row in self.ledger.items() if (row["target_source"], row["canonical"]) == (target, canonical)]
+
     def entries(self, rule: MirrorRule) -> list[LedgerRow]:
         """``ledger.with_origins``, less what lies in another target."""
         return [

@@ -113,7 +113,7 @@ def apply(
 
 def summary(seen: plan_views.SeenPlan) -> m.PlanSummary:
     """A plan as a list shows it."""
-    counts = {"changes": seen.changes, "refusals": seen.refusals, "partial": seen.partial}
+    counts = {"changes": seen.counts.changes, "refusals": seen.counts.refusals, "partial": seen.counts.partial}
     return m.PlanSummary.model_validate({**seen.row, **counts})
 
 

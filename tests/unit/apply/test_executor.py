@@ -32,6 +32,8 @@ class Notes:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     #: the index's names by canonical location
     names: dict[str, list[str]] = field(default_factory=dict)
+    #: and the ledger's
+    given: dict[str, list[str]] = field(default_factory=dict)
     then: Callable[[Outcome], None] = lambda _: None
 
     def open_intents(self) -> list[Intent]:
@@ -49,6 +51,9 @@ class Notes:
 
     def names_at(self, canonical: str) -> Collection[str]:
         return self.names.get(canonical, [])
+
+    def names_given(self, canonical: str) -> Collection[str]:
+        return self.given.get(canonical, [])
 
     def origin_digest(self, path: str) -> str | None:
         return None
@@ -295,6 +300,17 @@ def test_where_a_resumed_move_went_to_is_taken(side: Side) -> None:
     side.notes.names = {"s3://x/old": ["s$t"], "s3://x/new": ["s$t"]}
     old, new = (replace(side.declare(name), after=TableRecord("b", ("s", name), f"s3://x/{name}")) for name in ("old", "new"))
     assert told(executor.apply("plan", [old, new])) == ["s$old done", "s$new skipped location_declared"]
+
+
+def test_a_place_that_a_run_gave_away_before_it_died_is_taken(side: Side) -> None:
+    """Found by the proof (seed 20261121, run 424752): the run's write was in the ledger, and in no listing yet."""
+    for name, place in (("a", "s3://x/place"), ("b", "s3://x/moved by somebody")):
+        side.store.add_table(("s", name), place)
+    side.notes.given = {"s3://x/place": ["s$a"], "s3://x/other": ["s$b", "s$dropped"]}
+    place, other = (
+        replace(side.declare(name), after=TableRecord("b", ("s", name), f"s3://x/{name}")) for name in ("place", "other")
+    )
+    assert told(side.executor().apply("plan", [place, other])) == ["s$place skipped location_declared", "s$other done"]
 
 
 def test_a_catalog_that_saves_and_does_not_say_what_comes_back_recreates_nothing(
