@@ -15,7 +15,7 @@ from federator.pipeline.verify import spark_cores, verify
 from federator.settings import parse
 from tests.bench.measure import Row, ratio, seconds
 
-TABLES = 40_000
+TABLES = 20_000
 ROUNDS = 5
 # What a person would write: open each table, and read off what verification stores of it. Arrow would look for pandas, which takes it
 # most of a second: neither side does.
