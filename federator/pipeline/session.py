@@ -28,13 +28,14 @@ _lock = threading.Lock()
 def session(settings: Settings) -> SparkSession:
     """The warm session of this process. Raises ConfigError where Spark is not installed, StateError without a Java."""
     try:
+        from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise ConfigError("the pipeline needs Spark", hint="pip install 'lance-federator[spark]'") from None
     with _lock:
-        active = SparkSession.getActiveSession()
-        if active is not None:
-            return active
+        # The active session is its thread's alone: another thread's is the default.
+        with contextlib.suppress(PySparkRuntimeError):
+            return SparkSession.active()
         with engine_errors("start"):
             started = _start(settings)
         from federator.pipeline.datasource import LanceCatalogSource

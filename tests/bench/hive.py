@@ -72,7 +72,9 @@ def _fill(uri: str, directory: Path) -> None:
             path, convert.new_database(NamespaceRecord("lake", path), "hive", f"file:{directory}/wh/{path[1]}")
         )
         for table in range(TABLES):
-            record = TableRecord("lake", (*path, f"t{table:04d}"), f"file:{directory}/wh/shared", {"team": "bench"})
+            record = TableRecord(
+                "lake", (*path, f"t{table:04d}"), f"file:{directory}/wh/{path[1]}/t{table:04d}.lance", {"team": "bench"}
+            )
             store.create_table(record.path, convert.new_table(record, "hive"))
         store.close()
 

@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from federator.connector import StateError
 from federator.pipeline.java import find_java
+from federator.settings import parse
 from federator.testing import MemoryStore
 
 GUIDE = Path(__file__).parents[2] / "docs" / "datasets.md"
@@ -52,3 +54,14 @@ def test_the_recipe_of_the_guide_works_in_a_plain_session(tmp_path: Path) -> Non
         ("lake_hive", "sales$orders", "s3://lake/orders.lance")
     ]
     assert coverage > 0
+
+
+def test_every_thread_has_the_one_session(spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that each thread began anew would start workers for each, and write over the terminal's streams."""
+    from federator.pipeline import session
+
+    settings = parse({}, tmp_path / "federator.toml")
+    running = session.session(settings)
+    monkeypatch.setattr(session, "_start", lambda _: pytest.fail("a second start"))
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(session.session, settings).result() is running
