@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 _LONGEST_END = 5.0
-# Shorter than an answer's way through a pipe's buffer takes at the fastest that tables open.
+# Seconds; a pipe's buffer holds what tables say in more than that, however fast they open.
 _GATHERING = 0.01
 
 
