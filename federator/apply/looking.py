@@ -49,10 +49,9 @@ class Look:
 
         What the run that died had freed may still be in the index: each name is looked at.
         """
-        others = self._still_there(
-            change, {*self._others(change, self.journal.names_at), *self._others(change, self.journal.names_given)}
-        )
-        return _points_to(others[0], change) if others else None
+        known = {*self._others(change, self.journal.names_at), *self._others(change, self.journal.names_given)}
+        other = self._still_there(change, known)
+        return _points_to(other, change) if other else None
 
     def _namespace(self, change: Change) -> Outcome | None:
         path = parse_key(change.target_path)
@@ -94,9 +93,9 @@ class Look:
 
         A name that only the ledger has there was given by a run that died: what a look says counts.
         """
-        others = self._others(change, self.journal.names_at)
-        others = others or self._still_there(change, self._others(change, self.journal.names_given))
-        return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, _points_to(others[0], change)) if others else None
+        indexed = self._others(change, self.journal.names_at)
+        other = indexed[0] if indexed else self._still_there(change, self._others(change, self.journal.names_given))
+        return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, _points_to(other, change)) if other else None
 
     def _others(self, change: Change, names_at: Callable[[str], Collection[str]]) -> list[str]:
         """The other names of the place that a Change would declare anew."""
@@ -106,9 +105,14 @@ class Look:
         left = {path for path, place in self.freed if place == canonical}
         return sorted(set(names_at(canonical)) - left - {change.target_path})
 
-    def _still_there(self, change: Change, names: Iterable[str]) -> list[str]:
-        seen = ((name, self.target.observe(parse_key(name)).record) for name in sorted(names))
-        return [name for name, record in seen if record and change.after and record.canonical == change.after.canonical]
+    def _still_there(self, change: Change, names: Iterable[str]) -> str | None:
+        """The first of some names that a look finds at the place of a Change; no further one is looked at."""
+        canonical = change.after.canonical if change.after is not None else None
+        for name in sorted(names):
+            seen = self.target.observe(parse_key(name)).record
+            if seen is not None and seen.canonical == canonical:
+                return name
+        return None
 
     @staticmethod
     def _moved(change: Change, detail: str) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -31,12 +31,3 @@ def local_frame(
                     yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=schema)
 
     return spark.range(0, parts, 1, parts).mapInArrow(make, ", ".join(f"`{name}` string" for name in names))
-
-
-def rows_of(frame: DataFrame) -> Iterator[dict[str, Any]]:
-    """A frame's rows on the driver, of one job over all of its partitions at once; in memory they are Arrow's.
-
-    ``DataFrame.toLocalIterator`` runs a job for each partition, one after the other.
-    """
-    for batch in frame.toArrow().to_batches():
-        yield from batch.to_pylist()

@@ -18,7 +18,7 @@ from federator.connector import FederatorError, SourceSpec
 from federator.connector.child import Child, ChildDied
 from federator.index.roots import Gap
 from federator.model import canonical_location
-from federator.pipeline.frames import local_frame, rows_of
+from federator.pipeline.frames import local_frame
 from federator.pipeline.verify import spark_cores
 from federator.registry import connector
 
@@ -67,7 +67,7 @@ def scan(spark: SparkSession, walk: Walk) -> Found:
         budget = min(_ROUNDS[number] if number < len(_ROUNDS) else _LATER, max(1, left // parts))
         frame = local_frame(spark, ("path",), [(path,) for path in frontier], parts=parts)
         frontier = []
-        for row in rows_of(frame.mapInArrow(_task(walk, budget), "kind string, body string")):
+        for row in frame.mapInArrow(_task(walk, budget), "kind string, body string").toArrow().to_pylist():
             match row["kind"]:
                 case "table":
                     found.tables.append(row["body"])

@@ -55,6 +55,7 @@ def verify(
                     names=["canonical", "location", "checked_at", "answer"],
                 )
 
+    # One job over all partitions: toLocalIterator runs one after the other.
     for batch in frame.mapInArrow(open_all, _DDL).toArrow().to_batches():
         *columns, texts = (column.to_pylist() for column in batch.columns)
         # All at once: one call for each would take longer than the rest of this.
