@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, TableClause, func, select
 
 from federator.connector import StateError
 
@@ -25,7 +25,16 @@ def chunks(items: Iterable[T], size: int = VALUES) -> Iterator[list[T]]:
         yield chunk
 
 
-def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def next_ids(connection: Connection, table: Table, count: int) -> Sequence[int]:
+    """Ids for rows that the caller inserts in its writing transaction, ascending; nobody else is given the same."""
+    if connection.dialect.name == "sqlite":
+        last = connection.execute(select(func.max(table.c.id))).scalar() or 0
+        return range(last + 1, last + 1 + count)
+    sequence = func.nextval(func.pg_get_serial_sequence(table.name, "id"))
+    return connection.execute(select(sequence).select_from(func.generate_series(1, count))).scalars().all()
+
+
+def insert_rows(connection: Connection, table: TableClause, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Inserts rows whose values stand in the order of ``names``, in the caller's transaction.
 
     Raises StateError where the connection was lost.
@@ -34,7 +43,9 @@ def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows
     if connection.dialect.name == "sqlite":
         marks = ", ".join("?" * len(names))
         insert = f"INSERT INTO {table.name} ({columns}) VALUES ({marks})"  # noqa: S608 - our own names
-        connection.exec_driver_sql(insert, [tuple(row) for row in rows])
+        # An empty list would be one row without values to SQLAlchemy.
+        if values := [tuple(row) for row in rows]:
+            connection.exec_driver_sql(insert, values)
         return
     driver = connection.connection.driver_connection
     if driver is None:

@@ -12,13 +12,14 @@ from federator.index.query import Both, Either, Expression, Without, Word
 
 # FTS5's table is named by itself in a MATCH.
 _ROW: ColumnClause[int] = column("rowid", Integer)
-_FTS5 = table("search_words", _ROW)
+#: what leads from a word to its rows; nothing but ``search_entries`` keeps the two together
+WORDS = table("search_words", _ROW, column("words", Text))
 
 
 def entries(connection: Connection) -> FromClause:
     """What holds ``search_entry`` where it is gone to from the words: FTS5's table leads there."""
     return (
-        t.search_entry if connection.dialect.name == "postgresql" else _FTS5.join(t.search_entry, t.search_entry.c.id == _ROW)
+        t.search_entry if connection.dialect.name == "postgresql" else WORDS.join(t.search_entry, t.search_entry.c.id == _ROW)
     )
 
 
@@ -71,6 +72,11 @@ def tsquery(expression: Expression) -> str:
             return _joined(" | ", [tsquery(part) for part in parts if possible(part)])
         case Without(wanted, unwanted):
             return f"({tsquery(wanted)} & !{tsquery(unwanted)})" if possible(unwanted) else tsquery(wanted)
+
+
+def tsvector(words: str) -> str:
+    """Lexemes with spaces between them in the text form of a tsvector."""
+    return f"'{quoted(words)}'".replace(" ", "' '")
 
 
 def quoted(lexeme: str) -> str:

@@ -10,7 +10,6 @@ from federator.index import records, revisions
 from federator.index.engine import Index
 from federator.index.leases import Lease
 from federator.model import Path, Record, path_key
-from federator.model.rows import RECORD_COLUMNS, record_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,7 @@ def publish_observed(index: Index, lease: Lease, source: str, run_id: str, seen:
     draft = revisions.begin(index, lease, source, run_id, time.time())
     closed = [key for key in changed if known[key] is not None]
     revisions.close_records(index, lease, draft, closed)
-    rows = []
-    for look in changed.values():
-        if look.record is not None:
-            row = record_row(look.record)
-            rows.append((*(row[name] for name in RECORD_COLUMNS), look.at))
+    rows = [revisions.incoming(look.record, look.at) for look in changed.values() if look.record is not None]
     revisions.add_records(index, lease, draft, rows)
     replaced = sum(changed[key].record is not None for key in closed)
     counts = {"added": len(rows) - replaced, "changed": replaced, "removed": len(closed) - replaced}

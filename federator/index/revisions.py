@@ -13,12 +13,17 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from federator.index import search_entries
+from federator.index import search_entries, words
 from federator.index import tables as t
-from federator.index.bulk import ROWS, chunks, insert_rows
+from federator.index.bulk import ROWS, chunks, insert_rows, next_ids
 from federator.index.engine import Index
 from federator.index.leases import Lease
-from federator.model.rows import RECORD_COLUMNS
+from federator.model import Record
+from federator.model.rows import RECORD_COLUMNS, record_row
+
+#: what ``add_records`` takes of a record; ``words`` is what it is found by, as ``words.of_row`` has it
+INCOMING = (*RECORD_COLUMNS, "observed_at", "words")
+_PATH = INCOMING.index("path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +63,27 @@ def begin(index: Index, lease: Lease, source: str, run_id: str, read_began_at: f
     return Draft(source, last + 1)
 
 
+def incoming(record: Record, observed_at: float | None = None) -> tuple[Any, ...]:
+    """A record as ``add_records`` takes it."""
+    row = record_row(record)
+    return (*(row[name] for name in RECORD_COLUMNS), observed_at, words.of_row(record.source, row))
+
+
 def add_records(index: Index, lease: Lease, draft: Draft, rows: Iterable[Sequence[Any]]) -> int:
-    """Inserts records, each a sequence in the order of ``RECORD_COLUMNS`` plus ``observed_at``; returns how many.
+    """Inserts records, each a sequence in the order of ``INCOMING``, and their entries in the search; returns how many.
 
     A record that replaces another must have been closed before (``close_records``).
     """
-    names = [*RECORD_COLUMNS, "observed_at", "source", "valid_from"]
-    tail = (draft.source, draft.number)
-    return _in_chunks(
-        index,
-        lease,
-        rows,
-        lambda connection, chunk: insert_rows(connection, t.record, names, ((*row, *tail) for row in chunk)),
-    )
+    names = ["id", *INCOMING[:-1], "source", "valid_from"]
+    source, number = draft.source, draft.number
+
+    def write(connection: Connection, chunk: list[Sequence[Any]]) -> None:
+        ids = next_ids(connection, t.record, len(chunk))
+        numbered = list(zip(ids, chunk, strict=True))
+        insert_rows(connection, t.record, names, ((key, *row[:-1], source, number) for key, row in numbered))
+        search_entries.add(connection, [(key, source, row[_PATH], row[-1]) for key, row in numbered if row[-1] is not None])
+
+    return _in_chunks(index, lease, rows, write)
 
 
 def close_records(index: Index, lease: Lease, draft: Draft, keys: Iterable[tuple[int, str]]) -> int:
@@ -88,18 +101,14 @@ def close_records(index: Index, lease: Lease, draft: Draft, keys: Iterable[tuple
 def publish(
     index: Index, lease: Lease, draft: Draft, *, added: int, changed: int, removed: int, values: Mapping[str, Any]
 ) -> None:
-    """Makes the draft current: the one transaction that readers notice. ``values`` are further columns of ``source``.
-
-    What the search needs of it is made before, so that it is found from that moment on.
-    """
-    entries = search_entries.add(index, lease, draft.source, draft.number)
+    """Makes the draft current: the one transaction that readers notice. ``values`` are further columns of ``source``."""
     now = time.time()
     with index.write() as connection:
         lease.check(connection)
         state = {"state": "published", "published_at": now, "added": added, "changed": changed, "removed": removed}
         connection.execute(update(t.revision).where(_is(draft)).values(state))
         set_source(connection, draft.source, {"revision": draft.number, "published_at": now, **values})
-    search_entries.trim(index, draft.source, draft.number, added=entries)
+    search_entries.trim(index, draft.source, draft.number, added=added + changed)
 
 
 def sweep(index: Index, lease: Lease, source: str) -> int:

@@ -1,4 +1,4 @@
-"""The entries of the search: one row for each table's record, made while its revision is still unseen.
+"""The entries of the search: one row for each table's record, made with it, while its revision is still unseen.
 
 A search shows an entry only where the published revision holds its record, so that making entries early and removing them late changes
 no answer.
@@ -6,37 +6,32 @@ no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
 
 from federator.index import tables as t
-from federator.index.bulk import ROWS, chunks, insert_rows
+from federator.index.bulk import ROWS, insert_rows
 from federator.index.engine import Index
-from federator.index.inverted import quoted
-from federator.index.leases import Lease
-from federator.index.words import lexemes
+from federator.index.inverted import WORDS, tsvector
+from federator.index.words import COLUMNS, of_row
 
 # PostgreSQL's planner must know which words are common before the next search; its own clock comes by later.
 _WORTH_ANALYZING = 10_000
 
+_ENTRY = ("id", "source", "path", "words")
+
 r, e = t.record.c, t.search_entry.c
-_COLUMNS = (r.id, r.source, r.path, r.location, r.properties, r.doc, r.owner, r.schema)
+_ROW = (r.id, r.source, r.is_table, *(r[name] for name in COLUMNS))
 
 
-def add(index: Index, lease: Lease, source: str, number: int) -> int:
-    """Makes the entries of a revision that is being written; returns how many."""
-    added = 0
-    mine = (r.source == source) & (r.valid_from == number) & (r.is_table == 1)
-    with index.read() as reading:
-        rows = reading.execution_options(stream_results=True, yield_per=5000).execute(select(*_COLUMNS).where(mine))
-        for chunk in chunks(_entries(rows), ROWS):
-            with index.write() as connection:
-                lease.check(connection)
-                _insert(connection, chunk)
-            added += len(chunk)
-    return added
+def add(connection: Connection, entries: Sequence[tuple[int, str, str, str]]) -> None:
+    """Makes entries: the record's id, its source, its path, and its words (``words.of_row``)."""
+    if connection.dialect.name == "sqlite":
+        insert_rows(connection, t.search_entry, _ENTRY, entries)
+        insert_rows(connection, WORDS, ("rowid", "words"), ((entry[0], entry[3]) for entry in entries))
+    else:
+        insert_rows(connection, t.search_entry, _ENTRY, ((*entry[:3], tsvector(entry[3])) for entry in entries))
 
 
 def drop(connection: Connection, source: str, number: int) -> None:
@@ -59,24 +54,12 @@ def make_all(connection: Connection) -> int:
         return 0
     published = and_(t.source.c.name == r.source, r.valid_from <= t.source.c.revision)
     current = or_(r.valid_to.is_(None), r.valid_to > t.source.c.revision)
-    query = select(*_COLUMNS).join(t.source, published).where(current, r.is_table == 1).order_by(r.id)
+    query = select(*_ROW).join(t.source, published).where(current, r.is_table == 1).order_by(r.id)
     made, last = 0, 0
-    while rows := connection.execute(query.where(r.id > last).limit(ROWS)).all():
-        _insert(connection, list(_entries(rows)))
-        made, last = made + len(rows), rows[-1].id
+    while rows := connection.execute(query.where(r.id > last).limit(ROWS)).mappings().all():
+        add(connection, [(row["id"], row["source"], row["path"], of_row(row["source"], {**row}) or "") for row in rows])
+        made, last = made + len(rows), rows[-1]["id"]
     return made
-
-
-def _entries(rows: Iterable[Any]) -> Iterator[tuple[int, str, str, list[str]]]:
-    for key, source, path, location, properties, doc, owner, schema in rows:
-        yield key, source, path, lexemes(source, path, location, properties, doc, owner, schema)
-
-
-def _insert(connection: Connection, entries: Sequence[tuple[int, str, str, list[str]]]) -> None:
-    # A tsvector is written as its lexemes in quotes, FTS5 takes the words as they are.
-    written = str if connection.dialect.name == "sqlite" else lambda word: f"'{quoted(word)}'"
-    rows = ((key, source, path, " ".join(map(written, words))) for key, source, path, words in entries)
-    insert_rows(connection, t.search_entry, ("id", "source", "path", "words"), rows)
 
 
 def _delete(connection: Connection, ended: ColumnElement[bool]) -> None:

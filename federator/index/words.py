@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from federator.connector.options import is_secret_key
 from federator.model import parse_key
@@ -23,6 +24,9 @@ NAME, LEVEL, COLUMN, PROPERTY, DOC, LOCATION, OWNER = "n", "s", "c", "p", "d", "
 ANYWHERE = "a"
 #: a whole name, and a whole ``key=value``
 WHOLE, PAIR = "x", "k"
+
+#: the columns of a record's row that have words, as ``lexemes`` takes them
+COLUMNS = ("path", "location", "properties", "doc", "owner", "schema")
 
 # A word of more is found by its first 64 characters; PostgreSQL takes 2046 bytes.
 _LONGEST = 64
@@ -97,6 +101,13 @@ def lexemes(
         found |= dict.fromkeys(_marked(DOC, (word for part in doc[:_DOC].split() for word in forms(part))))
     kept = list(found) if len(found) <= _MOST else list(found)[:_MOST]
     return [*kept, *dict.fromkeys(ANYWHERE + word[1:] for word in kept if word[0] not in (WHOLE, PAIR))]
+
+
+def of_row(source: str, row: Mapping[str, Any]) -> str | None:
+    """The lexemes of a record's row as one text, a space between them; None where it is no table, which is not searched."""
+    if not row["is_table"]:
+        return None
+    return " ".join(lexemes(source, *(row[name] for name in COLUMNS)))
 
 
 def _marked(mark: str, words: Iterable[str]) -> Iterator[str]:

@@ -17,14 +17,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from federator.index.readers import KEYS, IndexReader, KeyRange
+from federator.index.words import COLUMNS, of_row
 from federator.model import Kind, parse_key
 from federator.model.rows import RECORD_COLUMNS
+from federator.pipeline import columns
 from federator.pipeline.normalise import Crawled
 from federator.planning.evidence import proves_absent
 
 #: up to this many records a source is compared in one task
 SMALL = 40_000
 
+_WORDED = ["is_table", *COLUMNS]
+_WORDED_DDL = ", ".join(f"`{name}` {columns.COLUMNS[name]}" for name in RECORD_COLUMNS) + ", `words` string"
 _KEYS_DDL = "is_table smallint, path string, kind string, digest string, observed_at double"
 
 
@@ -47,13 +51,13 @@ class Delta:
         return cls(0, 0, (), (), None)
 
     def inserts(self) -> Iterator[Sequence[Any]]:
-        """New and changed records in the order of ``RECORD_COLUMNS``, then ``observed_at`` (never: a crawl is not a direct look)."""
+        """New and changed records as ``revisions.add_records`` takes them; ``observed_at`` is null, a crawl is not a direct look."""
         if self.rows is None:
             return
         for batch in pq.ParquetDataset(self.rows).fragments:
-            for piece in batch.to_batches(columns=list(RECORD_COLUMNS), batch_size=20_000):
+            for piece in batch.to_batches(columns=[*RECORD_COLUMNS, "words"], batch_size=20_000):
                 columns = [piece.column(name).to_pylist() for name in RECORD_COLUMNS]
-                yield from zip(*columns, [None] * len(piece), strict=True)
+                yield from zip(*columns, [None] * len(piece), piece.column("words").to_pylist(), strict=True)
 
 
 def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int, directory: Path) -> Delta:
@@ -70,7 +74,7 @@ def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: i
         rows = str(directory / f"{crawled.source}.rows")
         wanted = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
         full = crawled.records.select(*RECORD_COLUMNS).join(wanted, ["is_table", "path"], "left_semi")
-        full.select(*RECORD_COLUMNS).write.mode("overwrite").parquet(rows)
+        worded(full.select(*RECORD_COLUMNS), crawled.source).write.mode("overwrite").parquet(rows)
         different = keys.filter(pc.not_equal(keys["what"], "missing")).group_by(["is_table", "path"]).aggregate([])
         if different.num_rows != sum(fragment.count_rows() for fragment in pq.ParquetDataset(rows).fragments):
             # A page that shifted while the catalog was listed shows an object twice; one of them is it.
@@ -78,6 +82,18 @@ def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: i
             spark.read.parquet(rows).dropDuplicates(["is_table", "path"]).write.mode("overwrite").parquet(once)
             rows = once
     return Delta(len(added), len(changed), removed, tuple(changed), rows)
+
+
+def worded(records: DataFrame, source: str) -> DataFrame:
+    """Records of a source, each with the words it is found by: made by the tasks, since the driver has one core."""
+
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = batch.select(_WORDED).to_pydict()
+            rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+            yield batch.append_column("words", pa.array([of_row(source, row) for row in rows], pa.string()))
+
+    return records.mapInArrow(make, _WORDED_DDL)
 
 
 def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, records: DataFrame, revision: int) -> DataFrame:

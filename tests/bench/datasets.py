@@ -13,7 +13,6 @@ from federator.index import Index, datasets, drift, migrate, open_index, revisio
 from federator.index import tables as t
 from federator.index.leases import hold
 from federator.model import TableRecord
-from federator.model.rows import RECORD_COLUMNS, record_row
 from federator.planning.marks import Mark
 from federator.planning.rule import MirrorRule
 from tests.bench.measure import Row, limit, memory, seconds
@@ -70,8 +69,7 @@ def _fill(index: Index, source: str, mirror: str) -> None:
         draft = revisions.begin(index, lease, source, "run", 1.0)
         rows: list[Any] = []
         for record in _records(source, mirror):
-            values = record_row(record)
-            rows.append((*(values[name] for name in RECORD_COLUMNS), None))
+            rows.append(revisions.incoming(record))
             if len(rows) == _CHUNK:
                 revisions.add_records(index, lease, draft, rows)
                 rows = []

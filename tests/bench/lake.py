@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterator
 from urllib.parse import quote, urlencode
 
+from federator.index.revisions import incoming
 from federator.model import NamespaceRecord, TableRecord
-from federator.model.rows import RECORD_COLUMNS, record_row
 
 TABLES, NAMESPACES = 1_000_000, 20_000
 _WORDS = (
@@ -34,9 +34,9 @@ def table(number: int) -> TableRecord:
 def rows() -> Iterator[tuple[object, ...]]:
     """All of it, as ``revisions.add_records`` takes it."""
     for number in range(NAMESPACES):
-        yield _row(NamespaceRecord("lake", (namespace(number),)))
+        yield incoming(NamespaceRecord("lake", (namespace(number),)))
     for number in range(TABLES):
-        yield _row(table(number))
+        yield incoming(table(number))
 
 
 def text(chosen: random.Random) -> str:
@@ -69,8 +69,3 @@ def _faceted(chosen: random.Random) -> str:
 ASKS: dict[str, Callable[[random.Random], str]] = {
     "a list page of 50": _page, "describe": _describe, "search": _search, "search with facets": _faceted,
 }  # fmt: skip
-
-
-def _row(record: NamespaceRecord | TableRecord) -> tuple[object, ...]:
-    row = record_row(record)
-    return (*(row[name] for name in RECORD_COLUMNS), None)

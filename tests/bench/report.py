@@ -10,7 +10,6 @@ from pathlib import Path
 from federator.index import revisions
 from federator.index.leases import hold
 from federator.model import NamespaceRecord, TableRecord
-from federator.model.rows import RECORD_COLUMNS, record_row
 from federator.pipeline import session
 from federator.settings import load
 from federator.sync import Federator
@@ -55,12 +54,9 @@ def _fill(federator: Federator) -> None:
 
 def _rows() -> Iterator[tuple[object, ...]]:
     for number in range(NAMESPACES):
-        yield _row(NamespaceRecord("big", (f"db{number:04d}",)))
+        yield revisions.incoming(NamespaceRecord("big", (f"db{number:04d}",)))
     for number in range(TABLES):
         path = (f"db{number % NAMESPACES:04d}", f"t{number:07d}")
-        yield _row(TableRecord("big", path, f"s3://lake/{path[0]}/{path[1]}.lance", owner=f"team{number % OWNERS}"))
-
-
-def _row(record: NamespaceRecord | TableRecord) -> tuple[object, ...]:
-    row = record_row(record)
-    return (*(row[name] for name in RECORD_COLUMNS), None)
+        yield revisions.incoming(
+            TableRecord("big", path, f"s3://lake/{path[0]}/{path[1]}.lance", owner=f"team{number % OWNERS}")
+        )

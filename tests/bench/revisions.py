@@ -9,7 +9,6 @@ from pathlib import Path
 from federator.index import Index, migrate, open_index, records, revisions
 from federator.index.leases import Lease, hold
 from federator.model import NamespaceRecord, TableRecord
-from federator.model.rows import RECORD_COLUMNS, record_row
 from tests.bench.measure import Row, ratio, seconds
 
 TABLES, REVISIONS, CHANGES, READS = 5_000, 1_000, 100, 300
@@ -20,12 +19,15 @@ def run(directory: Path) -> list[Row]:
     migrate.upgrade(index)
     revisions.register(index, "lake", "memory", "x")
     with hold(index, "source:lake") as lease:
-        everything = [_row(NamespaceRecord("lake", ("sales",))), *(_row(_table(number, 0)) for number in range(TABLES))]
+        everything = [
+            revisions.incoming(NamespaceRecord("lake", ("sales",))),
+            *(revisions.incoming(_table(number, 0)) for number in range(TABLES)),
+        ]
         _publish(index, lease, everything, [])
         pages, gets = _reads(index)
         for number in range(1, REVISIONS):
             changed = random.Random(number).sample(range(TABLES), CHANGES)
-            rows = [_row(_table(table, number)) for table in changed]
+            rows = [revisions.incoming(_table(table, number)) for table in changed]
             _publish(index, lease, rows, [(1, _table(table, 0).key) for table in changed])
     late_pages, late_gets = _reads(index)
     return [
@@ -36,11 +38,6 @@ def run(directory: Path) -> list[Row]:
 
 def _table(number: int, version: int) -> TableRecord:
     return TableRecord("lake", ("sales", f"t{number:05d}"), f"s3://lake/t{number}.lance", {"v": str(version)})
-
-
-def _row(record: NamespaceRecord | TableRecord) -> tuple[object, ...]:
-    row = record_row(record)
-    return (*(row[name] for name in RECORD_COLUMNS), None)
 
 
 def _publish(index: Index, lease: Lease, rows: list[tuple[object, ...]], closed: list[tuple[int, str]]) -> None:

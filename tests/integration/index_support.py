@@ -10,7 +10,6 @@ from federator.index import Index, revisions
 from federator.index.leases import hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import NamespaceRecord, Path, Record, TableRecord
-from federator.model.rows import RECORD_COLUMNS, record_row
 
 
 def table(source: str, *path: str, **fields: Any) -> TableRecord:
@@ -33,9 +32,3 @@ def fill(index: Index, source: str, *records: Record, gone: Sequence[Path] = (),
         with index.write() as connection:
             revisions.set_source(connection, source, {"state": "ok", "crawled_at": now})
     return number
-
-
-def row(record: Record) -> tuple[Any, ...]:
-    """A record as ``add_records`` wants it."""
-    values = record_row(record)
-    return (*(values[name] for name in RECORD_COLUMNS), None)

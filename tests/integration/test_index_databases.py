@@ -45,7 +45,7 @@ from federator.index.leases import LeaseHeld, LeaseLost, hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import ROOT, Coverage, TableRecord, failed
 from federator.planning.changes import Action, Change
-from tests.integration.index_support import fill, namespace, row, table
+from tests.integration.index_support import fill, namespace, table
 
 DATABASES = ["sqlite", "postgresql"]
 
@@ -157,7 +157,7 @@ class TestLeases:
             with index.write() as connection:
                 connection.execute(update(t.lease).where(t.lease.c.name == lease.name).values(token=lease.token + 1))
             for write in (
-                lambda: revisions.add_records(index, lease, draft, [row(table("lake", "a", "b"))]),
+                lambda: revisions.add_records(index, lease, draft, [revisions.incoming(table("lake", "a", "b"))]),
                 lambda: revisions.publish(index, lease, draft, added=1, changed=0, removed=0, values={}),
                 lambda: revisions.begin(index, lease, "lake", "run-2", time.time()),
             ):
@@ -189,7 +189,12 @@ class TestRevisions:
         with hold(index, "source:lake") as lease:
             draft = revisions.begin(index, lease, "lake", "run-2", time.time())
             revisions.close_records(index, lease, draft, [(1, "s$a"), (1, "s$b")])
-            revisions.add_records(index, lease, draft, [row(table("lake", "s", "b", doc="new")), row(table("lake", "s", "c"))])
+            revisions.add_records(
+                index,
+                lease,
+                draft,
+                [revisions.incoming(table("lake", "s", "b", doc="new")), revisions.incoming(table("lake", "s", "c"))],
+            )
             assert names(index) == ["a", "b"]
             assert tree.table(index, ("lake", "s", "b")).doc is None
             revisions.publish(index, lease, draft, added=1, changed=1, removed=1, values={})
@@ -202,10 +207,10 @@ class TestRevisions:
         script = """
 import pathlib
 from federator.index import revisions
-from tests.integration.index_support import row, table
+from tests.integration.index_support import table
 draft = revisions.begin(index, lease, "lake", "run-2", time.time())
 revisions.close_records(index, lease, draft, [(1, "s$a")])
-revisions.add_records(index, lease, draft, [row(table("lake", "s", "z"))])
+revisions.add_records(index, lease, draft, [revisions.incoming(table("lake", "s", "z"))])
 print("written", flush=True)
 os.kill(os.getpid(), 9)
 """
@@ -282,9 +287,11 @@ class TestHistory:
             # Written as a thousand runs would have left it, in one go.
             draft = revisions.begin(index, lease, "lake", "run", time.time())
             closed = [
-                (*row(table("lake", "s", f"t{i % 20}", doc=str(n))), n) for n in range(3, self.REVISIONS) for i in (n, n + 7)
+                (*revisions.incoming(table("lake", "s", f"t{i % 20}", doc=str(n)))[:-1], n)
+                for n in range(3, self.REVISIONS)
+                for i in (n, n + 7)
             ]
-            names = [*revisions.RECORD_COLUMNS, "observed_at", "valid_from"]
+            names = [*revisions.INCOMING[:-1], "valid_from"]
             with index.write() as connection:
                 rows = [
                     {**dict(zip(names, values, strict=True)), "source": "lake", "valid_to": values[-1] + 1} for values in closed

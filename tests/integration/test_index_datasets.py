@@ -46,13 +46,12 @@ def test_places_names_and_what_lies_inside(index: Index) -> None:
 def test_a_draft_changes_nothing_before_it_is_published(index: Index) -> None:
     from federator.index import revisions
     from federator.index.leases import hold
-    from tests.integration.index_support import row
 
     fill(index, "lake", table("lake", "s", "t", location="s3://b/old"))
     with hold(index, "source:lake") as lease:
         draft = revisions.begin(index, lease, "lake", "run-2", 1.0)
         revisions.close_records(index, lease, draft, [(1, "s$t")])
-        revisions.add_records(index, lease, draft, [row(table("lake", "s", "t", location="s3://b/new"))])
+        revisions.add_records(index, lease, draft, [revisions.incoming(table("lake", "s", "t", location="s3://b/new"))])
         assert [view.location for view in datasets.page(index).datasets] == ["s3://b/old"]
         revisions.publish(index, lease, draft, added=0, changed=1, removed=0, values={})
         assert [view.location for view in datasets.page(index).datasets] == ["s3://b/new"]

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import func, make_url, select
 
 from federator.connector import InvalidInput
-from federator.index import Index, datasets, migrate, open_index, revisions, search, search_entries
+from federator.index import Index, datasets, migrate, open_index, revisions, search
 from federator.index import tables as t
 from federator.index.leases import hold
 from federator.index.query import Both, Either, Expression, Word, parse
@@ -17,7 +17,7 @@ from federator.model import Record
 from federator.model.rows import RECORD_COLUMNS
 from federator.model.scopes import Scopes
 from tests.fixtures.postgres import _execute
-from tests.integration.index_support import fill, namespace, row, table
+from tests.integration.index_support import fill, namespace, table
 
 _COLUMNS = '[{"name":"unitPrice","type":"double"},{"name":"order_id","type":"bigint"}]'
 LAKE: list[Record] = [
@@ -252,14 +252,18 @@ def test_follows_revisions_and_no_draft(make: Callable[[], Index]) -> None:
     with hold(index, "source:lake") as lease:
         draft = revisions.begin(index, lease, "lake", "run-2", 0.0)
         revisions.close_records(index, lease, draft, [(1, "s$a"), (1, "s$b")])
-        revisions.add_records(index, lease, draft, [row(table("lake", "s", "a", doc="new")), row(table("lake", "s", "c"))])
-        search_entries.add(index, lease, "lake", draft.number)
+        revisions.add_records(
+            index,
+            lease,
+            draft,
+            [revisions.incoming(table("lake", "s", "a", doc="new")), revisions.incoming(table("lake", "s", "c"))],
+        )
         assert (ids(index, "old"), ids(index, "new"), ids(index, "name:*")) == (["lake$s$a"], [], ["lake$s$a", "lake$s$b"])
         # The process died there: the next revision begins with what was published.
         draft = revisions.begin(index, lease, "lake", "run-3", 0.0)
         assert _entries(index) == 2
         revisions.close_records(index, lease, draft, [(1, "s$a"), (1, "s$b")])
-        revisions.add_records(index, lease, draft, [row(table("lake", "s", "a", doc="newer"))])
+        revisions.add_records(index, lease, draft, [revisions.incoming(table("lake", "s", "a", doc="newer"))])
         revisions.publish(index, lease, draft, added=0, changed=1, removed=1, values={})
     assert (ids(index, "old"), ids(index, "newer"), ids(index, "name:*")) == ([], ["lake$s$a"], ["lake$s$a"])
     assert _entries(index) == 1
@@ -272,7 +276,7 @@ def test_an_index_from_before_the_search_is_searched_after_its_migration(make: C
         connection.execute(
             t.source.insert(), [{"name": "lake", "impl": "x", "config_digest": "x", "state": "ok", "revision": 1}]
         )
-        values = dict(zip(RECORD_COLUMNS, row(table("lake", "s", "orders")), strict=False))
+        values = dict(zip(RECORD_COLUMNS, revisions.incoming(table("lake", "s", "orders")), strict=False))
         old = {**values, "source": "lake", "valid_from": 0, "valid_to": 1, "path": "s$gone"}
         now = {**values, "source": "lake", "valid_from": 1, "valid_to": None}
         draft = {**values, "source": "lake", "valid_from": 2, "valid_to": None, "path": "s$draft"}
