@@ -92,6 +92,10 @@ class IndexJournal:
         with self.index.read() as connection:
             return ledger.names_at(connection, self.rule.target, canonical)
 
+    def names_pending(self, canonical: str) -> Collection[str]:
+        with self.index.read() as connection:
+            return journal.names_pending(connection, self.rule.target, canonical)
+
     def origin_digest(self, path: str) -> str | None:
         with self.index.read() as connection:
             row = records.get(connection, self.rule.origin, parse_key(path), is_table=True)

@@ -49,8 +49,10 @@ class Look:
 
         What the run that died had freed may still be in the index: each name is looked at.
         """
-        known = {*self._others(change, self.journal.names_at), *self._others(change, self.journal.names_given)}
-        other = self._still_there(change, known)
+        if pending := self._others(change, self.journal.names_pending):
+            return _may_point_to(pending[0], change)
+        indexed = self._others(change, self.journal.names_at)
+        other = self._still_there(change, {*indexed, *self._others(change, self.journal.names_given)}, indexed=indexed)
         return _points_to(other, change) if other else None
 
     def _namespace(self, change: Change) -> Outcome | None:
@@ -93,6 +95,8 @@ class Look:
 
         A name that only the ledger has there was given by a run that died: what a look says counts.
         """
+        if pending := self._others(change, self.journal.names_pending):
+            return Outcome(change, State.SKIPPED, "open_intent", _may_point_to(pending[0], change))
         indexed = self._others(change, self.journal.names_at)
         other = indexed[0] if indexed else self._still_there(change, self._others(change, self.journal.names_given))
         return Outcome(change, State.SKIPPED, Reason.LOCATION_DECLARED, _points_to(other, change)) if other else None
@@ -105,18 +109,26 @@ class Look:
         left = {path for path, place in self.freed if place == canonical}
         return sorted(set(names_at(canonical)) - left - {change.target_path})
 
-    def _still_there(self, change: Change, names: Iterable[str]) -> str | None:
-        """The first of some names that a look finds at the place of a Change; no further one is looked at."""
+    def _still_there(self, change: Change, names: Iterable[str], *, indexed: Collection[str] = ()) -> str | None:
+        """The first of some names that a look finds at the place of a Change; no further one is looked at.
+
+        Where a look does not say what is there (a managed table, say), the place that the index has it at counts.
+        """
         canonical = change.after.canonical if change.after is not None else None
         for name in sorted(names):
-            seen = self.target.observe(parse_key(name)).record
-            if seen is not None and seen.canonical == canonical:
+            seen = self.target.observe(parse_key(name))
+            at_place = seen.record is not None and seen.record.canonical == canonical
+            if at_place or (seen.foreign is not None and name in indexed):
                 return name
         return None
 
     @staticmethod
     def _moved(change: Change, detail: str) -> Outcome:
         return Outcome(change, State.SKIPPED, Reason.MOVED, detail)
+
+
+def _may_point_to(other: str, change: Change) -> str:
+    return f"{other} may point to {change.after and change.after.location} by now: the fate of the last call there is not known"
 
 
 def _points_to(other: str, change: Change) -> str:

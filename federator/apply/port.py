@@ -51,6 +51,10 @@ class Journal(Protocol):
         """The target's paths that were put at a canonical location, be it by a run that died before anybody knew of it."""
         ...
 
+    def names_pending(self, canonical: str) -> Collection[str]:
+        """The target's paths that a call whose fate is not known may have put at a canonical location, or may yet put there."""
+        ...
+
     def origin_digest(self, path: str) -> str | None:
         """The digest of the origin's table as it is known now; None where it is not known."""
         ...

@@ -128,6 +128,9 @@ class WatchedJournal:
     def names_given(self, canonical: str) -> Collection[str]:
         return self.inner.names_given(canonical)
 
+    def names_pending(self, canonical: str) -> Collection[str]:
+        return self.inner.names_pending(canonical)
+
     def origin_digest(self, path: str) -> str | None:
         return self.inner.origin_digest(path)
 

@@ -163,10 +163,20 @@ def _recorded(tally: Tally, arguments: Sequence[str], options: argparse.Namespac
         f"violations  {len(tally.violations)}",
         *(f"            run {number}: {text}" for number, text in tally.violations[:_KEPT]),
         f"did not occur: {', '.join(tally.missing)}" if tally.missing else "every fault struck and every reason was given",
+        _met(tally.apart),
+        *([f"other codes that catalogs answered with: {tally.besides}"] if tally.besides else []),
         "",
         tally.table(),
     ]
-    return "\n".join(line for line in lines if line or line == "")
+    return "\n".join(lines)
+
+
+def _met(apart: Sequence[str]) -> str:
+    if not apart:
+        return "every fault met every reason"
+    return (
+        f"did not occur together: {'; '.join(apart[:_KEPT])}{f'; and {len(apart) - _KEPT} pairs more' * (len(apart) > _KEPT)}"
+    )
 
 
 def _commit() -> str:

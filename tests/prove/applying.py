@@ -98,6 +98,9 @@ class MemoryJournal:
     def names_given(self, canonical: str) -> Collection[str]:
         return self.instance.index.names_given(self.rule.target, canonical)
 
+    def names_pending(self, canonical: str) -> Collection[str]:
+        return self.instance.index.names_pending(self.rule.target, canonical)
+
     def origin_digest(self, path: str) -> str | None:
         record = self.instance.index.states[self.rule.origin].tables.get(path)
         return record.digest if record else None
@@ -229,6 +232,8 @@ def _publish(world: World, instance: Instance, rule: MirrorRule, outcomes: Itera
         adopts = change.action is Action.ADOPT and not keeps_marks(world.catalogs[rule.target])
         if stuck or adopts or outcome.code in ("not_restorable", "not_empty"):
             instance.left_alone.add((rule.name, change.target_path))
+        elif outcome.state is State.DONE:
+            instance.left_alone.discard((rule.name, change.target_path))
         if outcome.code is not None:
             world.oracle.said(rule, [str(outcome.code)])
         if world.story is not None:

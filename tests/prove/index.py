@@ -198,6 +198,15 @@ class MemoryIndex:
         """``ledger.names_at``."""
         return [key[3] for key, row in self.ledger.items() if (row["target_source"], row["canonical"]) == (target, canonical)]
 
+    def names_pending(self, target: str, canonical: str) -> list[str]:
+        """``journal.names_pending``."""
+        changes = [entry.intent.change for entry in self.journal.values() if entry.state == "intent"]
+        return [
+            change.target_path
+            for change in changes
+            if change.target_source == target and change.after is not None and change.after.canonical == canonical
+        ]
+
     def entries(self, rule: MirrorRule) -> list[LedgerRow]:
         """``ledger.with_origins``, less what lies in another target."""
         return [

@@ -4,7 +4,7 @@ world, so that a story can be cut shorter: ``(operation, a, b, c)``, the numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -339,25 +339,23 @@ OPERATIONS: dict[str, Callable[[World, int, int, int], None]] = {
 def draw(rng: Random, blueprint: Blueprint) -> list[Step]:
     """A story of one world: it is filled and mirrored once, then things happen, each followed by what may notice it."""
     edges = TOPOLOGIES[blueprint.topology]
-    story: list[Step] = []
     number = rng.getrandbits
-    for origin in sorted({origin for _, origin, _ in edges}):
-        story += [("new", origin, number(8), number(8)) for _ in range(2 if rng.random() < 0.6 else 5)]
-    if rng.random() < 0.3:
-        story.append(("new", edges[-1][2], number(8), number(8)))
-    for mirror in range(len(edges)):
-        story += _synchronised(rng, mirror, edges[mirror], refresh=True)
-    while len(story) < 26:
+    story = _beginning(rng, edges)
+    length = 26
+    for mirror, edge in enumerate(edges):
+        if not blueprint.kinds[edge[2]].capabilities.can_alter and number(1):
+            # Early and besides: what follows from it must have its time.
+            made_anew = _made_anew(rng, mirror, edge)
+            story, length = [*story, *made_anew], length + len(made_anew)
+    while len(story) < length:
         mirror = number(4) % len(edges)
-        _, origin, target = edges[mirror]
+        _, origin, _ = edges[mirror]
         happening = rng.random()
         if happening < 0.36:
             story += _going(rng, origin, filtered=blueprint.kinds[origin].capabilities.listing_filtered)
             story += _missed(rng, mirror, edges[mirror])
         elif happening < 0.55:
             story.append(("alter" if number(2) else "new", origin, number(8), number(8)))
-            if not blueprint.kinds[target].capabilities.can_alter and number(2):
-                story.append(("arm_halfway", target, number(4), 0))
             story += _synchronised(rng, mirror, edges[mirror])
         elif happening < 0.74:
             story.append(("tamper", mirror, number(6), number(8)))
@@ -372,6 +370,29 @@ def draw(rng: Random, blueprint: Blueprint) -> list[Step]:
         else:
             story.append(("restore", origin, 0, 0))
     return story
+
+
+def _beginning(rng: Random, edges: Sequence[tuple[int, int, int]]) -> list[Step]:
+    story: list[Step] = []
+    number = rng.getrandbits
+    for origin in sorted({origin for _, origin, _ in edges}):
+        story += [("new", origin, number(8), number(8)) for _ in range(2 if rng.random() < 0.6 else 5)]
+    if rng.random() < 0.3:
+        story.append(("new", edges[-1][2], number(8), number(8)))
+    for mirror in range(len(edges)):
+        story += _synchronised(rng, mirror, edges[mirror], refresh=True)
+    return story
+
+
+def _made_anew(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[Step]:
+    """Origins change, and a target that cannot alter has to make its tables anew; between two halves something strikes."""
+    _, origin, target = edge
+    number = rng.getrandbits
+    # Every target keeps a location: two of these three are other ones.
+    changed = [("alter", origin, number(8), c) for c in (number(6) << 2, number(6) << 2, number(8))]
+    noticed = [("crawl", mirror, 0, 0), ("crawl", mirror, 1, 0), ("plan", mirror, 1, 0)]
+    applied = ("apply", mirror, 0, 1)
+    return [*noticed, applied, *changed, *noticed, ("arm_halfway", target, number(4), 0), applied]
 
 
 def _going(rng: Random, origin: int, *, filtered: bool) -> list[Step]:

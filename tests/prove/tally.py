@@ -94,12 +94,22 @@ class Tally:
             reason for reason in REASONS if not self.reasons[reason]
         ]
 
+    @property
+    def apart(self) -> list[str]:
+        """Pairs of a fault and a reason that did not occur together."""
+        return [f"{fault} and {reason}" for fault in FAULTS for reason in REASONS if not self.pairs[fault, reason]]
+
+    @property
+    def besides(self) -> str:
+        """What else catalogs answered calls with, which is no reason of ours: codes and in how many runs."""
+        others = sorted((set(self.reasons) - set(REASONS)), key=int)
+        return ", ".join(f"{code} in {self.reasons[code]:,} runs" for code in others)
+
     def table(self) -> str:
         """Faults by reasons. A cell counts the runs in which the reason was given, for a mirror of the source that the fault had
         struck, after it struck; a dot is none."""
-        columns = [*REASONS, *sorted(set(self.reasons) - set(REASONS))]
         # As many columns as fit a wide page stand side by side.
-        blocks = [columns[start : start + 16] for start in range(0, len(columns), 16)]
+        blocks = [REASONS[start : start + 16] for start in range(0, len(REASONS), 16)]
         return "\n\n".join(self._block(block) for block in blocks)
 
     def _block(self, columns: Sequence[str]) -> str:

@@ -117,7 +117,7 @@ _POLICIES: tuple[tuple[float, dict[str, Any]], ...] = (
     (0.15, {"on_conflict": "source_priority"}),
     (0.06, {"delete": "never"}),
     (0.08, {"on_drift": "report"}),
-    (0.50, {"update_by_recreate": True}),
+    (0.75, {"update_by_recreate": True}),
     (0.07, {"misses_before_delete": 3}),
     (0.10, {"max_delete_percent": 50.0}),
     (0.05, {"max_changes": 2}),
