@@ -11,9 +11,10 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from federator.index import records
 from federator.index import tables as t
-from federator.model import parse_key
+from federator.model import TableRecord, parse_key
+from federator.model.rows import table_record
 from federator.planning.changes import Change
-from federator.planning.guards import destructive
+from federator.planning.guards import destructive, shows_effect
 from federator.planning.reasons import Reason
 
 INTENT = "intent"
@@ -77,15 +78,14 @@ def _made_after_all(connection: Connection, mirror: str, since: float) -> list[s
     acts = j.action.in_(_MAY_BE_DESTRUCTIVE)
     query = select(j.change).where(j.mirror == mirror, j.intent_at >= since, acts, given_up, ~over)
     changes = (Change.from_json(json.loads(text)) for text in connection.execute(query).scalars())
-    return sorted({change.target_path for change in changes if destructive(change) and _shows(connection, change)})
+    return sorted(
+        {change.target_path for change in changes if destructive(change) and shows_effect(change, _now(connection, change))}
+    )
 
 
-def _shows(connection: Connection, change: Change) -> bool:
-    """Whether the target as it is known now is as a removal or a move would leave it."""
+def _now(connection: Connection, change: Change) -> TableRecord | None:
     row = records.get(connection, change.target_source, parse_key(change.target_path), is_table=True)
-    if change.action.value in DESTRUCTIVE:
-        return row is None
-    return row is not None and change.after is not None and row["canonical"] == change.after.canonical
+    return table_record(change.target_source, {**row}) if row is not None else None
 
 
 def obstructed(connection: Connection, mirror: str) -> set[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from federator.model import parent, parse_key, path_key
+from federator.model import TableRecord, parent, parse_key, path_key
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
 
@@ -40,6 +40,18 @@ def destructive(change: Change) -> bool:
     if change.action is Action.DEREGISTER_TABLE:
         return change.before is not None and change.pair is None
     return change.action is Action.RECREATE_TABLE or change.moves_location
+
+
+def shows_effect(change: Change, now: TableRecord | None) -> bool:
+    """Whether a target's table, as it is known now, is as a destructive change would leave it: gone, another of its name, or moved."""
+    if change.action not in (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE):
+        return now is not None and change.after is not None and now.canonical == change.after.canonical
+    before = change.before
+    if now is None or before is None:
+        return now is None
+    if before.native_id is not None and now.native_id is not None:
+        return before.native_id != now.native_id
+    return before.digest != now.digest
 
 
 def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> str | None:

@@ -28,7 +28,7 @@ from federator.model import (
 from federator.planning import evidence
 from federator.planning.cells import LedgerRow
 from federator.planning.changes import Action, Change
-from federator.planning.guards import destructive
+from federator.planning.guards import destructive, shows_effect
 from federator.planning.namespaces import MadeNamespace
 from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
@@ -263,16 +263,12 @@ class MemoryIndex:
             given_up = row.state == "intent" or (row.state, row.code) in _GIVEN_UP
             if row.state == "done":
                 found.discard(change.target_path)
-            elif given_up and destructive(change) and self._shows(change):
+            elif given_up and destructive(change) and shows_effect(change, self._now(change)):
                 found.add(change.target_path)
         return found
 
-    def _shows(self, change: Change) -> bool:
-        """``journal._shows``."""
-        now = self.states[change.target_source].tables.get(change.target_path)
-        if change.action in _DESTRUCTIVE:
-            return now is None
-        return now is not None and change.after is not None and now.canonical == change.after.canonical
+    def _now(self, change: Change) -> TableRecord | None:
+        return self.states[change.target_source].tables.get(change.target_path)
 
     def obstructed(self, mirror: str) -> set[str]:
         """``journal.obstructed``."""
