@@ -8,7 +8,7 @@ Terms are parted by spaces, and all of them must hold. A term is a word (``order
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,23 +69,28 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """``matching`` None: every table that passes the filters. ``tiers`` are the better matches, best first: the rest comes last."""
+    """``matching`` None: every table that passes the filters. ``tiers`` are the better matches, best first: the rest comes last.
+
+    ``one_term``: the search is one word and nothing else, so that whatever is in a tier matches.
+    """
 
     matching: Expression | None
     filters: tuple[Filter, ...]
     tiers: tuple[Expression, ...]
+    one_term: bool = False
 
     @property
-    def ranks(self) -> list[Expression | None]:
-        """What to look for, rank by rank: each table is in one of them."""
-        if self.matching is None or not self.tiers:
-            return [self.matching]
-        found: list[Expression | None] = []
-        seen: list[Expression] = []
-        for tier in self.tiers:
-            found.append(_less(Both((self.matching, tier)), seen))
-            seen.append(tier)
-        return [*found, _less(self.matching, seen)]
+    def ranks(self) -> int:
+        """How many ranks there are: each table is in one of them."""
+        return len(self.tiers) + 1
+
+    def rank(self, number: int, *, without: Collection[int]) -> Expression | None:
+        """What to look for in a rank, but for what is in the ranks ``without``."""
+        if self.matching is None or number == len(self.tiers):
+            wanted = self.matching
+        else:
+            wanted = self.tiers[number] if self.one_term else Both((self.matching, self.tiers[number]))
+        return _less(wanted, [self.tiers[each] for each in sorted(without)]) if wanted is not None else None
 
 
 def parse(text: str) -> Query:
@@ -106,7 +111,7 @@ def parse(text: str) -> Query:
             Either(tuple(Word(w.WHOLE + w.plain(name)) for name in names)),
             Either(tuple(_in(w.NAME, name) for name in names)),
         )
-    return Query(Both(tuple(matching)) if matching else None, tuple(filters), tiers)
+    return Query(Both(tuple(matching)) if matching else None, tuple(filters), tiers, one_term=len(terms) == 1)
 
 
 def _terms(text: str) -> Iterator[tuple[str | None, str]]:

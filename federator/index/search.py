@@ -22,7 +22,7 @@ from federator.connector import InvalidInput
 from federator.index import inverted
 from federator.index import search_statements as statements
 from federator.index.engine import Index
-from federator.index.query import Query, parse
+from federator.index.query import Expression, Query, parse
 from federator.index.tree import Node
 from federator.model import Kind, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
@@ -96,11 +96,16 @@ def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, af
     if asking.words:
         statements.follow_the_words(connection)
     found: list[tuple[int, Any]] = []
-    for number in range(rank, len(query.ranks)):
+    # Each table is shown in its best rank. A rank that has none need not be left out of the next ones.
+    without = list(range(rank))
+    for number in range(rank, query.ranks):
         if len(found) > limit:
             break
-        rows = _ranked(asking, number, last if number == rank else ("", ""), limit + 1 - len(found))
-        found += [(number, row) for row in islice(rows, limit + 1 - len(found))]
+        begin, room = last if number == rank else ("", ""), limit + 1 - len(found)
+        rows = list(islice(_ranked(asking, query.rank(number, without=without), begin, room), room))
+        found += [(number, row) for row in rows]
+        if rows or begin != ("", ""):
+            without.append(number)
     shown = found[:limit]
     end = json.dumps([shown[-1][0], shown[-1][1]["source"], shown[-1][1]["path"]]) if len(found) > limit else None
     capped = any((row["candidates"] or 0) > asking.most for _, row in found)
@@ -117,10 +122,9 @@ def _position(after: str) -> tuple[int, tuple[str, str]]:
         raise InvalidInput("the cursor is not one of ours", hint="begin again without it") from None
 
 
-def _ranked(asking: _Asking, number: int, last: tuple[str, str], limit: int) -> Iterator[Any]:
-    """Matches of one rank after the last one, in order. A table that is being written, or was just replaced, has an entry and is not
-    shown: the walk goes on until there are enough without them."""
-    expression = asking.query.ranks[number]
+def _ranked(asking: _Asking, expression: Expression | None, last: tuple[str, str], limit: int) -> Iterator[Any]:
+    """What an expression matches after the last one, in order. A table that is being written, or was just replaced, has an entry and
+    is not shown: the walk goes on until there are enough without them."""
     if expression is not None and not inverted.possible(expression):
         return
     said = {"said": inverted.spoken(asking.connection, expression), "most": asking.most + 1} if expression is not None else {}
@@ -147,9 +151,10 @@ def _facets(asking: _Asking) -> Facets:
         for name in FACETS:
             if row[name] is not None:
                 counts[name][row[name]] += row["n"]
-    total = sum(row["n"] for row in rows)
+    # Of more candidates than are counted, some may be not published, and what was not taken may be: it is a lower bound either way.
+    total, candidates = sum(row["n"] for row in rows), max((row["candidates"] for row in rows), default=0)
     values = {name: sorted(counts[name].items(), key=lambda pair: (-pair[1], pair[0]))[:VALUES] for name in FACETS}
-    return Facets(min(total, COUNTED), total <= COUNTED, values)
+    return Facets(min(total, COUNTED), candidates <= COUNTED, values)
 
 
 def _node(row: Any) -> Node:

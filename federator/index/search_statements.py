@@ -85,31 +85,27 @@ def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, wor
 
 @built_once
 def spread(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool) -> Select[Any]:
-    """How many of at most ``most`` published matches have which source, namespace, state and owner together."""
-    columns = (r.source, _namespace().label("namespace"), r.owner, r.canonical)
-    matched = _matching(connection, scopes, forms, columns, words=words, published=True)
-    m = matched.limit(bindparam("most", type_=Integer)).subquery().c
-    state = func.coalesce(d.state, UNVERIFIED)
-    kinds = (m.source, m.namespace, state.label("state"), m.owner)
-    counted = select(*kinds, func.count().label("n")).select_from(
-        m.source.table.outerjoin(t.dataset, d.canonical == m.canonical)
+    """How many of at most ``most`` matches are published and have which source, namespace, state and owner together, and out of how
+    many ``candidates``."""
+    taken = _matching(connection, scopes, forms, (e.id,), words=words).limit(bindparam("most", type_=Integer)).subquery()
+    m = select(taken, func.count().over().label("candidates")).subquery()
+    found = (
+        m.join(t.record, r.id == m.c.id).join(t.source, _source_of(connection)).outerjoin(t.dataset, d.canonical == r.canonical)
     )
-    return counted.group_by(m.source, m.namespace, state, m.owner)
+    kinds = (r.source, _namespace().label("namespace"), func.coalesce(d.state, UNVERIFIED).label("state"), r.owner)
+    counted = select(*kinds, func.count().label("n"), func.max(m.c.candidates).label("candidates")).select_from(found)
+    return counted.where(_published()).group_by(r.source, r.parent, d.state, r.owner)
 
 
 def _matching(
-    connection: Connection, scopes: Scopes, forms: tuple[Form, ...], columns: tuple[Any, ...], *, words: bool,
-    published: bool = False,
-) -> Select[Any]:  # fmt: skip
+    connection: Connection, scopes: Scopes, forms: tuple[Form, ...], columns: tuple[Any, ...], *, words: bool
+) -> Select[Any]:
     joined: Any = inverted.entries(connection) if words else t.search_entry
     conditions = [inside(connection, scopes, e.source, e.path)]
     if words:
         conditions.append(inverted.said(connection))
-    if published or any(column not in ("source", "path") for column, _ in forms):
+    if any(column not in ("source", "path") for column, _ in forms):
         joined = joined.join(t.record, r.id == e.id)
-    if published:
-        joined = joined.join(t.source, _source_of(connection))
-        conditions.append(_published())
     conditions += [_condition(connection, wanted, f"filter{number}") for number, wanted in enumerate(forms)]
     return select(*columns).select_from(joined).where(*conditions)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from urllib.parse import quote, urlencode
+from zlib import crc32
 
 from federator.index.revisions import incoming
 from federator.model import NamespaceRecord, TableRecord
@@ -14,6 +15,8 @@ _WORDS = (
     "orders", "events", "users", "clicks", "invoices", "items", "sessions", "payments", "returns", "stock", "prices", "visits", "leads",
     "tickets", "routes", "sensors", "images", "vectors", "chunks", "labels",
 )  # fmt: skip
+# A crawl's rows are joined with the index by hash of the path, sorted, and written by so many tasks.
+_FILES = 4
 _TEAMS = [f"team-{number}" for number in range(50)]
 
 
@@ -32,11 +35,18 @@ def table(number: int) -> TableRecord:
 
 
 def rows() -> Iterator[tuple[object, ...]]:
-    """All of it, as ``revisions.add_records`` takes it."""
+    """All of it, as ``revisions.add_records`` takes it, and in a crawl's order: ``_FILES`` times through the paths."""
     for number in range(NAMESPACES):
         yield incoming(NamespaceRecord("lake", (namespace(number),)))
-    for number in range(TABLES):
-        yield incoming(table(number))
+    paths = sorted(range(NAMESPACES), key=namespace)
+    for file in range(_FILES):
+        for inside in paths:
+            tables = (table(number) for number in range(inside, TABLES, NAMESPACES))
+            yield from map(incoming, sorted((each for each in tables if crc32(each.key.encode()) % _FILES == file), key=_path))
+
+
+def _path(record: TableRecord) -> str:
+    return record.key
 
 
 def text(chosen: random.Random) -> str:
