@@ -43,15 +43,16 @@ def destructive(change: Change) -> bool:
 
 
 def shows_effect(change: Change, now: TableRecord | None) -> bool:
-    """Whether a target's table, as it is known now, is as a destructive change would leave it: gone, another of its name, or moved."""
-    if change.action not in (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE):
-        return now is not None and change.after is not None and now.canonical == change.after.canonical
+    """Whether a destructive change may have been made, by the target's table as it is known now: unless that is the very object, and
+    where it was. Whatever somebody did to it later, the change may have come first."""
     before = change.before
     if now is None or before is None:
         return now is None
+    if change.moves_location and now.canonical != before.canonical:
+        return True
     if before.native_id is not None and now.native_id is not None:
         return before.native_id != now.native_id
-    return before.digest != now.digest
+    return change.action in (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE) and before.digest != now.digest
 
 
 def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> str | None:

@@ -449,7 +449,7 @@ class TestRepositories:
         """Found by the proof (seed 777, runs 57710 and 82302): removals that landed late were not counted by the guard."""
         there = {
             name: TableRecord("aws", ("s", name), f"s3://x/{name}", native_id="1")
-            for name in ("gone", "kept", "moved", "stayed", "left", "anew")
+            for name in ("gone", "kept", "moved", "stayed", "left", "anew", "dropped")
         }
         revisions.register(index, "aws", "memory", "d")
         shown = (there["kept"], replace(there["moved"], location="s3://x/new"), there["stayed"])
@@ -481,11 +481,13 @@ class TestRepositories:
         intend("left", Action.RECREATE_TABLE, None)
         # Taken away by half of a recreation, and made by somebody: found by the proof (seed 20261122, run 23262).
         intend("anew", Action.RECREATE_TABLE, None)
-        assert counted() == ["s$anew", "s$gone", "s$left", "s$moved"]
+        # Moved, and then dropped by somebody: found by the proof (seed 20261123, run 181192).
+        intend("dropped", Action.UPDATE_TABLE, "failed", "not_made")
+        assert counted() == ["s$anew", "s$dropped", "s$gone", "s$left", "s$moved"]
         # Denied is not given up; and what is done there later counts for itself.
         intend("gone", Action.DEREGISTER_TABLE, "done", journal.ALREADY_GONE)
         intend("left", Action.DEREGISTER_TABLE, "failed", "15")
-        assert counted() == ["s$anew", "s$left", "s$moved"]
+        assert counted() == ["s$anew", "s$dropped", "s$left", "s$moved"]
 
     def test_plans_keep_decisions(self, index: Index) -> None:
         plan = {"digest": "abc", "mirror": "m", "run_id": "r", "state": "held", "body": "{}"}
