@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection
@@ -95,21 +93,24 @@ def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, af
     asking = _Asking(connection, query, scopes, max(CANDIDATES, limit))
     if asking.words:
         statements.follow_the_words(connection)
+    counted = _Counted() if facets else None
     found: list[tuple[int, Any]] = []
     # Each table is shown in its best rank. A rank that has none need not be left out of the next ones.
-    without = list(range(rank))
-    for number in range(rank, query.ranks):
-        if len(found) > limit:
-            break
-        begin, room = last if number == rank else ("", ""), limit + 1 - len(found)
-        rows = list(islice(_ranked(asking, query.rank(number, without=without), begin, room), room))
+    without: list[int] = []
+    for number in range(query.ranks):
+        room = limit + 1 - len(found) if number >= rank else 0
+        if not room and (counted is None or counted.full):
+            without.append(number)
+            continue
+        begin = last if number == rank else ("", "")
+        rows = _ranked(asking, query.rank(number, without=without), begin, room, counted)
         found += [(number, row) for row in rows]
-        if rows or begin != ("", ""):
+        if rows or not room or begin != ("", ""):
             without.append(number)
     shown = found[:limit]
     end = json.dumps([shown[-1][0], shown[-1][1]["source"], shown[-1][1]["path"]]) if len(found) > limit else None
     capped = any((row["candidates"] or 0) > asking.most for _, row in found)
-    return Found([_node(row) for _, row in shown], end, _facets(asking) if facets else None, capped)
+    return Found([_node(row) for _, row in shown], end, counted.facets() if counted is not None else None, capped)
 
 
 def _position(after: str) -> tuple[int, tuple[str, str]]:
@@ -122,39 +123,56 @@ def _position(after: str) -> tuple[int, tuple[str, str]]:
         raise InvalidInput("the cursor is not one of ours", hint="begin again without it") from None
 
 
-def _ranked(asking: _Asking, expression: Expression | None, last: tuple[str, str], limit: int) -> Iterator[Any]:
-    """What an expression matches after the last one, in order. A table that is being written, or was just replaced, has an entry and
-    is not shown: the walk goes on until there are enough without them."""
+def _ranked(
+    asking: _Asking, expression: Expression | None, last: tuple[str, str], limit: int, counted: _Counted | None
+) -> list[Any]:
+    """What an expression matches after the last one, in order; all of it is ``counted``, unless that is full. A table that is being
+    written, or was just replaced, has an entry and is not shown: the walk goes on until there are enough without them."""
     if expression is not None and not inverted.possible(expression):
-        return
+        return []
+    found: list[Any] = []
     said = {"said": inverted.spoken(asking.connection, expression), "most": asking.most + 1} if expression is not None else {}
-    statement = statements.page(asking.connection, asking.scopes, asking.forms, words=asking.words)
+    counts = counted is not None and not counted.full
     while True:
-        place = {"source": last[0], "path": last[1], "limit": limit}
+        statement = statements.page(asking.connection, asking.scopes, asking.forms, words=asking.words, facets=counts)
+        place = {"source": last[0], "path": last[1], "limit": limit, "counted": COUNTED + 1}
         rows = asking.connection.execute(statement, {**asking.values, **said, **place}).mappings().all()
-        yield from (row for row in rows if row["published"])
-        if len(rows) < limit:
-            return
+        if counted is not None and counts:
+            counted.add(json.loads(rows[0]["facets"]), rows[0]["matches"])
+            # There is one row for the facets, also where there is no table on the page.
+            rows, counts = [row for row in rows if row["source"] is not None], False
+        found += [row for row in rows if row["published"]]
+        if len(rows) < limit or len(found) >= limit:
+            return found[:limit]
         last = (rows[-1]["source"], rows[-1]["path"])
 
 
-def _facets(asking: _Asking) -> Facets:
-    matching, said = asking.query.matching, {}
-    if matching is not None:
-        if not inverted.possible(matching):
-            return Facets(0, True, {name: [] for name in FACETS})
-        said = {"said": inverted.spoken(asking.connection, matching)}
-    statement = statements.spread(asking.connection, asking.scopes, asking.forms, words=asking.words)
-    rows = asking.connection.execute(statement, {**asking.values, **said, "most": COUNTED + 1}).mappings().all()
-    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
-    for row in rows:
-        for name in FACETS:
-            if row[name] is not None:
-                counts[name][row[name]] += row["n"]
-    # Of more candidates than are counted, some may be not published, and what was not taken may be: it is a lower bound either way.
-    total, candidates = sum(row["n"] for row in rows), max((row["candidates"] for row in rows), default=0)
-    values = {name: sorted(counts[name].items(), key=lambda pair: (-pair[1], pair[0]))[:VALUES] for name in FACETS}
-    return Facets(min(total, COUNTED), candidates <= COUNTED, values)
+@dataclass(slots=True)
+class _Counted:
+    """Matches by what they have, the best ranks first, until there are ``COUNTED``. Candidates may be more: not all are published."""
+
+    candidates: int = 0
+    total: int = 0
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in FACETS})
+
+    @property
+    def full(self) -> bool:
+        return self.candidates > COUNTED
+
+    def add(self, spread: list[list[Any]], candidates: int) -> None:
+        """``spread``: how many published ones have which values of ``FACETS``."""
+        self.candidates += candidates
+        for *values, number in spread:
+            self.total += number
+            for name, value in zip(FACETS, values, strict=True):
+                if value is not None:
+                    self.counts[name][value] += number
+
+    def facets(self) -> Facets:
+        values = {
+            name: sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:VALUES] for name, found in self.counts.items()
+        }
+        return Facets(min(self.total, COUNTED), not self.full, values)
 
 
 def _node(row: Any) -> Node:

@@ -11,18 +11,21 @@ from typing import Any, Literal
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Integer,
     Select,
     Text,
     and_,
     bindparam,
     case,
+    cast,
     exists,
     func,
     literal,
     null,
     or_,
     select,
+    true,
     tuple_,
 )
 
@@ -61,40 +64,56 @@ def follow_the_words(connection: Connection) -> None:
 
 
 @built_once
-def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool) -> Select[Any]:
+def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool, facets: bool = False) -> Select[Any]:
     """Entries after (``source``, ``path``), at most ``limit``: with what is shown of them, whether their record is ``published``, and
-    out of how many ``candidates``. Without ``words`` to go by it is a walk in order, and ``candidates`` is null."""
+    out of how many ``candidates``. Without ``words`` to go by it is a walk in order, and ``candidates`` is null.
+
+    With ``facets`` the first row also says how all candidates are spread (without words, ``counted`` matches), and how many ``matches``
+    that are; where the page is empty there is one row without a table.
+    """
     found = _matching(connection, scopes, forms, (e.id, e.source, e.path), words=words)
+    taken: FromClause = found.limit(bindparam("most", type_=Integer)).cte("taken") if words else t.search_entry
     if words:
-        taken = found.limit(bindparam("most", type_=Integer)).subquery()
         listed = select(taken, func.count().over().label("candidates")).subquery()
         place = (listed.c.source, listed.c.path)
-        found = select(listed)
+        entries = select(listed)
     else:
         place = (e.source, e.path)
-        found = found.add_columns(null().label("candidates"))
+        entries = found.add_columns(null().label("candidates"))
+        taken = found.limit(bindparam("counted", type_=Integer)).cte("taken")
     after = tuple_(bindparam("source", type_=Text), bindparam("path", type_=Text))
-    first = found.where(tuple_(*place) > after).order_by(*place).limit(bindparam("limit", type_=Integer)).subquery()
+    first = entries.where(tuple_(*place) > after).order_by(*place).limit(bindparam("limit", type_=Integer)).subquery()
     f = first.c
     shown = (f.source, f.path, f.candidates, r.name, r.kind, r.location, r.problem, d.state.label("verified"))
     # By outer joins: what is not published, or not there any more, is told apart from the end of the page.
     joined = first.outerjoin(t.record, r.id == f.id).outerjoin(t.source, _source_of(connection))
     joined = joined.outerjoin(t.dataset, d.canonical == r.canonical)
-    return select(*shown, _published().label("published")).select_from(joined).order_by(f.source, f.path)
+    rows = select(*shown, _published().label("published")).select_from(joined).order_by(f.source, f.path)
+    return _with_facets(connection, rows, taken) if facets else rows
 
 
-@built_once
-def spread(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool) -> Select[Any]:
-    """How many of at most ``most`` matches are published and have which source, namespace, state and owner together, and out of how
-    many ``candidates``."""
-    taken = _matching(connection, scopes, forms, (e.id,), words=words).limit(bindparam("most", type_=Integer)).subquery()
-    m = select(taken, func.count().over().label("candidates")).subquery()
-    found = (
-        m.join(t.record, r.id == m.c.id).join(t.source, _source_of(connection)).outerjoin(t.dataset, d.canonical == r.canonical)
+def _with_facets(connection: Connection, rows: Select[Any], taken: FromClause) -> Select[Any]:
+    counts = (
+        _spread(connection, taken).scalar_subquery().label("facets"),
+        select(func.count()).select_from(taken).label("matches"),
     )
+    of_all, page = select(*counts).subquery(), rows.subquery()
+    place = (page.c.source, page.c.path)
+    # It is long: once is enough.
+    spread = case((func.row_number().over(order_by=place) == 1, of_all.c.facets)).label("facets")
+    both = of_all.outerjoin(page, true())
+    return select(spread, of_all.c.matches, page).select_from(both).order_by(*place)
+
+
+def _spread(connection: Connection, taken: FromClause) -> Select[Any]:
+    """How many of the entries are published and have which source, namespace, state and owner together, as JSON."""
+    found = taken.join(t.record, r.id == taken.c.id).join(t.source, _source_of(connection))
     kinds = (r.source, _namespace().label("namespace"), func.coalesce(d.state, UNVERIFIED).label("state"), r.owner)
-    counted = select(*kinds, func.count().label("n"), func.max(m.c.candidates).label("candidates")).select_from(found)
-    return counted.where(_published()).group_by(r.source, r.parent, d.state, r.owner)
+    counted = select(*kinds, func.count().label("n")).select_from(found.outerjoin(t.dataset, d.canonical == r.canonical))
+    groups = counted.where(_published()).group_by(r.source, r.parent, d.state, r.owner).subquery()
+    if connection.dialect.name == "sqlite":
+        return select(func.json_group_array(func.json_array(*groups.c)))
+    return select(func.coalesce(cast(func.json_agg(func.json_build_array(*groups.c)), Text), "[]"))
 
 
 def _matching(

@@ -28,7 +28,7 @@ class _Client:
 
     async def ask(self, began: float, seconds: float) -> None:
         """Asks from ``began`` (the loop's clock) on, for so many seconds."""
-        clock, chosen = asyncio.get_running_loop().time, random.Random(self.number)
+        clock, chosen = asyncio.get_running_loop().time, random.Random(f"{self.number} {seconds}")
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         # Clients do not ask all at the same moment.
         due = began + self.number / CLIENTS / self.pace if self.pace else began
