@@ -25,7 +25,7 @@ from federator.index.tree import Node
 from federator.model import Kind, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 
-#: tables of one rank that are put in order; matches that facets are counted over, and values of one facet
+#: tables of one rank that are put in order; matches after which facets count no further rank, and values of one facet
 CANDIDATES, COUNTED, VALUES = 2_000, 2_000, 20
 FACETS = ("source", "namespace", "state", "owner")
 
@@ -172,7 +172,7 @@ class _Counted:
         values = {
             name: sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:VALUES] for name, found in self.counts.items()
         }
-        return Facets(min(self.total, COUNTED), not self.full, values)
+        return Facets(self.total, not self.full, values)
 
 
 def _node(row: Any) -> Node:
