@@ -1,11 +1,13 @@
 "use strict";
 // The search, with facets that narrow it.
 
+// A quotation mark ends a term: as a wildcard, or parting words, it finds the same.
+const quoted = (name, value) => `${name}:"${value.replaceAll('"', name === "namespace" ? "?" : " ")}"`;
 const FACETS = {source: "Source", namespace: "Namespace", state: "State", owner: "Owner"};
 
 function facetList(facets, text) {
   const blocks = Object.entries(FACETS).filter(([name]) => facets[name].length).map(([name, title]) => section(title,
-    make("div", {class: "facet"}, ...facets[name].map(({value, count}) => make("a", {href: "#/search/" + encodeURIComponent(`${text} ${name}:"${value}"`)},
+    make("div", {class: "facet"}, ...facets[name].map(({value, count}) => make("a", {href: "#/search/" + encodeURIComponent(`${text} ${quoted(name, value)}`)},
       make("span", {text: value}), make("span", {class: "quiet", text: facets.exact ? count : `${count}+`}))))));
   return make("aside", {"aria-label": "Narrow the search"}, ...blocks);
 }
@@ -29,7 +31,7 @@ views.search = async (text = "") => {
   if (!page.nodes.length) { result.append(make("p", {text: "Nothing matches. Words match whole: ord* finds what begins with ord."})); return; }
   const columns = [["Table", "long"], ["State"], ["Location", "long"]];
   const list = table(columns, foundRows(page), "Tables found"), rows = list.querySelector("tbody");
-  const count = page.facets.exact ? page.facets.counted : `more than ${page.facets.counted}`;
+  const count = page.facets.exact ? page.facets.counted : `at least ${page.facets.counted}`;
   const left = make("div", {}, make("p", {text: `${count} ${count === 1 ? "table" : "tables"}`}), list);
   const show = cursor => more(cursor, async (at, button) => {
     const following = await ask(query("/api/v1/search", {q: text, limit: 50, cursor: at}));

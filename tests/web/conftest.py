@@ -48,7 +48,8 @@ def _fill(index: Index) -> None:
         doc="What was <b>sold</b>",
     )
     fill(
-        index, "lake", namespace("lake", "sales"), namespace("lake", "hr"), orders, table("lake", "sales", "parted"),
+        index, "lake", namespace("lake", "sales"), namespace("lake", "hr"), orders,
+        table("lake", "sales", "parted", owner='Joe "J" Doe'),
         *(table("lake", "sales", f"events_{number:03}", owner="bob") for number in range(60)),
     )  # fmt: skip
     other = table("copy", "sales", "orders", owner="ann", properties={"team": "web"})

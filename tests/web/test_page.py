@@ -89,6 +89,10 @@ def test_a_search_is_narrowed_by_its_facets_and_pages(look: Look) -> None:
     page.get_by_role("region", name="Source").get_by_role("link", name="copy").click()
     expect(found).to_have_count(1)
     expect(found).to_contain_text("copy$sales$orders")
+    look("search/parted")
+    expect(found).to_have_count(2)
+    page.get_by_role("region", name="Owner").get_by_role("link", name='Joe "J" Doe').click()
+    expect(found).to_have_count(1)
     look("search/nothing%20like%20it")
     expect(page.locator("main")).to_contain_text("Nothing matches")
 
