@@ -69,18 +69,18 @@ def destructive_since(connection: Connection, mirror: str, since: float) -> list
 
 
 def _made_after_all(connection: Connection, mirror: str, since: float) -> list[str]:
-    """Target paths of calls that were given up, or whose fate is open, and whose effect the target shows: they landed late, or were
-    half done. Each until something is done there again."""
+    """Target paths of calls whose fate is open, and of those that were given up and whose effect the target shows: they landed late, or
+    were half done. Each until something is done there again."""
     j, later = t.journal.c, t.journal.alias("later").c
     given_up = (j.state == INTENT) | ((j.state == "failed") & j.code.in_(_GIVEN_UP))
     same_place = (later.mirror == j.mirror, later.target_source == j.target_source, later.target_path == j.target_path)
     over = select(later.op_id).where(*same_place, later.state == "done", later.intent_at > j.intent_at).exists()
     acts = j.action.in_(_MAY_BE_DESTRUCTIVE)
-    query = select(j.change).where(j.mirror == mirror, j.intent_at >= since, acts, given_up, ~over)
-    changes = (Change.from_json(json.loads(text)) for text in connection.execute(query).scalars())
-    return sorted(
-        {change.target_path for change in changes if destructive(change) and shows_effect(change, _now(connection, change))}
-    )
+    query = select(j.state, j.change).where(j.mirror == mirror, j.intent_at >= since, acts, given_up, ~over)
+    found = [(state, Change.from_json(json.loads(text))) for state, text in connection.execute(query)]
+    removals = [(state, change) for state, change in found if destructive(change)]
+    # What the index has may be older than a call that nobody has looked after yet.
+    return sorted({c.target_path for state, c in removals if state == INTENT or shows_effect(c, _now(connection, c))})
 
 
 def _now(connection: Connection, change: Change) -> TableRecord | None:

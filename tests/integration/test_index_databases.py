@@ -449,11 +449,11 @@ class TestRepositories:
         """Found by the proof (seed 777, runs 57710 and 82302): removals that landed late were not counted by the guard."""
         there = {
             name: TableRecord("aws", ("s", name), f"s3://x/{name}", native_id="1")
-            for name in ("gone", "kept", "moved", "stayed", "left", "anew", "dropped")
+            for name in ("gone", "kept", "moved", "stayed", "left", "anew", "dropped", "open")
         }
         revisions.register(index, "aws", "memory", "d")
         shown = (there["kept"], replace(there["moved"], location="s3://x/new"), there["stayed"])
-        shown += (replace(there["anew"], native_id="2"),)
+        shown += (replace(there["anew"], native_id="2"), there["open"])
         with hold(index, "source:aws") as lease:
             publish_observed(index, lease, "aws", "r", [Observed(record.path, record, 1.0, True) for record in shown])
         numbers = count()
@@ -480,14 +480,16 @@ class TestRepositories:
         intend("stayed", Action.UPDATE_TABLE, "failed", "not_made")
         intend("left", Action.RECREATE_TABLE, None)
         # Taken away by half of a recreation, and made by somebody: found by the proof (seed 20261122, run 23262).
-        intend("anew", Action.RECREATE_TABLE, None)
+        intend("anew", Action.RECREATE_TABLE, "failed", "not_made")
+        # Nobody has looked since: found by the proof (seed 20261124, run 312950).
+        intend("open", Action.UPDATE_TABLE, None)
         # Moved, and then dropped by somebody: found by the proof (seed 20261123, run 181192).
         intend("dropped", Action.UPDATE_TABLE, "failed", "not_made")
-        assert counted() == ["s$anew", "s$dropped", "s$gone", "s$left", "s$moved"]
+        assert counted() == ["s$anew", "s$dropped", "s$gone", "s$left", "s$moved", "s$open"]
         # Denied is not given up; and what is done there later counts for itself.
         intend("gone", Action.DEREGISTER_TABLE, "done", journal.ALREADY_GONE)
         intend("left", Action.DEREGISTER_TABLE, "failed", "15")
-        assert counted() == ["s$anew", "s$dropped", "s$left", "s$moved"]
+        assert counted() == ["s$anew", "s$dropped", "s$left", "s$moved", "s$open"]
 
     def test_plans_keep_decisions(self, index: Index) -> None:
         plan = {"digest": "abc", "mirror": "m", "run_id": "r", "state": "held", "body": "{}"}

@@ -263,7 +263,7 @@ class MemoryIndex:
             given_up = row.state == "intent" or (row.state, row.code) in _GIVEN_UP
             if row.state == "done":
                 found.discard(change.target_path)
-            elif given_up and destructive(change) and shows_effect(change, self._now(change)):
+            elif given_up and destructive(change) and (row.state == "intent" or shows_effect(change, self._now(change))):
                 found.add(change.target_path)
         return found
 
