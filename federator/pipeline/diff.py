@@ -34,8 +34,9 @@ _KEYS_DDL = "is_table smallint, path string, kind string, digest string, observe
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What a crawl changes: rows to insert (Parquet), keys to close, and how many of which."""
+    """What a crawl of a source changes: rows to insert (Parquet), keys to close, and how many of which."""
 
+    source: str
     added: int
     changed: int
     removed: tuple[tuple[int, str], ...]
@@ -47,23 +48,24 @@ class Delta:
         return not (self.added or self.changed or self.removed)
 
     @classmethod
-    def nothing(cls) -> Delta:
-        return cls(0, 0, (), (), None)
+    def nothing(cls, source: str) -> Delta:
+        return cls(source, 0, 0, (), (), None)
 
     def inserts(self) -> Iterator[Sequence[Any]]:
         """New and changed records as ``revisions.add_records`` takes them; ``observed_at`` is null, a crawl is not a direct look."""
         if self.rows is None:
             return
         for batch in pq.ParquetDataset(self.rows).fragments:
-            for piece in batch.to_batches(columns=[*RECORD_COLUMNS, "words"], batch_size=20_000):
+            for piece in batch.to_batches(batch_size=20_000):
                 columns = [piece.column(name).to_pylist() for name in RECORD_COLUMNS]
-                yield from zip(*columns, [None] * len(piece), piece.column("words").to_pylist(), strict=True)
+                words = piece.column("words").to_pylist() if "words" in piece.schema.names else _words(self.source, piece)
+                yield from zip(*columns, [None] * len(piece), words, strict=True)
 
 
 def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int, directory: Path) -> Delta:
     """Compares a crawl with the source's published revision (0: nothing yet); of namespaces that it did not read, nothing differs."""
     if crawled.records is None:
-        return Delta.nothing()
+        return Delta.nothing(crawled.source)
     differing = str(directory / f"{crawled.source}.differing")
     _keys(spark, reader, crawled, crawled.records, revision).write.mode("overwrite").parquet(differing)
     keys = pq.read_table(differing, columns=["is_table", "path", "what"])
@@ -73,27 +75,32 @@ def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: i
     if added or changed:
         rows = str(directory / f"{crawled.source}.rows")
         wanted = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
-        full = crawled.records.select(*RECORD_COLUMNS).join(wanted, ["is_table", "path"], "left_semi")
-        worded(full.select(*RECORD_COLUMNS), crawled.source).write.mode("overwrite").parquet(rows)
+        full = crawled.records.select(*RECORD_COLUMNS).join(wanted, ["is_table", "path"], "left_semi").select(*RECORD_COLUMNS)
+        # For few of them one more stage of Python workers would take longer than the driver.
+        many = len(added) + len(changed) > SMALL
+        (_worded(full, crawled.source) if many else full).write.mode("overwrite").parquet(rows)
         different = keys.filter(pc.not_equal(keys["what"], "missing")).group_by(["is_table", "path"]).aggregate([])
         if different.num_rows != sum(fragment.count_rows() for fragment in pq.ParquetDataset(rows).fragments):
             # A page that shifted while the catalog was listed shows an object twice; one of them is it.
             once = str(directory / f"{crawled.source}.once")
             spark.read.parquet(rows).dropDuplicates(["is_table", "path"]).write.mode("overwrite").parquet(once)
             rows = once
-    return Delta(len(added), len(changed), removed, tuple(changed), rows)
+    return Delta(crawled.source, len(added), len(changed), removed, tuple(changed), rows)
 
 
-def worded(records: DataFrame, source: str) -> DataFrame:
+def _worded(records: DataFrame, source: str) -> DataFrame:
     """Records of a source, each with the words it is found by: made by the tasks, since the driver has one core."""
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = batch.select(_WORDED).to_pydict()
-            rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
-            yield batch.append_column("words", pa.array([of_row(source, row) for row in rows], pa.string()))
+            yield batch.append_column("words", pa.array(_words(source, batch), pa.string()))
 
     return records.mapInArrow(make, _WORDED_DDL)
+
+
+def _words(source: str, batch: pa.RecordBatch) -> list[str | None]:
+    columns = batch.select(_WORDED).to_pydict()
+    return [of_row(source, dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, records: DataFrame, revision: int) -> DataFrame:
