@@ -72,7 +72,7 @@ def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, wor
     that are; where the page is empty there is one row without a table.
     """
     found = _matching(connection, scopes, forms, (e.id, e.source, e.path), words=words)
-    taken: FromClause = found.limit(bindparam("most", type_=Integer)).cte("taken") if words else t.search_entry
+    taken = found.limit(bindparam("most" if words else "counted", type_=Integer)).cte("taken")
     if words:
         listed = select(taken, func.count().over().label("candidates")).subquery()
         place = (listed.c.source, listed.c.path)
@@ -80,7 +80,6 @@ def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, wor
     else:
         place = (e.source, e.path)
         entries = found.add_columns(null().label("candidates"))
-        taken = found.limit(bindparam("counted", type_=Integer)).cte("taken")
     after = tuple_(bindparam("source", type_=Text), bindparam("path", type_=Text))
     first = entries.where(tuple_(*place) > after).order_by(*place).limit(bindparam("limit", type_=Integer)).subquery()
     f = first.c
