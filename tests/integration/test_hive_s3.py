@@ -12,8 +12,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from federator.demo.servers import hive
-from tests.fixtures.hadoop_aws import jars
 from tests.fixtures.hive import started
+from tests.fixtures.maven import jars
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -47,7 +47,7 @@ def test_tables_in_a_bucket(version: str, endpoint: str, tmp_path_factory: pytes
         "fs.s3a.connection.timeout": "20000",
         "fs.s3a.connection.request.timeout": "20000",
     }
-    place, env = tmp_path_factory.mktemp("s3"), {"HIVE_AUX_JARS_PATH": str(jars())}
+    place, env = tmp_path_factory.mktemp("s3"), {"HIVE_AUX_JARS_PATH": str(jars("hadoop-aws-3.3.6"))}
     server = started(lambda run_dir: hive.start(version, run_dir, conf, env), place)
     try:
         storage = {"aws_endpoint": endpoint, "allow_http": "true", "aws_region": "us-east-1", **keys}
