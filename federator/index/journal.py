@@ -51,8 +51,7 @@ def open_intents(connection: Connection, mirror: str) -> list[RowMapping]:
 def names_pending(connection: Connection, target: str, canonical: str) -> set[str]:
     """Paths of a target's tables that open intents, of whichever mirror, would put at a canonical location."""
     j = t.journal.c
-    places = j.action.in_(("declare_table", "update_table", "recreate_table"))
-    query = select(j.change).where(j.state == INTENT, j.target_source == target, places)
+    query = select(j.change).where(j.state == INTENT, j.target_source == target)
     changes = (Change.from_json(json.loads(text)) for text in connection.execute(query).scalars())
     return {change.target_path for change in changes if change.after is not None and change.after.canonical == canonical}
 

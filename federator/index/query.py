@@ -8,7 +8,7 @@ Terms are parted by spaces, and all of them must hold. A term is a word (``order
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,7 +71,8 @@ class Filter:
 class Query:
     """``matching`` None: every table that passes the filters. ``tiers`` are the better matches, best first: the rest comes last.
 
-    ``one_term``: the search is one word and nothing else, so that whatever is in a tier matches.
+    ``one_term``: the search is one term and nothing else, so that whatever has its words in the name, the last tier, matches. A whole
+    name does not say that: of a long one only the beginning is compared.
     """
 
     matching: Expression | None
@@ -84,13 +85,14 @@ class Query:
         """How many ranks there are: each table is in one of them."""
         return len(self.tiers) + 1
 
-    def rank(self, number: int, *, without: Collection[int]) -> Expression | None:
+    def rank(self, number: int, *, without: Sequence[int]) -> Expression | None:
         """What to look for in a rank, but for what is in the ranks ``without``."""
         if self.matching is None or number == len(self.tiers):
             wanted = self.matching
         else:
-            wanted = self.tiers[number] if self.one_term else Both((self.matching, self.tiers[number]))
-        return _less(wanted, [self.tiers[each] for each in sorted(without)]) if wanted is not None else None
+            matches = self.one_term and number == len(self.tiers) - 1
+            wanted = self.tiers[number] if matches else Both((self.matching, self.tiers[number]))
+        return _less(wanted, [self.tiers[each] for each in without]) if wanted is not None else None
 
 
 def parse(text: str) -> Query:

@@ -25,7 +25,7 @@ from federator.index.tree import Node
 from federator.model import Kind, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 
-#: tables of one rank that are put in order; matches after which facets count no further rank, and values of one facet
+#: tables of one rank that are put in order; matches after which facets count no further rank (no more than that); values of one facet
 CANDIDATES, COUNTED, VALUES = 2_000, 2_000, 20
 FACETS = ("source", "namespace", "state", "owner")
 

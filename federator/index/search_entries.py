@@ -57,7 +57,8 @@ def make_all(connection: Connection) -> int:
     query = select(*_ROW).join(t.source, published).where(current, r.is_table == 1).order_by(r.id)
     made, last = 0, 0
     while rows := connection.execute(query.where(r.id > last).limit(ROWS)).mappings().all():
-        add(connection, [(row["id"], row["source"], row["path"], of_row(row["source"], {**row}) or "") for row in rows])
+        worded = ((row, of_row(row["source"], {**row})) for row in rows)
+        add(connection, [(row["id"], row["source"], row["path"], words) for row, words in worded if words is not None])
         made, last = made + len(rows), rows[-1]["id"]
     return made
 

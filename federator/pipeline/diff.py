@@ -20,15 +20,15 @@ from federator.index.readers import KEYS, IndexReader, KeyRange
 from federator.index.words import COLUMNS, of_row
 from federator.model import Kind, parse_key
 from federator.model.rows import RECORD_COLUMNS
-from federator.pipeline import columns
+from federator.pipeline.columns import COLUMNS as TYPES
 from federator.pipeline.normalise import Crawled
 from federator.planning.evidence import proves_absent
 
-#: up to this many records a source is compared in one task
+#: up to this many records a source is compared in one task, and what differs gets its words on the driver
 SMALL = 40_000
 
 _WORDED = ["is_table", *COLUMNS]
-_WORDED_DDL = ", ".join(f"`{name}` {columns.COLUMNS[name]}" for name in RECORD_COLUMNS) + ", `words` string"
+_WORDED_DDL = ", ".join(f"`{name}` {TYPES[name]}" for name in RECORD_COLUMNS) + ", `words` string"
 _KEYS_DDL = "is_table smallint, path string, kind string, digest string, observed_at double"
 
 

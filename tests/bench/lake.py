@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from urllib.parse import quote, urlencode
 from zlib import crc32
 
@@ -42,11 +43,9 @@ def rows() -> Iterator[tuple[object, ...]]:
     for file in range(_FILES):
         for inside in paths:
             tables = (table(number) for number in range(inside, TABLES, NAMESPACES))
-            yield from map(incoming, sorted((each for each in tables if crc32(each.key.encode()) % _FILES == file), key=_path))
-
-
-def _path(record: TableRecord) -> str:
-    return record.key
+            yield from map(
+                incoming, sorted((each for each in tables if crc32(each.key.encode()) % _FILES == file), key=attrgetter("key"))
+            )
 
 
 def text(chosen: random.Random) -> str:

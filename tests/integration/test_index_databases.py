@@ -491,6 +491,23 @@ class TestRepositories:
         intend("left", Action.DEREGISTER_TABLE, "failed", "15")
         assert counted() == ["s$anew", "s$dropped", "s$left", "s$moved", "s$open"]
 
+    def test_what_an_open_call_may_give_away_is_pending_whatever_the_call_is(self, index: Index) -> None:
+        before = TableRecord("aws", ("s", "t"), "s3://x/old")
+        after = replace(before, location="s3://x/new")
+        for number, action in enumerate(("declare_table", "update_table", "recreate_table", "adopt", "deregister_table")):
+            there = None if action == "declare_table" else before
+            change = Change(
+                Action(action), "aws", f"s$t{number}", "lake", "s$t", "", there, None if action == "deregister_table" else after
+            )
+            row = {"op_id": f"pending{number}", "run_id": "r", "plan": "p", "mirror": f"m{number}", "seq": 0, "action": action}
+            where = {"target_source": "aws", "target_path": f"s$t{number}", "origin_path": "s$t"}
+            with index.write() as connection:
+                journal.intend(connection, {**row, **where, "change": json.dumps(change.to_json())})
+        with index.read() as connection:
+            assert journal.names_pending(connection, "aws", "s3://x/new") == {"s$t0", "s$t1", "s$t2", "s$t3"}
+            assert journal.names_pending(connection, "aws", "s3://x/old") == set()
+            assert journal.names_pending(connection, "other", "s3://x/new") == set()
+
     def test_plans_keep_decisions(self, index: Index) -> None:
         plan = {"digest": "abc", "mirror": "m", "run_id": "r", "state": "held", "body": "{}"}
         with index.write() as connection:

@@ -176,6 +176,15 @@ def test_takes_long_words(filled: Index) -> None:
     assert ids(filled, "é" * 10_000) == []
 
 
+def test_a_long_name_is_not_another_that_begins_like_it(make: Callable[[], Index]) -> None:
+    """Whole names are compared by their beginnings alone: their words must match too."""
+    index, long = make(), "measurements_" * 5
+    fill(index, "lake", table("lake", "s", f"{long}2023"), table("lake", "s", f"{long}2024"), table("lake", "s", "!!"))
+    assert ids(index, f"{long}2023") == [f"lake$s${long}2023"]
+    # A name without a word in it is found by no word.
+    assert ids(index, "!!") == []
+
+
 def test_facets_count_what_matches(filled: Index) -> None:
     facets = search.find(filled, "orders", limit=1, facets=True).facets
     assert facets is not None

@@ -102,7 +102,7 @@ class Tally:
     @property
     def besides(self) -> str:
         """What else catalogs answered calls with, which is no reason of ours: codes and in how many runs."""
-        others = sorted((set(self.reasons) - set(REASONS)), key=int)
+        others = sorted(set(self.reasons) - set(REASONS))
         return ", ".join(f"{code} in {self.reasons[code]:,} runs" for code in others)
 
     def table(self) -> str:
