@@ -127,7 +127,7 @@ class Found(Answer):
     freshness: Told
     facets: Facets | None = Field(None, description="with facets=true")
     capped: bool = Field(
-        False, description="more tables match equally well than the 2,000 that are put in order: say more to find the rest"
+        False, description="more tables match equally well than the 1,000 that are put in order: this page may leave some out"
     )
 
 

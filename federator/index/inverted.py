@@ -15,6 +15,11 @@ _ROW: ColumnClause[int] = column("rowid", Integer)
 #: what leads from a word to its rows; nothing but ``search_entries`` keeps the two together
 WORDS = table("search_words", _ROW, column("words", Text))
 
+# Two estimates in one question.
+_ESTIMATES = text(
+    "EXPLAIN (FORMAT JSON) SELECT 1 FROM search_entry WHERE words @@ CAST(:said AS tsquery) UNION ALL SELECT 1 FROM search_entry"
+)
+
 
 def entries(connection: Connection) -> FromClause:
     """What holds ``search_entry`` where it is gone to from the words: FTS5's table leads there."""
@@ -23,11 +28,21 @@ def entries(connection: Connection) -> FromClause:
     )
 
 
-def said(connection: Connection) -> ColumnElement[bool]:
-    """That an entry says what the bind parameter ``said`` holds, an expression in the database's own words (``spoken``)."""
+def said(connection: Connection, words: ColumnElement[str]) -> ColumnElement[bool]:
+    """That an entry's ``words`` say what the bind parameter ``said`` holds, an expression in the database's own words (``spoken``)."""
     if connection.dialect.name == "postgresql":
-        return t.search_entry.c.words.op("@@")(cast(bindparam("said", type_=Text), TSQUERY))
+        return words.op("@@")(cast(bindparam("said", type_=Text), TSQUERY))
     return text("search_words MATCH :said").bindparams(bindparam("said", type_=Text))  # type: ignore[return-value]  # a condition
+
+
+def share(connection: Connection, expression: Expression) -> float:
+    """How large a part of all entries says it, as PostgreSQL estimates: from 0 to 1. FTS5 keeps no statistics; it gives what it finds
+    one by one, so that a frequent word costs no more than another: 0."""
+    if connection.dialect.name != "postgresql":
+        return 0.0
+    plan = connection.execute(_ESTIMATES, {"said": tsquery(expression)}).scalar_one()[0]["Plan"]
+    saying, every = (part["Plan Rows"] for part in plan["Plans"])
+    return float(saying / every)
 
 
 def spoken(connection: Connection, expression: Expression) -> str:

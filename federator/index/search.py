@@ -4,17 +4,19 @@ Which tables match is decided by lexemes of our own (``words.py``) and by what i
 inverted index. The order is ours too: tables whose whole name was given, then those with a word in their names, then the rest, each by
 source and path. What the scopes do not cover is neither found nor counted.
 
-Of more than ``CANDIDATES`` that match equally well, so many are put in order and shown, and the answer says so.
+Of more than ``CANDIDATES`` that match equally well, so many are put in order for a page, and the answer says so. Where PostgreSQL says
+that the words are frequent, a page is found by a walk in order instead, and leaves nothing out.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Select
 
 from federator.connector import InvalidInput
 from federator.index import inverted
@@ -26,8 +28,14 @@ from federator.model import Kind, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 
 #: tables of one rank that are put in order; matches after which facets count no further rank (no more than that); values of one facet
-CANDIDATES, COUNTED, VALUES = 2_000, 2_000, 20
+CANDIDATES, COUNTED, VALUES = 1_000, 1_000, 20
+#: entries that are walked past, in order, to fill a page of frequent words; the first of them tell whether the rest would
+FIRST_WALKED, WALKED = 4_000, 20_000
 FACETS = ("source", "namespace", "state", "owner")
+
+#: a table's source and path: what it is in order by
+Place = tuple[str, str]
+_BEGIN = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class Facets:
 class Found:
     """Some tables, best first, and the cursor of the next page (None: that was all); ``facets`` where they were asked for.
 
-    ``capped``: more tables match equally well than are put in order; what is on no page is found by a search that says more.
+    ``capped``: more tables match equally well than are put in order; what is left out is found by a search that says more.
     """
 
     nodes: list[Node]
@@ -57,12 +65,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A query with what it is asked over."""
+    """A query with what it is asked over. ``frequent``: many tables have its words, and nothing else narrows it."""
 
     connection: Connection
     query: Query
     scopes: Scopes
     most: int
+    frequent: bool
 
     @property
     def words(self) -> bool:
@@ -90,9 +99,11 @@ def find(
 def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, after: str = "", facets: bool = False) -> Found:
     """``find``, within a transaction."""
     rank, last = _position(after)
-    asking = _Asking(connection, query, scopes, max(CANDIDATES, limit))
-    if asking.words:
+    if query.matching is not None:
         statements.follow_the_words(connection)
+    narrowed = query.filters or not scopes.everything
+    frequent = not narrowed and _walk_fills(connection, query.matching, limit + 1)
+    asking = _Asking(connection, query, scopes, max(CANDIDATES, limit), frequent)
     counted = _Counted() if facets else None
     found: list[tuple[int, Any]] = []
     # Each table is shown in its best rank. A rank that has none need not be left out of the next ones.
@@ -102,10 +113,10 @@ def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, af
         if not room and (counted is None or counted.full):
             without.append(number)
             continue
-        begin = last if number == rank else ("", "")
+        begin = last if number == rank else _BEGIN
         rows = _ranked(asking, query.rank(number, without=without), begin, room, counted)
         found += [(number, row) for row in rows]
-        if rows or not room or begin != ("", ""):
+        if rows or not room or begin != _BEGIN:
             without.append(number)
     shown = found[:limit]
     end = json.dumps([shown[-1][0], shown[-1][1]["source"], shown[-1][1]["path"]]) if len(found) > limit else None
@@ -113,9 +124,9 @@ def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, af
     return Found([_node(row) for _, row in shown], end, counted.facets() if counted is not None else None, capped)
 
 
-def _position(after: str) -> tuple[int, tuple[str, str]]:
+def _position(after: str) -> tuple[int, Place]:
     if not after:
-        return 0, ("", "")
+        return 0, _BEGIN
     try:
         rank, source, path = json.loads(after)
         return int(rank), (str(source), str(path))
@@ -123,28 +134,64 @@ def _position(after: str) -> tuple[int, tuple[str, str]]:
         raise InvalidInput("the cursor is not one of ours", hint="begin again without it") from None
 
 
-def _ranked(
-    asking: _Asking, expression: Expression | None, last: tuple[str, str], limit: int, counted: _Counted | None
-) -> list[Any]:
+def _ranked(asking: _Asking, expression: Expression | None, last: Place, limit: int, counted: _Counted | None) -> list[Any]:
     """What an expression matches after the last one, in order; all of it is ``counted``, unless that is full. A table that is being
-    written, or was just replaced, has an entry and is not shown: the walk goes on until there are enough without them."""
+    written, or was just replaced, has an entry and is not shown: it goes on until there are enough without them."""
     if expression is not None and not inverted.possible(expression):
         return []
+    if counted is not None and counted.full:
+        counted = None
+    walks = asking.frequent and limit > 0 and _walk_fills(asking.connection, expression, limit)
     found: list[Any] = []
-    said = {"said": inverted.spoken(asking.connection, expression), "most": asking.most + 1} if expression is not None else {}
-    counts = counted is not None and not counted.full
     while True:
-        statement = statements.page(asking.connection, asking.scopes, asking.forms, words=asking.words, facets=counts)
-        place = {"source": last[0], "path": last[1], "limit": limit, "counted": COUNTED + 1}
-        rows = asking.connection.execute(statement, {**asking.values, **said, **place}).mappings().all()
-        if counted is not None and counts:
-            counted.add(json.loads(rows[0]["facets"]), rows[0]["matches"])
-            # There is one row for the facets, also where there is no table on the page.
-            rows, counts = [row for row in rows if row["source"] is not None], False
+        rows = _walked(asking, expression, last, limit) if walks and expression is not None else ()
+        walks = walks and len(rows) == limit
+        if not walks:
+            # One visit of the inverted index for both, where they are about the same tables.
+            both = counted if last == _BEGIN else None
+            rows = _asked(asking, expression, last, limit, both)
+            counted = None if both is not None else counted
         found += [row for row in rows if row["published"]]
         if len(rows) < limit or len(found) >= limit:
-            return found[:limit]
+            break
         last = (rows[-1]["source"], rows[-1]["path"])
+    if counted is not None:
+        _asked(asking, expression, _BEGIN, 0, counted)
+    return found[:limit]
+
+
+def _walk_fills(connection: Connection, expression: Expression | None, limit: int) -> bool:
+    """Whether a walk is likely to find so many."""
+    if expression is None or not inverted.possible(expression):
+        return False
+    return WALKED * inverted.share(connection, expression) >= limit
+
+
+def _walked(asking: _Asking, expression: Expression, last: Place, limit: int) -> Sequence[Any]:
+    """Fewer than ``limit``: the walk was given up, and so many are not all."""
+    said = inverted.spoken(asking.connection, expression)
+    rows: Sequence[Any] = ()
+    for walked in (FIRST_WALKED, WALKED):
+        rows = _rows(asking, statements.walk(asking.connection), {"said": said, "walked": walked}, last, limit)
+        if len(rows) == limit or len(rows) * WALKED < limit * walked:
+            break
+    return rows
+
+
+def _asked(asking: _Asking, expression: Expression | None, last: Place, limit: int, counted: _Counted | None) -> Sequence[Any]:
+    statement = statements.page(asking.connection, asking.scopes, asking.forms, words=asking.words, facets=counted is not None)
+    said = {"said": inverted.spoken(asking.connection, expression), "most": asking.most + 1} if expression is not None else {}
+    rows = _rows(asking, statement, {**asking.values, **said, "counted": COUNTED + 1}, last, limit)
+    if counted is None:
+        return rows
+    counted.add(json.loads(rows[0]["facets"]), rows[0]["matches"])
+    # There is one row for the facets, also where there is no table on the page.
+    return [row for row in rows if row["source"] is not None]
+
+
+def _rows(asking: _Asking, statement: Select[Any], values: dict[str, Any], last: Place, limit: int) -> Sequence[Any]:
+    place = {"source": last[0], "path": last[1], "limit": limit}
+    return asking.connection.execute(statement, {**values, **place}).mappings().all()
 
 
 @dataclass(slots=True)

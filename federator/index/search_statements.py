@@ -1,7 +1,8 @@
 """The statements of the search, each put together once: what matches, a page of it in order, and how it is spread.
 
 What leads from words to tables gives them in no order that anybody asked for. So candidates are taken first, up to ``most`` of them,
-and only these are put in order: a word that every second table has costs as much as one that two thousand have.
+and only these are put in order. PostgreSQL looks up every table that has a word before it gives the first one: where a word is
+frequent, a walk in order past all tables fills a page sooner.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Select,
+    Subquery,
     Text,
     and_,
     bindparam,
@@ -66,29 +68,54 @@ def follow_the_words(connection: Connection) -> None:
 @built_once
 def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool, facets: bool = False) -> Select[Any]:
     """Entries after (``source``, ``path``), at most ``limit``: with what is shown of them, whether their record is ``published``, and
-    out of how many ``candidates``. Without ``words`` to go by it is a walk in order, and ``candidates`` is null.
+    out of how many ``candidates``. Without ``words`` to go by they are read in order, and ``candidates`` is null.
 
     With ``facets`` the first row also says how all candidates are spread (without words, ``counted`` matches), and how many ``matches``
     that are; where the page is empty there is one row without a table.
     """
-    found = _matching(connection, scopes, forms, (e.id, e.source, e.path), words=words)
+    # What leads to the tables are the words, if there are any, and never the order.
+    after = _after(e.source.concat("") if words else e.source)
+    found = _matching(connection, scopes, forms, (e.id, e.source, e.path), words=words).where(after)
     taken = found.limit(bindparam("most" if words else "counted", type_=Integer)).cte("taken")
     if words:
         listed = select(taken, func.count().over().label("candidates")).subquery()
-        place = (listed.c.source, listed.c.path)
-        entries = select(listed)
+        first = _first(select(listed), listed.c.source, listed.c.path)
     else:
-        place = (e.source, e.path)
-        entries = found.add_columns(null().label("candidates"))
-    after = tuple_(bindparam("source", type_=Text), bindparam("path", type_=Text))
-    first = entries.where(tuple_(*place) > after).order_by(*place).limit(bindparam("limit", type_=Integer)).subquery()
+        first = _first(found.add_columns(null().label("candidates")), e.source, e.path)
+    rows = _shown(connection, first)
+    return _with_facets(connection, rows, taken) if facets else rows
+
+
+@built_once
+def walk(connection: Connection) -> Select[Any]:
+    """``page`` by words alone for who sees everything, out of the next ``walked`` entries after (``source``, ``path``)."""
+    passed = (
+        select(t.search_entry)
+        .where(_after(e.source))
+        .order_by(e.source, e.path)
+        .limit(bindparam("walked", type_=Integer))
+        .subquery()
+    )
+    found = select(passed.c.id, passed.c.source, passed.c.path, null().label("candidates"))
+    said = inverted.said(connection, passed.c.words)
+    return _shown(connection, _first(found.where(said), passed.c.source, passed.c.path))
+
+
+def _after(source: ColumnElement[str]) -> ColumnElement[bool]:
+    return tuple_(source, e.path) > tuple_(bindparam("source", type_=Text), bindparam("path", type_=Text))
+
+
+def _first(entries: Select[Any], source: ColumnElement[str], path: ColumnElement[str]) -> Subquery:
+    return entries.order_by(source, path).limit(bindparam("limit", type_=Integer)).subquery()
+
+
+def _shown(connection: Connection, first: Subquery) -> Select[Any]:
     f = first.c
     shown = (f.source, f.path, f.candidates, r.name, r.kind, r.location, r.problem, d.state.label("verified"))
     # By outer joins: what is not published, or not there any more, is told apart from the end of the page.
     joined = first.outerjoin(t.record, r.id == f.id).outerjoin(t.source, _source_of(connection))
     joined = joined.outerjoin(t.dataset, d.canonical == r.canonical)
-    rows = select(*shown, _published().label("published")).select_from(joined).order_by(f.source, f.path)
-    return _with_facets(connection, rows, taken) if facets else rows
+    return select(*shown, _published().label("published")).select_from(joined).order_by(f.source, f.path)
 
 
 def _with_facets(connection: Connection, rows: Select[Any], taken: FromClause) -> Select[Any]:
@@ -121,7 +148,7 @@ def _matching(
     joined: Any = inverted.entries(connection) if words else t.search_entry
     conditions = [inside(connection, scopes, e.source, e.path)]
     if words:
-        conditions.append(inverted.said(connection))
+        conditions.append(inverted.said(connection, e.words))
     if any(column not in ("source", "path") for column, _ in forms):
         joined = joined.join(t.record, r.id == e.id)
     conditions += [_condition(connection, wanted, f"filter{number}") for number, wanted in enumerate(forms)]

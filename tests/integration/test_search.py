@@ -172,6 +172,14 @@ def test_refuses_what_it_cannot_do(filled: Index, text: str) -> None:
         search.find(filled, text)
 
 
+def paged(index: Index, text: str, limit: int, *, facets: bool = False) -> Iterator[search.Found]:
+    after: str | None = ""
+    while after is not None:
+        page = search.find(index, text, limit=limit, after=after, facets=facets)
+        yield page
+        after = page.next
+
+
 def test_takes_long_words(filled: Index) -> None:
     assert ids(filled, "é" * 10_000) == []
 
@@ -218,18 +226,92 @@ def test_facets_say_where_they_stop_to_count(filled: Index, monkeypatch: pytest.
 @pytest.mark.parametrize("limit", [1, 2, 50])
 def test_says_where_it_puts_no_more_in_order(filled: Index, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(search, "CANDIDATES", 2)
-    found: list[str] = []
-    after: str | None = ""
-    while after is not None:
-        page = search.find(filled, "order*", limit=limit, after=after)
-        assert page.capped == (limit < 7)
-        found += [node.id for node in page.nodes]
-        after = page.next
+    monkeypatch.setattr(search, "WALKED", 0)
+    pages = list(paged(filled, "order*", limit))
+    assert pages[0].capped == (limit < 7)
+    assert not pages[-1].capped
+    found = [node.id for page in pages for node in page.nodes]
     assert set(found) <= set(ids(filled, "order*", limit=50))
-    # The one too many that tells that there are more is shown as well.
+    # Out of two, and the one too many that tells that there are more, the first is shown; the next page is out of what follows it.
     assert found == sorted(set(found))
-    assert len(found) == (7 if limit == 50 else 3)
+    assert len(found) >= (7 if limit == 50 else 3)
     assert not search.find(filled, "people", limit=1).capped
+
+
+@pytest.fixture(scope="module")
+def many(make: Callable[[], Index]) -> Index:
+    index = make()
+    tables = [table("lake", f"s{number % 7}", f"{'orders' if number % 3 else 'late'}_{number:03d}") for number in range(300)]
+    fill(index, "lake", *tables, *(table("lake", "zz", f"last_{number:03d}") for number in range(100)))
+    if not index.sqlite:
+        with index.write() as connection:
+            connection.exec_driver_sql("ANALYZE search_entry")
+    return index
+
+
+class TestFrequentWords:
+    """PostgreSQL walks past tables in order until a page is full; nobody can tell, but by what is not capped."""
+
+    @pytest.fixture
+    def walks(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """How many tables each walk found."""
+        found: list[int] = []
+
+        def walked(*args: Any) -> Any:
+            rows = real(*args)
+            found.append(len(rows))
+            return rows
+
+        real = search._walked
+        monkeypatch.setattr(search, "_walked", walked)
+        return found
+
+    @pytest.mark.parametrize("text", ["orders", "orders s3", "last", "late orders"])
+    @pytest.mark.parametrize("facets", [False, True])
+    @pytest.mark.parametrize("walked", [0, 20, 20_000])
+    def test_are_found_by_a_walk_as_by_the_index(
+        self, many: Index, monkeypatch: pytest.MonkeyPatch, text: str, facets: bool, walked: int
+    ) -> None:
+        wanted = search.find(many, text, limit=1_000, facets=facets)
+        monkeypatch.setattr(search, "FIRST_WALKED", walked // 2)
+        monkeypatch.setattr(search, "WALKED", walked)
+        pages = list(paged(many, text, 9, facets=facets))
+        assert [node.id for page in pages for node in page.nodes] == [node.id for node in wanted.nodes]
+        assert {page.next is None for page in pages[:-1]} <= {False}
+        assert all(page.facets == wanted.facets for page in pages)
+        assert not any(page.capped for page in pages)
+
+    def test_are_walked_to_in_postgresql_alone(self, many: Index, walks: list[int]) -> None:
+        found = ids(many, "orders", limit=9)
+        assert found[0] == "lake$s0$orders_007"
+        assert len(found) == 9
+        assert walks[-1:] == ([] if many.sqlite else [10])
+
+    def test_fill_a_page_whose_candidates_would_not(
+        self, many: Index, monkeypatch: pytest.MonkeyPatch, walks: list[int]
+    ) -> None:
+        monkeypatch.setattr(search, "CANDIDATES", 20)
+        pages = list(paged(many, "orders", 9))
+        found = [node.id for page in pages for node in page.nodes]
+        assert found == sorted(set(found))
+        assert pages[0].capped == many.sqlite
+        if not many.sqlite:
+            # Every page in order, and the last ones out of few enough candidates.
+            assert len(found) == 200
+            assert 10 in walks
+
+    def test_a_walk_that_finds_too_little_is_given_up(
+        self, many: Index, monkeypatch: pytest.MonkeyPatch, walks: list[int]
+    ) -> None:
+        monkeypatch.setattr(search, "FIRST_WALKED", 40)
+        monkeypatch.setattr(search, "WALKED", 100)
+        assert ids(many, "last", limit=9)[0] == "lake$zz$last_000"
+        assert set(walks) == (set() if many.sqlite else {0})
+
+    @pytest.mark.parametrize("text", ["orders source:lake", "orders state:unverified"])
+    def test_what_narrows_a_search_forbids_a_walk(self, many: Index, walks: list[int], text: str) -> None:
+        assert len(ids(many, text, limit=9)) == len(ids(many, "orders", limit=9, scopes=Scopes((("lake",),)))) == 9
+        assert walks == []
 
 
 @pytest.mark.parametrize(
