@@ -107,6 +107,7 @@ def test_the_image_holds_what_it_needs(wheel: Path) -> None:
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert set(re.findall(r"\.\[(\w+)\]", dockerfile)) <= extras.keys()
+    assert re.findall(r"uv==([\d.]+)", dockerfile) == re.findall(r"^UV := (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.M)
     module = re.search(r"python -m ([\w.]+)", dockerfile)
     assert module
     assert (wheel / module[1].replace(".", "/")).with_suffix(".py").is_file()

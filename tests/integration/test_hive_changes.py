@@ -103,13 +103,12 @@ def test_a_rename_into_another_database_names_both_places(catalog: HiveCatalog, 
 
 
 def test_hive2_reads_the_default_catalog_alone(hive3_catalog: HiveCatalog, hive3_uri: str, tmp_path: FilePath) -> None:
-    catalog = hive3_catalog
     with hive2.CONNECTOR.open("lake", hive2.CONNECTOR.configure({"uri": hive3_uri})) as two_levels:
         cursor = two_levels.change_cursor()
-        catalog.create_namespace(NamespaceRecord("lake", (second := f"cat_{secrets.token_hex(4)}",)))
-        _table(catalog, (*_database(catalog, tmp_path, second), "hidden"), tmp_path)
-        shown = _database(catalog, tmp_path)
-        _table(catalog, (*shown, "t"), tmp_path)
+        hive3_catalog.create_namespace(NamespaceRecord("lake", (second := f"cat_{secrets.token_hex(4)}",)))
+        _table(hive3_catalog, (*_database(hive3_catalog, tmp_path, second), "hidden"), tmp_path)
+        shown = _database(hive3_catalog, tmp_path)
+        _table(hive3_catalog, (*shown, "t"), tmp_path)
         changes = two_levels.changes_since(cursor)
     assert (changes.namespaces, changes.tables) == ({shown[1:]}, {(*shown[1:], "t")})
 
