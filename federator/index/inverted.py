@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnClause, ColumnElement, Connection, FromClause, Integer, Text, bindparam, cast, column, table, text
 from sqlalchemy.dialects.postgresql import TSQUERY
@@ -35,14 +36,26 @@ def said(connection: Connection, words: ColumnElement[str]) -> ColumnElement[boo
     return text("search_words MATCH :said").bindparams(bindparam("said", type_=Text))  # type: ignore[return-value]  # a condition
 
 
-def share(connection: Connection, expression: Expression) -> float:
-    """How large a part of all entries says it, as PostgreSQL estimates: from 0 to 1. FTS5 keeps no statistics; it gives what it finds
-    one by one, so that a frequent word costs no more than another: 0."""
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How many entries say something, ``saying``, of ``every`` one."""
+
+    saying: int
+    every: int
+
+    def among(self, entries: float) -> float:
+        """How many of so many do, if they are like the rest."""
+        return entries * self.saying / self.every
+
+
+def estimate(connection: Connection, expression: Expression) -> Estimate | None:
+    """What PostgreSQL's statistics say of an expression that is possible. FTS5 has none; it gives what it finds one by one, so that a
+    frequent word costs no more than another."""
     if connection.dialect.name != "postgresql":
-        return 0.0
+        return None
     plan = connection.execute(_ESTIMATES, {"said": tsquery(expression)}).scalar_one()[0]["Plan"]
     saying, every = (part["Plan Rows"] for part in plan["Plans"])
-    return float(saying / every)
+    return Estimate(saying, every)
 
 
 def spoken(connection: Connection, expression: Expression) -> str:

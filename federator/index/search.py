@@ -5,7 +5,7 @@ inverted index. The order is ours too: tables whose whole name was given, then t
 source and path. What the scopes do not cover is neither found nor counted.
 
 Of more than ``CANDIDATES`` that match equally well, so many are put in order for a page, and the answer says so. Where PostgreSQL says
-that the words are frequent, a page is found by a walk in order instead, and leaves nothing out.
+that the words are frequent, a page is found by a walk in order instead, and leaves nothing out; facets are counted in a sample of all.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from federator.model.scopes import EVERYTHING, Scopes
 CANDIDATES, COUNTED, VALUES = 1_000, 1_000, 20
 #: entries that are walked past, in order, to fill a page of frequent words; the first of them tell whether the rest would
 FIRST_WALKED, WALKED = 4_000, 20_000
+#: matches that a sample for facets must have, out of at most ``WALKED`` entries
+SAMPLED = 100
 FACETS = ("source", "namespace", "state", "owner")
 
 #: a table's source and path: what it is in order by
@@ -102,7 +104,8 @@ def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, af
     if query.matching is not None:
         statements.follow_the_words(connection)
     narrowed = query.filters or not scopes.everything
-    frequent = not narrowed and _walk_fills(connection, query.matching, limit + 1)
+    expected = _expected(connection, query.matching) if not narrowed else None
+    frequent = expected is not None and expected.among(WALKED) > limit
     asking = _Asking(connection, query, scopes, max(CANDIDATES, limit), frequent)
     counted = _Counted() if facets else None
     found: list[tuple[int, Any]] = []
@@ -141,7 +144,15 @@ def _ranked(asking: _Asking, expression: Expression | None, last: Place, limit: 
         return []
     if counted is not None and counted.full:
         counted = None
-    walks = asking.frequent and limit > 0 and _walk_fills(asking.connection, expression, limit)
+    expected = _expected(asking.connection, expression) if asking.frequent else None
+    walks = expected is not None and 0 < limit <= expected.among(WALKED)
+    if (
+        counted is not None
+        and expected is not None
+        and expression is not None
+        and _sampled(asking, expression, expected, counted)
+    ):
+        counted = None
     found: list[Any] = []
     while True:
         rows = _walked(asking, expression, last, limit) if walks and expression is not None else ()
@@ -160,11 +171,24 @@ def _ranked(asking: _Asking, expression: Expression | None, last: Place, limit: 
     return found[:limit]
 
 
-def _walk_fills(connection: Connection, expression: Expression | None, limit: int) -> bool:
-    """Whether a walk is likely to find so many."""
+def _expected(connection: Connection, expression: Expression | None) -> inverted.Estimate | None:
     if expression is None or not inverted.possible(expression):
+        return None
+    return inverted.estimate(connection, expression)
+
+
+def _sampled(asking: _Asking, expression: Expression, expected: inverted.Estimate, counted: _Counted) -> bool:
+    """Whether what matches was counted in a sample of all tables, which tells more than the first that are found of many."""
+    size = min(COUNTED * expected.every / expected.saying, WALKED)
+    # Words are seldom as independent of each other as statistics take them to be: there are more.
+    if expected.every <= WALKED or 2 * expected.among(size) < SAMPLED:
         return False
-    return WALKED * inverted.share(connection, expression) >= limit
+    values = {"said": inverted.spoken(asking.connection, expression), "percent": 100 * size / expected.every}
+    row = asking.connection.execute(statements.sample(asking.connection), values).one()
+    if row.matches < SAMPLED:
+        return False
+    counted.add(json.loads(row.facets), row.matches, sampled=True)
+    return True
 
 
 def _walked(asking: _Asking, expression: Expression, last: Place, limit: int) -> Sequence[Any]:
@@ -196,19 +220,18 @@ def _rows(asking: _Asking, statement: Select[Any], values: dict[str, Any], last:
 
 @dataclass(slots=True)
 class _Counted:
-    """Matches by what they have, the best ranks first, until there are ``COUNTED``. Candidates may be more: not all are published."""
+    """Matches by what they have, the best ranks first, until there are ``COUNTED`` or a sample. Candidates may be more: not all are
+    published."""
 
     candidates: int = 0
     total: int = 0
+    full: bool = False
     counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in FACETS})
 
-    @property
-    def full(self) -> bool:
-        return self.candidates > COUNTED
-
-    def add(self, spread: list[list[Any]], candidates: int) -> None:
+    def add(self, spread: list[list[Any]], candidates: int, *, sampled: bool = False) -> None:
         """``spread``: how many published ones have which values of ``FACETS``."""
         self.candidates += candidates
+        self.full = sampled or self.candidates > COUNTED
         for *values, number in spread:
             self.total += number
             for name, value in zip(FACETS, values, strict=True):

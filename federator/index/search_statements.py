@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Float,
     FromClause,
     Integer,
     Select,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     null,
     or_,
     select,
@@ -101,6 +103,13 @@ def walk(connection: Connection) -> Select[Any]:
     return _shown(connection, _first(found.where(said), passed.c.source, passed.c.path))
 
 
+@built_once
+def sample(connection: Connection) -> Select[Any]:
+    """``facets`` and ``matches`` as of ``page``, over ``percent`` of PostgreSQL's entries: the same ones each time."""
+    part = t.search_entry.tablesample(func.system(bindparam("percent", type_=Float)), seed=literal_column("0"))
+    return select(*_counts(connection, select(part.c.id).where(inverted.said(connection, part.c.words)).cte("taken")))
+
+
 def _after(source: ColumnElement[str]) -> ColumnElement[bool]:
     return tuple_(source, e.path) > tuple_(bindparam("source", type_=Text), bindparam("path", type_=Text))
 
@@ -119,16 +128,17 @@ def _shown(connection: Connection, first: Subquery) -> Select[Any]:
 
 
 def _with_facets(connection: Connection, rows: Select[Any], taken: FromClause) -> Select[Any]:
-    counts = (
-        _spread(connection, taken).scalar_subquery().label("facets"),
-        select(func.count()).select_from(taken).label("matches"),
-    )
-    of_all, page = select(*counts).subquery(), rows.subquery()
+    of_all, page = select(*_counts(connection, taken)).subquery(), rows.subquery()
     place = (page.c.source, page.c.path)
     # It is long: once is enough.
     spread = case((func.row_number().over(order_by=place) == 1, of_all.c.facets)).label("facets")
     both = of_all.outerjoin(page, true())
     return select(spread, of_all.c.matches, page).select_from(both).order_by(*place)
+
+
+def _counts(connection: Connection, taken: FromClause) -> tuple[ColumnElement[Any], ...]:
+    spread, matches = _spread(connection, taken).scalar_subquery(), select(func.count()).select_from(taken).scalar_subquery()
+    return (spread.label("facets"), matches.label("matches"))
 
 
 def _spread(connection: Connection, taken: FromClause) -> Select[Any]:

@@ -38,6 +38,8 @@ _POSTGRES = ("shared_buffers=1GB", "random_page_cost=1.1", "effective_cache_size
 _LOOPED, _BARE = 5, 3
 # Other questions before the ones that count: of a service that has run for a while, and whose database has what is often asked for.
 _WARM = 20
+# A machine that shares its host's processors does not always have them: then a figure is the neighbours'.
+_TRIES, _QUIET = 5, 0.03
 _CONFIG = """
 [index]
 url = "{url}"
@@ -84,13 +86,11 @@ def served(name: str, index: Index, url: str, directory: Path, factor: float) ->
             ("search", _bare_search, 60, 1, 30), ("search with facets", _bare_faceted, 60, 1, 30),
         ):  # fmt: skip
             _asked(port, what, _WARM, pace)
-            used = _cpu(process.pid)
-            took, _ = _asked(port, what, seconds, pace)
-            used = (_cpu(process.pid) - used) / len(took)
+            took, used = _quietly(port, process.pid, what, seconds, pace)
             found = limit(f"{name}: {what}, p99 of {CLIENTS} clients, {pace}/s each", _p99(took), budget * factor, "ms")
             ours = f"p50 {statistics.median(took):.1f} ms"
             rows.append(Row(found.name, "", ours, found.figure, found.budget, found.ok))
-            _say(f"{rows[-1]}; {len(took)} answers, the API's processor time {used * 1000:.1f} ms each")
+            _say(f"{rows[-1]}; {len(took)} answers, {used * 1000:.1f} ms of the API's processor time each")
             took, lasted = _asked(port, what, _LOOPED, 0)
             floor = f"{_directly(index, bare):.0f}/s bare"
             name_of = f"{name}: {what}, p99 of {CLIENTS} clients that never pause"
@@ -99,6 +99,21 @@ def served(name: str, index: Index, url: str, directory: Path, factor: float) ->
         peak = next(line for line in Path(f"/proc/{process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
         rows.append(limit(f"{name}: resident set of the API, at most", int(peak.split()[1]) / 1024, 400, "MiB"))
     return rows
+
+
+def _quietly(port: int, pid: int, what: str, seconds: float, pace: float) -> tuple[list[float], float]:
+    """The times of answers while the machine had its processors to itself, or of the try that came closest to that; and the seconds of
+    processor time that the API used for each."""
+    tries = []
+    for _ in range(_TRIES):
+        used, stolen = _cpu(pid), _stolen()
+        took, lasted = _asked(port, what, seconds, pace)
+        tries.append(((_stolen() - stolen) / lasted, took, (_cpu(pid) - used) / len(took)))
+        if tries[-1][0] < _QUIET:
+            break
+        _say(f"{what}: p99 {_p99(took):.1f} ms while the host kept {tries[-1][0]:.2f} of the processors; once more")
+    _, took, used = min(tries)
+    return took, used
 
 
 def _say(what: str) -> None:
@@ -175,6 +190,11 @@ def _cpu(pid: int) -> float:
     """Seconds of processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _stolen() -> float:
+    """Seconds in which a processor was wanted and the machine's host had given it to somebody else."""
+    return int(Path("/proc/stat").read_text().split(maxsplit=9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def _p99(found: list[float]) -> float:

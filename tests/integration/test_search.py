@@ -308,6 +308,30 @@ class TestFrequentWords:
         assert ids(many, "last", limit=9)[0] == "lake$zz$last_000"
         assert set(walks) == (set() if many.sqlite else {0})
 
+    def test_are_counted_in_a_sample(self, many: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+        every = search.find(many, "orders", limit=1, facets=True).facets
+        monkeypatch.setattr(search, "WALKED", 390)
+        monkeypatch.setattr(search, "COUNTED", 150)
+        monkeypatch.setattr(search, "CANDIDATES", 150)
+        monkeypatch.setattr(search, "SAMPLED", 10)
+        facets = search.find(many, "orders", limit=1, facets=True).facets
+        assert every is not None
+        assert facets is not None
+        assert (every.counted, every.exact) == (200, True)
+        # FTS5 counts the first ones, and stops at one more than asked for.
+        assert (facets.counted == 151) if many.sqlite else (10 <= facets.counted < 200)
+        assert not facets.exact
+        bounds = dict(every.values["namespace"])
+        assert all(count <= bounds[namespace] for namespace, count in facets.values["namespace"])
+        assert sum(count for _, count in facets.values["namespace"]) == facets.counted
+        assert search.find(many, "orders", limit=9, facets=True).facets == facets
+
+    def test_are_counted_by_the_index_where_a_sample_has_too_few(self, many: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+        wanted = search.find(many, "orders", limit=1, facets=True).facets
+        monkeypatch.setattr(search, "WALKED", 390)
+        monkeypatch.setattr(search, "SAMPLED", 196)
+        assert search.find(many, "orders", limit=1, facets=True).facets == wanted
+
     @pytest.mark.parametrize("text", ["orders source:lake", "orders state:unverified"])
     def test_what_narrows_a_search_forbids_a_walk(self, many: Index, walks: list[int], text: str) -> None:
         assert len(ids(many, text, limit=9)) == len(ids(many, "orders", limit=9, scopes=Scopes((("lake",),)))) == 9
