@@ -329,7 +329,7 @@ class TestFrequentWords:
     def test_are_counted_by_the_index_where_a_sample_has_too_few(self, many: Index, monkeypatch: pytest.MonkeyPatch) -> None:
         wanted = search.find(many, "orders", limit=1, facets=True).facets
         monkeypatch.setattr(search, "WALKED", 390)
-        monkeypatch.setattr(search, "SAMPLED", 196)
+        monkeypatch.setattr(search, "SAMPLED", 201)
         assert search.find(many, "orders", limit=1, facets=True).facets == wanted
 
     @pytest.mark.parametrize("text", ["orders source:lake", "orders state:unverified"])
