@@ -138,8 +138,7 @@ def _position(after: str) -> tuple[int, Place]:
 
 
 def _ranked(asking: _Asking, expression: Expression | None, last: Place, limit: int, counted: _Counted | None) -> list[Any]:
-    """What an expression matches after the last one, in order; all of it is ``counted``, unless that is full. A table that is being
-    written, or was just replaced, has an entry and is not shown: it goes on until there are enough without them."""
+    """What an expression matches after the last one, in order; all of it is ``counted``, unless that is full."""
     if expression is not None and not inverted.possible(expression):
         return []
     if counted is not None and counted.full:
@@ -153,22 +152,28 @@ def _ranked(asking: _Asking, expression: Expression | None, last: Place, limit: 
         and _sampled(asking, expression, expected, counted)
     ):
         counted = None
+    found = _walked(asking, expression, last, limit) if walks and expression is not None else []
+    if len(found) < limit or not walks:
+        # One visit of the inverted index for both, where they are about the same tables.
+        both = counted if last == _BEGIN else None
+        found = _by_words(asking, expression, last, limit, both)
+        counted = None if both is not None else counted
+    if counted is not None:
+        _asked(asking, expression, _BEGIN, _BEGIN, 0, counted)
+    return found
+
+
+def _by_words(asking: _Asking, expression: Expression | None, begin: Place, limit: int, counted: _Counted | None) -> list[Any]:
+    """A table that is being written, or was just replaced, has an entry and is not shown: it goes on until there are enough without
+    them, or no candidates."""
     found: list[Any] = []
+    last = begin
     while True:
-        rows = _walked(asking, expression, last, limit) if walks and expression is not None else ()
-        walks = walks and len(rows) == limit
-        if not walks:
-            # One visit of the inverted index for both, where they are about the same tables.
-            both = counted if last == _BEGIN else None
-            rows = _asked(asking, expression, last, limit, both)
-            counted = None if both is not None else counted
+        rows = _asked(asking, expression, begin, last, limit, counted)
         found += [row for row in rows if row["published"]]
         if len(rows) < limit or len(found) >= limit:
-            break
-        last = (rows[-1]["source"], rows[-1]["path"])
-    if counted is not None:
-        _asked(asking, expression, _BEGIN, 0, counted)
-    return found[:limit]
+            return found[:limit]
+        last, counted = (rows[-1]["source"], rows[-1]["path"]), None
 
 
 def _expected(connection: Connection, expression: Expression | None) -> inverted.Estimate | None:
@@ -191,7 +196,7 @@ def _sampled(asking: _Asking, expression: Expression, expected: inverted.Estimat
     return True
 
 
-def _walked(asking: _Asking, expression: Expression, last: Place, limit: int) -> Sequence[Any]:
+def _walked(asking: _Asking, expression: Expression, last: Place, limit: int) -> list[Any]:
     """Fewer than ``limit``: the walk was given up, and so many are not all."""
     said = inverted.spoken(asking.connection, expression)
     rows: Sequence[Any] = ()
@@ -199,13 +204,16 @@ def _walked(asking: _Asking, expression: Expression, last: Place, limit: int) ->
         rows = _rows(asking, statements.walk(asking.connection), {"said": said, "walked": walked}, last, limit)
         if len(rows) == limit or len(rows) * WALKED < limit * walked:
             break
-    return rows
+    return list(rows)
 
 
-def _asked(asking: _Asking, expression: Expression | None, last: Place, limit: int, counted: _Counted | None) -> Sequence[Any]:
+def _asked(
+    asking: _Asking, expression: Expression | None, begin: Place, last: Place, limit: int, counted: _Counted | None
+) -> Sequence[Any]:
     statement = statements.page(asking.connection, asking.scopes, asking.forms, words=asking.words, facets=counted is not None)
     said = {"said": inverted.spoken(asking.connection, expression), "most": asking.most + 1} if expression is not None else {}
-    rows = _rows(asking, statement, {**asking.values, **said, "counted": COUNTED + 1}, last, limit)
+    of = {"begin_source": begin[0], "begin_path": begin[1], "counted": COUNTED + 1}
+    rows = _rows(asking, statement, {**asking.values, **said, **of}, last, limit)
     if counted is None:
         return rows
     counted.add(json.loads(rows[0]["facets"]), rows[0]["matches"])

@@ -32,6 +32,7 @@ from sqlalchemy import (
     true,
     tuple_,
 )
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from federator.index import inverted
 from federator.index import tables as t
@@ -70,37 +71,36 @@ def follow_the_words(connection: Connection) -> None:
 @built_once
 def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, words: bool, facets: bool = False) -> Select[Any]:
     """Entries after (``source``, ``path``), at most ``limit``: with what is shown of them, whether their record is ``published``, and
-    out of how many ``candidates``. Without ``words`` to go by they are read in order, and ``candidates`` is null.
+    out of how many ``candidates`` after (``begin_source``, ``begin_path``). Without ``words`` to go by they are read in order, and
+    ``candidates`` is null.
 
     With ``facets`` the first row also says how all candidates are spread (without words, ``counted`` matches), and how many ``matches``
     that are; where the page is empty there is one row without a table.
     """
-    # What leads to the tables are the words, if there are any, and never the order.
-    after = _after(e.source.concat("") if words else e.source)
-    found = _matching(connection, scopes, forms, (e.id, e.source, e.path), words=words).where(after)
-    taken = found.limit(bindparam("most" if words else "counted", type_=Integer)).cte("taken")
+    found = _matching(connection, scopes, forms, (e.id, e.source, e.path), words=words)
     if words:
+        # What leads to the tables are the words, and never their order.
+        after_begin = _after(e.source.concat(""), e.path, "begin_")
+        taken = found.where(after_begin).limit(bindparam("most", type_=Integer)).cte("taken")
         listed = select(taken, func.count().over().label("candidates")).subquery()
-        first = _first(select(listed), listed.c.source, listed.c.path)
+        first = _first(select(listed), listed.c)
     else:
-        first = _first(found.add_columns(null().label("candidates")), e.source, e.path)
+        taken = found.limit(bindparam("counted", type_=Integer)).cte("taken")
+        first = _first(found.add_columns(null().label("candidates")), e)
     rows = _shown(connection, first)
     return _with_facets(connection, rows, taken) if facets else rows
 
 
 @built_once
 def walk(connection: Connection) -> Select[Any]:
-    """``page`` by words alone for who sees everything, out of the next ``walked`` entries after (``source``, ``path``)."""
-    passed = (
-        select(t.search_entry)
-        .where(_after(e.source))
-        .order_by(e.source, e.path)
-        .limit(bindparam("walked", type_=Integer))
-        .subquery()
-    )
+    """``page`` by words alone for who sees everything, of what is published among the next ``walked`` entries."""
+    following = select(t.search_entry).where(_after(e.source, e.path)).order_by(e.source, e.path)
+    passed = following.limit(bindparam("walked", type_=Integer)).subquery()
+    # Asked of each table that has the words, and of no more than fill the page.
+    published = select(_published()).select_from(t.record.join(t.source, _source_of(connection))).where(r.id == passed.c.id)
     found = select(passed.c.id, passed.c.source, passed.c.path, null().label("candidates"))
     said = inverted.said(connection, passed.c.words)
-    return _shown(connection, _first(found.where(said), passed.c.source, passed.c.path))
+    return _shown(connection, _first(found.where(said, published.scalar_subquery()), passed.c))
 
 
 @built_once
@@ -110,12 +110,13 @@ def sample(connection: Connection) -> Select[Any]:
     return select(*_counts(connection, select(part.c.id).where(inverted.said(connection, part.c.words)).cte("taken")))
 
 
-def _after(source: ColumnElement[str]) -> ColumnElement[bool]:
-    return tuple_(source, e.path) > tuple_(bindparam("source", type_=Text), bindparam("path", type_=Text))
+def _after(source: ColumnElement[str], path: ColumnElement[str], which: str = "") -> ColumnElement[bool]:
+    return tuple_(source, path) > tuple_(bindparam(f"{which}source", type_=Text), bindparam(f"{which}path", type_=Text))
 
 
-def _first(entries: Select[Any], source: ColumnElement[str], path: ColumnElement[str]) -> Subquery:
-    return entries.order_by(source, path).limit(bindparam("limit", type_=Integer)).subquery()
+def _first(entries: Select[Any], c: ReadOnlyColumnCollection[str, Any]) -> Subquery:
+    ordered = entries.where(_after(c.source, c.path)).order_by(c.source, c.path)
+    return ordered.limit(bindparam("limit", type_=Integer)).subquery()
 
 
 def _shown(connection: Connection, first: Subquery) -> Select[Any]:

@@ -308,6 +308,18 @@ class TestFrequentWords:
         assert ids(many, "last", limit=9)[0] == "lake$zz$last_000"
         assert set(walks) == (set() if many.sqlite else {0})
 
+    def test_are_found_behind_what_is_being_written(self, make: Callable[[], Index], walks: list[int]) -> None:
+        index = make()
+        fill(index, "lake", *(table("lake", "s", f"orders_{number:03d}") for number in range(30)))
+        revisions.register(index, "archive", "memory", "digest")
+        with hold(index, "source:archive") as lease:
+            draft = revisions.begin(index, lease, "archive", "run-1", 0.0)
+            written = [revisions.incoming(table("archive", "s", f"orders_{number:03d}")) for number in range(300)]
+            revisions.add_records(index, lease, draft, written)
+        assert [len(page.nodes) for page in paged(index, "orders", 9)] == [9, 9, 9, 3]
+        # One walk passes them all.
+        assert index.sqlite or 10 in walks
+
     def test_are_counted_in_a_sample(self, many: Index, monkeypatch: pytest.MonkeyPatch) -> None:
         every = search.find(many, "orders", limit=1, facets=True).facets
         monkeypatch.setattr(search, "WALKED", 390)
