@@ -48,11 +48,11 @@ class Estimate:
         return entries * self.saying / self.every
 
 
-def estimate(connection: Connection, expression: Expression) -> Estimate | None:
-    """What PostgreSQL's statistics say of an expression that is possible. FTS5 has none; it gives what it finds one by one, so that a
-    frequent word costs no more than another."""
+def estimate(connection: Connection, expression: Expression) -> Estimate:
+    """What PostgreSQL's statistics say of an expression that is possible. FTS5 has none, and needs none: it gives what it finds one by
+    one, so that a frequent word costs no more than another. There everything is rare."""
     if connection.dialect.name != "postgresql":
-        return None
+        return Estimate(0, 1)
     plan = connection.execute(_ESTIMATES, {"said": tsquery(expression)}).scalar_one()[0]["Plan"]
     saying, every = (part["Plan Rows"] for part in plan["Plans"])
     return Estimate(saying, every)

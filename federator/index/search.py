@@ -103,10 +103,7 @@ def read(connection: Connection, query: Query, *, scopes: Scopes, limit: int, af
     rank, last = _position(after)
     if query.matching is not None:
         statements.follow_the_words(connection)
-    narrowed = query.filters or not scopes.everything
-    expected = _expected(connection, query.matching) if not narrowed else None
-    frequent = expected is not None and expected.among(WALKED) > limit
-    asking = _Asking(connection, query, scopes, max(CANDIDATES, limit), frequent)
+    asking = _Asking(connection, query, scopes, max(CANDIDATES, limit), _frequent(connection, query, scopes, limit))
     counted = _Counted() if facets else None
     found: list[tuple[int, Any]] = []
     # Each table is shown in its best rank. A rank that has none need not be left out of the next ones.
@@ -143,27 +140,31 @@ def _ranked(asking: _Asking, expression: Expression | None, last: Place, limit: 
         return []
     if counted is not None and counted.full:
         counted = None
-    expected = _expected(asking.connection, expression) if asking.frequent else None
-    walks = expected is not None and 0 < limit <= expected.among(WALKED)
-    if (
-        counted is not None
-        and expected is not None
-        and expression is not None
-        and _sampled(asking, expression, expected, counted)
-    ):
-        counted = None
-    found = _walked(asking, expression, last, limit) if walks and expression is not None else []
-    if len(found) < limit or not walks:
+    found: list[Any] = []
+    if asking.frequent and expression is not None:
+        expected = inverted.estimate(asking.connection, expression)
+        if counted is not None and _sampled(asking, expression, expected, counted):
+            counted = None
+        if 0 < limit <= expected.among(WALKED):
+            found = _walked(asking, expression, last, limit)
+    if len(found) < limit:
         # One visit of the inverted index for both, where they are about the same tables.
         both = counted if last == _BEGIN else None
-        found = _by_words(asking, expression, last, limit, both)
+        found = _listed(asking, expression, last, limit, both)
         counted = None if both is not None else counted
     if counted is not None:
         _asked(asking, expression, _BEGIN, _BEGIN, 0, counted)
     return found
 
 
-def _by_words(asking: _Asking, expression: Expression | None, begin: Place, limit: int, counted: _Counted | None) -> list[Any]:
+def _frequent(connection: Connection, query: Query, scopes: Scopes, limit: int) -> bool:
+    words = query.matching
+    if words is None or query.filters or not scopes.everything or not inverted.possible(words):
+        return False
+    return inverted.estimate(connection, words).among(WALKED) > limit
+
+
+def _listed(asking: _Asking, expression: Expression | None, begin: Place, limit: int, counted: _Counted | None) -> list[Any]:
     """A table that is being written, or was just replaced, has an entry and is not shown: it goes on until there are enough without
     them, or no candidates."""
     found: list[Any] = []
@@ -174,12 +175,6 @@ def _by_words(asking: _Asking, expression: Expression | None, begin: Place, limi
         if len(rows) < limit or len(found) >= limit:
             return found[:limit]
         last, counted = (rows[-1]["source"], rows[-1]["path"]), None
-
-
-def _expected(connection: Connection, expression: Expression | None) -> inverted.Estimate | None:
-    if expression is None or not inverted.possible(expression):
-        return None
-    return inverted.estimate(connection, expression)
 
 
 def _sampled(asking: _Asking, expression: Expression, expected: inverted.Estimate, counted: _Counted) -> bool:

@@ -32,7 +32,6 @@ from sqlalchemy import (
     true,
     tuple_,
 )
-from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from federator.index import inverted
 from federator.index import tables as t
@@ -83,10 +82,11 @@ def page(connection: Connection, scopes: Scopes, forms: tuple[Form, ...], *, wor
         after_begin = _after(e.source.concat(""), e.path, "begin_")
         taken = found.where(after_begin).limit(bindparam("most", type_=Integer)).cte("taken")
         listed = select(taken, func.count().over().label("candidates")).subquery()
-        first = _first(select(listed), listed.c)
+        place = (listed.c.source, listed.c.path)
+        first = _first(select(listed).where(_after(*place)), *place)
     else:
         taken = found.limit(bindparam("counted", type_=Integer)).cte("taken")
-        first = _first(found.add_columns(null().label("candidates")), e)
+        first = _first(found.add_columns(null().label("candidates")).where(_after(e.source, e.path)), e.source, e.path)
     rows = _shown(connection, first)
     return _with_facets(connection, rows, taken) if facets else rows
 
@@ -100,7 +100,7 @@ def walk(connection: Connection) -> Select[Any]:
     published = select(_published()).select_from(t.record.join(t.source, _source_of(connection))).where(r.id == passed.c.id)
     found = select(passed.c.id, passed.c.source, passed.c.path, null().label("candidates"))
     said = inverted.said(connection, passed.c.words)
-    return _shown(connection, _first(found.where(said, published.scalar_subquery()), passed.c))
+    return _shown(connection, _first(found.where(said, published.scalar_subquery()), passed.c.source, passed.c.path))
 
 
 @built_once
@@ -114,9 +114,8 @@ def _after(source: ColumnElement[str], path: ColumnElement[str], which: str = ""
     return tuple_(source, path) > tuple_(bindparam(f"{which}source", type_=Text), bindparam(f"{which}path", type_=Text))
 
 
-def _first(entries: Select[Any], c: ReadOnlyColumnCollection[str, Any]) -> Subquery:
-    ordered = entries.where(_after(c.source, c.path)).order_by(c.source, c.path)
-    return ordered.limit(bindparam("limit", type_=Integer)).subquery()
+def _first(entries: Select[Any], *place: ColumnElement[str]) -> Subquery:
+    return entries.order_by(*place).limit(bindparam("limit", type_=Integer)).subquery()
 
 
 def _shown(connection: Connection, first: Subquery) -> Select[Any]:

@@ -111,7 +111,7 @@ def _quietly(port: int, pid: int, what: str, seconds: float, pace: float) -> tup
         tries.append(((_stolen() - stolen) / lasted, took, (_cpu(pid) - used) / len(took)))
         if tries[-1][0] < _QUIET:
             break
-        _say(f"{what}: p99 {_p99(took):.1f} ms while the host kept {tries[-1][0]:.2f} of the processors; once more")
+        _say(f"{what}: p99 {_p99(took):.1f} ms while the host kept {tries[-1][0]:.2f} of the processors")
     _, took, used = min(tries)
     return took, used
 
