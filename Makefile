@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 UV := 0.13.8
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check test bench prove demo lock servers clean
+.PHONY: help setup check test pythons bench prove adversary demo lock servers clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv with everything pinned; the command is .venv/bin/federator
 
@@ -34,12 +34,19 @@ check: setup ## lint, types, import directions, migrations, docs
 
 test: servers check ## everything: checks, then the whole suite against real servers
 	$(BIN)/python -m pytest
+	@$(MAKE) --no-print-directory pythons
+
+pythons: setup ## the quick tests on Debian's own Python and on the newest one that is installed
+	@.ci/pythons
 
 bench: servers ## speed, as ratios measured in one run
 	$(BIN)/python -m tests.bench
 
 prove: setup ## mirroring, by random stories and an oracle that knows the truth: make prove N=1000000
 	$(BIN)/python -m tests.prove --runs $(or $(N),10000) $(PROVE_ARGS)
+
+adversary: servers ## faults, races and lies against real servers: make adversary PARTS='creates kills'
+	$(BIN)/python -m tests.adversary $(PARTS)
 
 demo: setup ## the whole way on real servers, in a temporary folder
 	$(BIN)/federator demo $(DEMO_ARGS)

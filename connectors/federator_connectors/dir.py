@@ -4,7 +4,7 @@ A directory is a table even if it is empty or holds something else: opening it t
 
 - ``x.lance/`` is the table ``x``, else ``x/`` is; if both are there, ``x.lance`` wins and the other is reported. Names that start
   with ``_`` or ``.`` are no tables. New tables are made as ``x.lance``, with the marker ``.lance-reserved`` until something is
-  written; a deregistered table is hidden by ``.lance-deregistered``, its data stays.
+  written; a deregistered table is hidden by ``.lance-deregistered``, its data stays, and RegisterTable shows it again.
 - The directory is a path (a relative one starts at the process's working directory) or a URI: ``file:``, ``s3://``, ``gs://``,
   ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage options in ``dir.storage.*``.
 - A directory has no place for properties or for locations elsewhere: both are Unsupported, and so is altering.

@@ -10,7 +10,10 @@ Where the Lance Glue spec is silent, or the service differs:
   (an older API-compatible metastore) has the root catalog only, named by ``catalog_id`` or by STS.
 - CreateNamespace of one level makes a catalog, of more levels a database; Glue cannot create a catalog inside a catalog. A name
   that a database of the root has already is refused, since ``(database, table)`` would then mean the catalog.
-- DropNamespace proves emptiness itself: Glue drops a database with its tables. CASCADE is unsupported.
+- DropNamespace, and OVERWRITE, which begins with it: Glue drops a database with all its tables, also those that its listing left out.
+  So the listing must be empty twice in a row, and the request must confirm it with
+  ``context={"header.x-federator-confirm": "cascades"}``; with ``glue.drop_cascades = "confirmed"`` no request has to. CASCADE is
+  unsupported.
 - Denied access is code 16, as the spec has it; the code 15 does not occur.
 - Listings leave out what Lake Formation hides (``listing_filtered``).
 - Reads are retried in botocore's adaptive mode, writes are sent once whatever the machine's AWS settings say; ``limit.*`` counts
@@ -57,6 +60,7 @@ class GlueConnector(Connector[GlueSettings]):
         conditional_write=True,
         listing_filtered=True,
         cascade=False,
+        drop_cascades=True,
         property_key_length=255,
         property_value_length=512_000,
     )

@@ -415,6 +415,7 @@ class PlanView(Answer):
     partial: bool = Field(
         examples=[False], description="the caller sees a part of it: its changes and refusals inside the scopes, without guards"
     )
+    guarded: str | None = Field(None, description="the digest of the guarded set, which an approval or a rejection is of")
     plan: dict[str, Any]
     freshness: Told
 

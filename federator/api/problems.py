@@ -17,6 +17,7 @@ from federator.api.lance import errors as lance
 from federator.connector import CatalogError, ConfigError, FederatorError, StateError
 from federator.connector.errors import TableNotFound
 from federator.index import DatabaseError
+from federator.index.failures import describe_failure
 
 MEDIA_TYPE = "application/problem+json"
 _TYPE = "urn:lance-federator:problem:"
@@ -163,7 +164,7 @@ async def _database(request: Request, error: Exception) -> JSONResponse:
 def of_database(path: str, error: Exception) -> JSONResponse:
     """The problem document of a failure of the index. Its text may hold SQL and values; that is for the log."""
     _log.error("index error", path=path, error=str(error).splitlines()[0])
-    hint = "federator db check"
+    hint = describe_failure(error).hint if isinstance(error, DatabaseError) else None
     return answer(path, 503, "Index unavailable", "the index does not answer, or is not migrated", hint=hint)
 
 

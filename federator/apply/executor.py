@@ -1,7 +1,8 @@
 """The executor: carries out a plan's Changes through the write-ahead journal, one after the other or some at once.
 
-For each Change: look at the object → is it still as the plan read it? → intent, durable → the one call → look again → outcome and
-ledger, committed together. A call is made only if the leases outlast its deadline.
+For each Change: look at the object → is it still as the plan read it? → intent, durable → the origin observed, where the Change
+removes, moves or recreates → the one call → both observed again → outcome and ledger, committed together. A call is made only if the
+leases outlast its deadline.
 """
 
 from __future__ import annotations
@@ -16,23 +17,27 @@ from dataclasses import dataclass, field
 
 from federator import logs
 from federator.apply.brake import Brake
+from federator.apply.confirmation import LEASE_ENDS, OriginConfirmation
 from federator.apply.looking import Look
 from federator.apply.order import Unit, ranks, units
 from federator.apply.outcome import Outcome, State
 from federator.apply.port import Intent, Journal
-from federator.apply.steps import Fate, carry_out, finish_recreation
+from federator.apply.steps import carry_out, finish_recreation, resolve, undo_unfinished
 from federator.connector import (
     Catalog,
     CatalogError,
     ConcurrentModification,
+    Internal,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     TableAlreadyExists,
     Unsupported,
 )
 from federator.connector.politeness import Rate
+from federator.model import TableRecord
 from federator.planning import windows
 from federator.planning.changes import Action, Change
+from federator.planning.origins import expected_origins
 from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
 
@@ -43,8 +48,6 @@ _RACED: tuple[tuple[type[CatalogError], str], ...] = (
     (NamespaceAlreadyExists, "already_there"),
     (NamespaceNotEmpty, "not_empty"),
 )
-
-_LEASE_ENDS = "the lease ends before the call's deadline"
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,13 @@ class Executor:
     stop: threading.Event = field(default_factory=threading.Event)
     deadline: float = 60.0
     clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
     op_ids: Callable[[], str] = lambda: uuid.uuid4().hex
     more: Sequence[Connections] = ()
     writes_per_second: float | None = None
     max_failures: int | None = None
+    #: the plan was made by another run: each origin is observed before its change
+    stored: bool = False
     #: target paths whose last call's fate is unknown: nothing more is done there until it is settled
     _open: set[str] = field(default_factory=set, init=False)
     #: places that target paths have left in this application: (path, canonical location)
@@ -153,18 +159,18 @@ class Executor:
             if why is not None:
                 yield number, Outcome(change, State.SKIPPED, *why)
                 continue
-            outcome = self._one(plan, number, change, at)
+            outcome = self._one(plan, number, change, at, [each for _, each in unit.steps])
             brake.count(outcome)
             if outcome.state is not State.DONE:
                 why = "first_half", f"{change.target_path} did not come free"
             yield number, outcome
 
-    def _one(self, plan: str, number: int, change: Change, at: Connections) -> Outcome:
+    def _one(self, plan: str, number: int, change: Change, at: Connections, together: Sequence[Change]) -> Outcome:
         if change.target_path in self._open:
             return Outcome(change, State.SKIPPED, "open_intent", "the fate of the last call there is not known yet")
         self._rate.wait()
         if not self._may_call():
-            return Outcome(change, State.SKIPPED, "lease", _LEASE_ENDS)
+            return Outcome(change, State.SKIPPED, "lease", LEASE_ENDS)
         look = self._look(at)
         try:
             objection, saved = look.objection(change), None
@@ -174,7 +180,7 @@ class Executor:
             return Outcome(change, State.FAILED, str(error.code), f"could not be looked at before the change: {error.message}")
         intent = Intent(self.op_ids(), plan, number, change, saved)
         self.journal.intend(intent)
-        outcome = objection or self._call(at, intent)
+        outcome = objection or self._call(at, intent, together)
         self._close(intent, outcome)
         return outcome
 
@@ -188,39 +194,56 @@ class Executor:
             self._freed.add((change.target_path, left))
         self.journal.settle(intent, outcome)
 
-    def _call(self, at: Connections, intent: Intent) -> Outcome:
+    def _call(self, at: Connections, intent: Intent, together: Sequence[Change]) -> Outcome:
         change, op_id = intent.change, intent.op_id
         # Again, since the intent may have taken its time: the deadline counts from here.
         if not self._may_call():
-            return Outcome(change, State.SKIPPED, "lease", _LEASE_ENDS, op_id=op_id)
+            return Outcome(change, State.SKIPPED, "lease", LEASE_ENDS, op_id=op_id)
+        confirm = OriginConfirmation(
+            at.origin, expected_origins(change, together), self.rule.max_origin_age, self._may_call, self.monotonic
+        )
         try:
-            record = carry_out(at.target, intent, self._may_call)
+            record = carry_out(at.target, intent, self._may_call, confirm)
         except CatalogError as error:
+            if confirm.refusal is not None:
+                return Outcome(change, *confirm.refusal, op_id=op_id, origin_age=confirm.age)
             if error.retryable:
                 # The call may have been carried out all the same, or half of it: only the object itself can tell.
-                return self._fate(at, intent)
+                return confirm.observe_again(self._fate(at, intent))
+            if isinstance(error, Internal) and _took_effect(resolved := self._fate(at, intent)):
+                # The response was not one that the catalog gives, though the call may have been carried out.
+                return confirm.observe_again(resolved)
             for raced, code in _RACED:
                 if isinstance(error, raced):
                     return Outcome(change, State.SKIPPED, code, error.message, op_id=op_id)
             state = State.SKIPPED if isinstance(error, Unsupported) else State.FAILED
             return Outcome(change, state, str(error.code), error.message, op_id=op_id)
-        return Outcome(change, State.DONE, record=record, observed_at=self.clock(), op_id=op_id)
+        return confirm.observe_again(Outcome(change, State.DONE, record=record, observed_at=self.clock(), op_id=op_id))
 
     def _may_call(self) -> bool:
         return self.journal.may_call(self.deadline)
 
     def _look(self, at: Connections) -> Look:
-        return Look(self.journal, at.origin, at.target, self._freed, self.clock)
+        return Look(self.journal, at.target, self._freed, self.clock, at.origin if self.stored else None)
 
     def _fate(self, at: Connections, intent: Intent) -> Outcome:
         try:
-            told = Fate(at.target, intent, self.keeps_properties, self.clock()).outcome()
+            told = resolve(at.target, intent, self.clock(), keeps_properties=self.keeps_properties)
             if told is not None:
                 return told
             if not self._may_call():
-                return Outcome(intent.change, State.UNKNOWN, "lease", _LEASE_ENDS)
+                return Outcome(intent.change, State.UNKNOWN, "lease", LEASE_ENDS)
+            if (undone := undo_unfinished(at.target, intent, self.clock())) is not None:
+                return undone
             taken = self._look(at).taken_since(intent.change)
             return finish_recreation(at.target, intent, self.clock, self._may_call, taken)
         except CatalogError as error:
             message = f"its fate is unknown: {error.message}"
             return Outcome(intent.change, State.UNKNOWN, str(error.code), message, op_id=intent.op_id)
+
+
+def _took_effect(resolved: Outcome) -> bool:
+    """Whether the observation after an unreadable response shows that the call was carried out, or cannot exclude it. A table that is
+    there otherwise than the change asked for does not: the error says more."""
+    other = isinstance(resolved.record, TableRecord) and resolved.target_digest is None
+    return resolved.code != "not_made" and not (other and resolved.state in (State.DONE, State.NEEDS_ADOPTION))

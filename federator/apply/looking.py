@@ -12,18 +12,22 @@ from federator.apply.steps import already_settled
 from federator.connector import Catalog, NamespaceNotFound, Unsupported
 from federator.model import parse_key
 from federator.planning.changes import Action, Change
+from federator.planning.origins import ABSENT
 from federator.planning.reasons import Reason
 
 
 @dataclass(frozen=True)
 class Look:
-    """``freed`` are places (target path, canonical location) that this application has left, whatever the index says of them."""
+    """``freed`` are places (target path, canonical location) that this application has left, whatever the index says of them.
+
+    ``origin`` is given for a plan that another run made: each origin is observed, since the index may be older or newer than the plan.
+    """
 
     journal: Journal
-    origin: Catalog
     target: Catalog
     freed: Collection[tuple[str, str]]
     clock: Callable[[], float]
+    origin: Catalog | None = None
 
     def objection(self, change: Change) -> Outcome | None:
         """Why the Change must not be made; None if it may. Raises CatalogError where nobody can tell."""
@@ -70,15 +74,17 @@ class Look:
         return None
 
     def _origin(self, change: Change) -> Outcome | None:
-        if change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent":
-            seen = self.origin.observe(parse_key(change.origin_path))
-            if seen.absent:
-                return None
-            detail = seen.foreign or "a direct look found it"
-            return Outcome(change, State.SKIPPED, Reason.STILL_THERE, f"the origin is there: {detail}")
-        if change.precondition.get("origin") in (None, "any", self.journal.origin_digest(change.origin_path)):
+        # A proven absence is observed immediately before the call (``confirmation``), and not here.
+        expected = change.precondition.get("origin")
+        if expected in (None, "any", ABSENT) or expected == self._origin_now(change):
             return None
         return self._moved(change, "the origin has changed since the plan was made")
+
+    def _origin_now(self, change: Change) -> str | None:
+        if self.origin is None:
+            return self.journal.origin_digest(change.origin_path)
+        record = self.origin.observe(parse_key(change.origin_path)).record
+        return record.digest if record is not None else None
 
     def _target(self, change: Change) -> Outcome | None:
         seen = self.target.observe(parse_key(change.target_path))

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from federator.model import NamespaceRecord, TableRecord
 from federator.planning.changes import Change
 from federator.planning.marks import plain_doc, unmarked
+from federator.planning.settlement import State as State
 
 #: the code of a recreation that was undone: the object is there as it was, under a new native id
 RESTORED = "restored"
-
-
-class State(StrEnum):
-    DONE = "done"
-    SKIPPED = "skipped"
-    FAILED = "failed"
-    #: the call's fate is unknown and the object cannot tell: a person decides
-    NEEDS_ADOPTION = "needs_adoption"
-    #: the call's fate is unknown and the catalog does not answer: the intent stays open
-    UNKNOWN = "unknown"
+#: codes of skipped changes that the run could not attempt: they leave the run partial, and the next one repeats them
+NOT_ATTEMPTED = frozenset({"lease", "open_intent", "observation_too_old"})
+#: the codes of a change that was made, and whose origin was observed afterwards: it is there again, or not as the plan read it
+ORIGIN_RETURNED = "origin_returned"
+ORIGIN_CHANGED = "origin_changed"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one Change. ``record`` is the target as it was read afterwards (None: absent), at ``observed_at``."""
+    """The result of one Change. ``record`` is the target as it was read afterwards (None: absent), at ``observed_at``.
+
+    ``origin_age`` is the time in seconds between the last observation of the origin and the call; None where none was needed.
+    """
 
     change: Change
     state: State
@@ -34,6 +32,7 @@ class Outcome:
     record: TableRecord | NamespaceRecord | None = None
     observed_at: float = 0.0
     op_id: str | None = None
+    origin_age: float | None = None
 
     @property
     def target_digest(self) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from federator.apply.outcome import RESTORED, Outcome, State
 from federator.apply.port import Intent
@@ -12,24 +12,29 @@ from federator.connector import (
     Catalog,
     CatalogError,
     ConcurrentModification,
+    Confirm,
     Internal,
     NamespaceNotFound,
     Observation,
     ServiceUnavailable,
 )
-from federator.model import NamespaceRecord, TableRecord, parse_key
+from federator.connector.operation import operation
+from federator.model import NamespaceRecord, Path, TableRecord, parse_key
 from federator.planning.changes import Action, Change
-from federator.planning.marks import bound_mark, stamped
+from federator.planning.marks import stamped
 from federator.planning.reasons import Reason
+from federator.planning.settlement import Resolution, resolve_namespace, resolve_table
 
 
 class Halfway(ServiceUnavailable):
     """A recreation took the old declaration away, and the new one failed."""
 
 
-def carry_out(target: Catalog, intent: Intent, may_call: Callable[[], bool]) -> TableRecord | NamespaceRecord | None:
+def carry_out(
+    target: Catalog, intent: Intent, may_call: Callable[[], bool], confirm: Confirm
+) -> TableRecord | NamespaceRecord | None:
     """Makes the one external call (a recreation's two, the second if ``may_call``); returns the object as read back, None where it is
-    gone.
+    gone. ``confirm`` is called immediately before a call that removes, moves or recreates a table, a recreation's first only.
 
     Raises CatalogError; ConcurrentModification where the object is not as the plan read it.
     """
@@ -42,24 +47,27 @@ def carry_out(target: Catalog, intent: Intent, may_call: Callable[[], bool]) -> 
             target.drop_namespace(path)
         return None
     if change.action is Action.DEREGISTER_TABLE:
-        if change.before is not None and not target.observe(path).absent:
-            target.deregister_table(_unmoved(target, change.before))
+        if change.before is None or target.observe(path).absent:
+            # No call: the ledger forgets what somebody else removed, on the same condition.
+            confirm()
+        else:
+            target.deregister_table(_unmoved(target, change.before), confirm=confirm)
         return None
     assert change.after is not None
     after = stamped(change.after, intent.op_id)
     if change.action is Action.DECLARE_TABLE:
-        return _confirmed(after, target.declare_table(after))
+        return _declared(target, after, intent.op_id)
     assert change.before is not None
     now = _unmoved(target, change.before)
     if change.action is Action.RECREATE_TABLE:
-        target.deregister_table(now)
+        target.deregister_table(now, confirm=confirm)
         if not may_call():
             raise Halfway(f"{now.source}${now.key} was deregistered, and the lease ended before it was declared again")
         try:
-            return _confirmed(after, target.declare_table(after))
+            return _declared(target, after, intent.op_id)
         except CatalogError as error:
             raise Halfway(f"{now.source}${now.key} was deregistered, and not declared again: {error.message}") from error
-    return _confirmed(after, target.update_table(now, replace(after, version=now.version)))
+    return _confirmed(after, target.update_table(now, replace(after, version=now.version), confirm=confirm))
 
 
 def finish_recreation(
@@ -77,17 +85,28 @@ def finish_recreation(
     made, refused = None, taken
     try:
         if refused is None:
-            made, refused = _accepted(target, stamped(change.after, op_id))
+            made, refused = _accepted(target, stamped(change.after, op_id), op_id)
         if made is not None:
             return Outcome(change, State.DONE, record=made, observed_at=clock(), op_id=op_id)
         if not may_call():
             raise Halfway(f"the lease ended before it was declared again as it was: {refused}")
-        restored = target.declare_table(change.before)
+        with operation(op_id):
+            restored = target.declare_table(change.before)
     except NamespaceNotFound as error:
         detail = f"it was deregistered to be declared anew, and its namespace is gone: {error.message}"
         return Outcome(change, State.FAILED, Reason.NAMESPACE_MISSING, detail, observed_at=clock(), op_id=op_id)
     detail = f"declared again as it was, since the new declaration was refused: {refused}"
     return Outcome(change, State.FAILED, RESTORED, detail, restored, clock(), op_id)
+
+
+def undo_unfinished(target: Catalog, intent: Intent, now: float) -> Outcome | None:
+    """Remove the unfinished declaration of this operation. Return None for a recreation, which goes on as if nothing were there."""
+    change = intent.change
+    target.remove_unfinished(parse_key(change.target_path), intent.op_id)
+    if change.action is Action.RECREATE_TABLE:
+        return None
+    detail = "the declaration was interrupted, and its unfinished entry was removed"
+    return Outcome(change, State.FAILED, "not_made", detail, observed_at=now, op_id=intent.op_id)
 
 
 def already_settled(change: Change, seen: Observation) -> bool:
@@ -97,69 +116,26 @@ def already_settled(change: Change, seen: Observation) -> bool:
     return change.action is Action.DEREGISTER_TABLE and forgotten
 
 
-@dataclass(frozen=True)
-class Fate:
-    """Whether a call whose answer was lost has been carried out, by a look at its object at the time ``now``."""
+def resolve(target: Catalog, intent: Intent, now: float, *, keeps_properties: bool) -> Outcome | None:
+    """Observe the object of a call whose response was lost, at the time ``now``, and return the outcome.
 
-    target: Catalog
-    intent: Intent
-    keeps_properties: bool
-    now: float
+    None for a recreation that is half done, and for an unfinished declaration. Raises CatalogError.
+    """
+    change, path = intent.change, parse_key(intent.change.target_path)
+    if change.action in (Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE):
+        resolved: Resolution | None = resolve_namespace(change, _find_namespace(target, path))
+    else:
+        resolved = resolve_table(change, intent.op_id, target.observe(path), keeps_properties=keeps_properties)
+    if resolved is None:
+        return None
+    return Outcome(change, resolved.state, resolved.code, resolved.detail, resolved.record, now, intent.op_id)
 
-    def outcome(self) -> Outcome | None:
-        """None for a recreation that is half done. Raises CatalogError."""
-        action = self.intent.change.action
-        if action in (Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE):
-            return self._namespace()
-        seen = self.target.observe(parse_key(self.intent.change.target_path))
-        if action is Action.DEREGISTER_TABLE:
-            return self._done(None) if seen.absent else self._not_made(seen.record)
-        if seen.absent and action is Action.RECREATE_TABLE:
-            return None
-        return self._table(seen)
 
-    def _namespace(self) -> Outcome:
-        change = self.intent.change
-        dropped = change.action is Action.DROP_NAMESPACE
-        try:
-            seen = self.target.describe_namespace(parse_key(change.target_path))
-        except NamespaceNotFound:
-            return self._done(None) if dropped else self._not_made(None)
-        if dropped:
-            return self._not_made(seen)
-        wanted = bound_mark(change.namespace) if change.namespace is not None else None
-        if wanted is not None and bound_mark(seen) == wanted:
-            return self._done(seen)
-        return self._outcome(State.SKIPPED, "already_there", "it is there, and nothing says that we made it", seen)
-
-    def _table(self, seen: Observation) -> Outcome:
-        record, before = seen.record, self.intent.change.before
-        if record is None:
-            return self._not_made(None, seen.foreign)
-        mark = bound_mark(record)
-        if mark is not None and mark.op_id == self.intent.op_id:
-            return self._done(record)
-        if before is not None and record.digest == before.digest:
-            return self._not_made(record)
-        asked = self.intent.change
-        if asked.by_person and asked.after is not None and record.canonical == asked.after.canonical:
-            # Nothing becomes ours by it: what was asked for is there, whoever made it.
-            return self._done(record)
-        what = (
-            "it does not carry this operation's mark" if self.keeps_properties else "the catalog keeps no mark that would tell"
-        )
-        return self._outcome(State.NEEDS_ADOPTION, "needs_adoption", f"an object is there, and {what}", record)
-
-    def _done(self, record: TableRecord | NamespaceRecord | None) -> Outcome:
-        return self._outcome(State.DONE, None, None, record)
-
-    def _not_made(self, record: TableRecord | NamespaceRecord | None, detail: str | None = None) -> Outcome:
-        return self._outcome(State.FAILED, "not_made", detail or "the call was not carried out", record)
-
-    def _outcome(
-        self, state: State, code: str | None, message: str | None, record: TableRecord | NamespaceRecord | None
-    ) -> Outcome:
-        return Outcome(self.intent.change, state, code, message, record, self.now, self.intent.op_id)
+def _find_namespace(target: Catalog, path: Path) -> NamespaceRecord | None:
+    try:
+        return target.describe_namespace(path)
+    except NamespaceNotFound:
+        return None
 
 
 def _unmoved(target: Catalog, before: TableRecord) -> TableRecord:
@@ -170,16 +146,21 @@ def _unmoved(target: Catalog, before: TableRecord) -> TableRecord:
     return seen.record
 
 
+def _declared(target: Catalog, wanted: TableRecord, op_id: str) -> TableRecord:
+    with operation(op_id):
+        return _confirmed(wanted, target.declare_table(wanted))
+
+
 def _confirmed(wanted: TableRecord, made: TableRecord) -> TableRecord:
     if made.canonical != wanted.canonical:
         raise Internal(f"{made.source}${made.key} was declared at {wanted.location} and reads back as {made.location}")
     return made
 
 
-def _accepted(target: Catalog, wanted: TableRecord) -> tuple[TableRecord | None, str]:
+def _accepted(target: Catalog, wanted: TableRecord, op_id: str) -> tuple[TableRecord | None, str]:
     """The table as declared, or why the catalog refuses it. Raises CatalogError where it may take it later, or has no namespace."""
     try:
-        return _confirmed(wanted, target.declare_table(wanted)), ""
+        return _declared(target, wanted, op_id), ""
     except CatalogError as error:
         if error.retryable or isinstance(error, NamespaceNotFound):
             raise

@@ -32,6 +32,7 @@ from federator.cli import (
     reporting,
     searching,
     service,
+    sources,
     tokens,
 )
 from federator.cli.context import CONFIG, LOG_FORMAT, OUTPUT, QUIET, Chosen
@@ -89,7 +90,7 @@ def root(
 
 _GROUPS = (
     init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, declaring, exporting, explaining, history, diffing,
-    reporting, audit, instance, jobs, tokens, notifications, service, demo, database,
+    reporting, audit, instance, sources, jobs, tokens, notifications, service, demo, database,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)

@@ -52,6 +52,7 @@ def all_checks(cli: Cli, progress: Progress, *, spark: bool) -> Iterator[Check]:
     yield _worker(settings)
     yield _instance(settings)
     yield _index(cli)
+    yield from _identities(cli)
     yield from _sources(settings, progress)
     if spark:
         yield from _on_spark(settings, progress)
@@ -99,13 +100,12 @@ def _instance(settings: Settings) -> Check:
 
 
 def _index(cli: Cli) -> Check:
-    from federator.cli.database import url_of
     from federator.index import deployment, migrate
     from federator.index.engine import check_writable
 
     try:
         with cli.raw_index() as index:
-            where = url_of(index)
+            where = index.address
             if index.file is not None and not index.file.exists():
                 writable = os.access(index.file.parent, os.W_OK)
                 state, more = (OK, "the first crawl makes it") if writable else (FAIL, "its directory cannot be written to")
@@ -116,6 +116,25 @@ def _index(cli: Cli) -> Check:
             return Check("index", OK, f"{where}: migration {migrate.current(index)}, writable")
     except FederatorError as error:
         return Check("index", FAIL, error.message, error.hint)
+
+
+def _identities(cli: Cli) -> Iterator[Check]:
+    """One failed check for each source whose new identity waits for a confirmation."""
+    from federator.index import identities, migrate
+
+    try:
+        with cli.raw_index() as index:
+            if index.file is not None and not index.file.exists():
+                return
+            migrate.check(index)
+            with index.read() as connection:
+                problems = {name: identities.unconfirmed(connection, name) for name in cli.settings.sources}
+    except FederatorError:
+        # The check of the index shows it.
+        return
+    for name, problem in problems.items():
+        if problem is not None:
+            yield Check(f"identity {name}", FAIL, problem, f"federator sources confirm {name}", source=name)
 
 
 def _sources(settings: Settings, progress: Progress) -> Iterator[Check]:

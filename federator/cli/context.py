@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli.complete import DEFAULT_FILE, VARIABLE
-from federator.cli.errors import Interrupted, report
+from federator.cli.errors import Interrupted, describe_failure, report
 from federator.cli.output import Printer
 from federator.connector.errors import FederatorError, StateError
 
@@ -129,6 +129,11 @@ def command(group: typer.Typer, name: str, *, data: bool = True) -> Callable[[Ca
                 return report(error, json_format=cli.json)
             except Interrupted as end:
                 return end.code
+            except Exception as error:
+                failure = describe_failure(error)
+                if failure is None:
+                    raise
+                return report(failure, json_format=cli.json)
 
         signature = inspect.signature(function, eval_str=True)
         own = [_parameter(p.name, p.annotation, p.default) for p in list(signature.parameters.values())[1:]]

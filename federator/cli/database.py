@@ -64,17 +64,12 @@ def prune(
     return results.exit_code(result)
 
 
-def url_of(index: Index) -> str:
-    """The index's URL without its password."""
-    return index.engine.url.render_as_string(hide_password=True)
-
-
 def _told(cli: Cli, index: Index, before: str | None, now: str | None) -> None:
     if cli.json:
-        cli.out.document({"index": url_of(index), "migration": now, "before": before})
+        cli.out.document({"index": index.address, "migration": now, "before": before})
     else:
         done = "up to date" if before == now else f"upgraded from {before}" if before else "tables created"
-        cli.out.line(f"{url_of(index)}: {done}, migration {now}")
+        cli.out.line(f"{index.address}: {done}, migration {now}")
 
 
 def register(app: typer.Typer) -> None:

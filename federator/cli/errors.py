@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -9,7 +10,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from federator.cli.output import shown
-from federator.connector.errors import CatalogError, ConfigError, FederatorError
+from federator.connector.errors import CatalogError, ConfigError, FederatorError, StateError
 
 if TYPE_CHECKING:
     import typer
@@ -20,7 +21,7 @@ CODES = {
     OK: "fine",
     FAILED: "failed",
     PENDING: "changes are pending (only with --detailed-exitcode)",
-    PARTIAL: "partial: some source or namespace failed",
+    PARTIAL: "partial: some source or namespace failed, or a change could not be attempted",
     HELD: "held by a guard, until a person approves",
     USAGE: "a mistake on the command line or in the configuration",
     INTERRUPTED: "interrupted",
@@ -39,6 +40,11 @@ class Interrupted(Exception):
 OF_STATE = {"ok": OK, "partial": PARTIAL, "held": HELD, "failed": FAILED, "interrupted": INTERRUPTED}
 
 TRACEBACK = "FEDERATOR_TRACEBACK"
+
+_DISK_HINTS = {
+    errno.ENOSPC: "free space on that disk, then run it again",
+    errno.EROFS: "the file system is mounted read-only: mount it writable, or choose another path",
+}
 
 
 def report(error: FederatorError, *, json_format: bool = False) -> int:
@@ -88,3 +94,14 @@ def report_unexpected(error: Exception) -> int:
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
     return FAILED
+
+
+def describe_failure(error: Exception) -> StateError | None:
+    """A failure of the index's database or of a disk as an error with its remedy; None for any other exception."""
+    if isinstance(error, OSError) and error.errno in _DISK_HINTS:
+        where = f" {error.filename}" if error.filename else ""
+        return StateError(f"cannot write{where}: {error.strerror}", hint=_DISK_HINTS[error.errno])
+    # Imported here: commands without an index start faster without SQLAlchemy.
+    from federator.index import DatabaseError, failures
+
+    return failures.describe_failure(error) if isinstance(error, DatabaseError) else None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.database import url_of
 
 if TYPE_CHECKING:
     from federator.index import Index
@@ -26,7 +25,7 @@ def show(cli: Cli) -> None:
 
 
 def confirm(cli: Cli) -> None:
-    """Say that the index moved here and is the one now; nothing may run on the one that it came from."""
+    """Confirm that the index was moved here, or that its [instance] id was changed. Stop all processes that use the old copy first."""
     from federator import audit
     from federator.index import deployment
 
@@ -55,9 +54,9 @@ def rotate(cli: Cli) -> None:
 def _told(cli: Cli, index: Index, found: Deployment) -> None:
     instance = cli.settings.instance
     data: dict[str, Any] = {
-        "instance": instance.id, "fingerprint": found.fingerprint, "index": url_of(index), "place": found.here,
+        "instance": instance.id, "fingerprint": found.fingerprint, "index": index.address, "place": found.here,
         "confirmed": found.confirmed, "clone": found.cloned, "left": found.left,
-        "writes": not (found.cloned or found.given_up(instance)),
+        "marked": found.instance, "writes": not (found.cloned or found.given_up(instance) or found.renamed(instance)),
     }  # fmt: skip
     if cli.json:
         cli.out.document(data)
@@ -65,6 +64,8 @@ def _told(cli: Cli, index: Index, found: Deployment) -> None:
     state = "a clone: mirrors are not written to" if found.cloned else "confirmed" if found.confirmed else "not confirmed yet"
     if not found.cloned and found.given_up(instance):
         state = f"waiting for a new [instance] id: {found.left} belongs to another deployment"
+    elif not found.cloned and found.renamed(instance):
+        state = f"renamed: declarations are marked {found.instance}; mirrors are not written to"
     cli.out.pairs([
         ("instance", instance.id or "(none)"), ("fingerprint", found.fingerprint), ("index", data["index"]), ("state", state),
         ("here", found.here), ("confirmed for", found.confirmed or "(the first run confirms it)"),

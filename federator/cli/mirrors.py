@@ -65,12 +65,12 @@ def show(cli: Cli, name: NAME, everything: ALL = False) -> None:
 
 
 def prune(cli: Cli, name: NAME, yes: YES = False, everything: ALL = False) -> int:
-    """Deregister what a mirror declared and no longer selects; the data stays."""
+    """Deregister what a mirror declared and no longer selects, and drop the namespaces it made; the data stays."""
     settings = cli.settings
     settings.rule(name)
     once = settings.mirrors[name].model_copy(update={"prune_unselected": True})
     pruning = settings.model_copy(update={"mirrors": {**settings.mirrors, name: once}})
-    return plan_and_apply(cli, pruning, (name,), yes=yes, everything=everything)
+    return plan_and_apply(cli, pruning, (name,), yes=yes, everything=everything, pruning=True)
 
 
 def _counts(cli: Cli, count: Any) -> dict[str, int]:

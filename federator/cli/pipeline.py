@@ -126,13 +126,14 @@ def sync(cli: Cli, mirrors: MIRRORS = None, max_failures: MAX_FAILURES = None) -
 
 
 def plan_and_apply(
-    cli: Cli, settings: Settings, mirrors: tuple[str, ...], *, yes: bool, everything: bool, max_failures: int | None = None
-) -> int:
-    """Plans, shows, asks and applies; machines say ``--yes``."""
+    cli: Cli, settings: Settings, mirrors: tuple[str, ...], *, yes: bool, everything: bool, max_failures: int | None = None,
+    pruning: bool = False,
+) -> int:  # fmt: skip
+    """Plans, shows, asks and applies; machines say ``--yes``. Pruning also drops namespaces in a catalog that cascades."""
     if not yes and not sys.stdin.isatty():
         raise ConfigError("this asks before it changes anything, and there is nobody to ask", hint="--yes answers")
     with working(cli, spark=True, settings=settings) as federator:
-        planned = federator.plan(mirrors)
+        planned = federator.plan(mirrors, drops_confirmed=pruning)
     changing = [made for made in planned.plans if made.changes]
     if not changing:
         show(cli, planned, everything=everything)
@@ -141,6 +142,8 @@ def plan_and_apply(
         for made in planned.plans:
             show_plan(cli, made, everything=everything, state=_state(planned, made))
     results.show_errors(cli, planned)
+    for warning in cascade_warnings(settings, changing):
+        cli.note(warning)
     if not yes and not typer.confirm(f"apply {counted(planned.changes, 'change')}?", err=True):
         cli.note("nothing was changed")
         return OK
@@ -148,6 +151,21 @@ def plan_and_apply(
         federator.max_failures = max_failures
         result = federator.apply([(made, made.digest) for made in changing])
     return max(done(cli, result), results.exit_code(planned)) if result.state == "ok" else done(cli, result)
+
+
+def cascade_warnings(settings: Settings, planned: list[Plan]) -> list[str]:
+    """One text for each target that drops namespaces with all that is in them, where a plan does so."""
+    from federator.planning.holds import drops
+    from federator.registry import capabilities
+
+    named: dict[str, list[str]] = {}
+    for change in (change for made in planned for change in made.changes if drops(change)):
+        if capabilities(settings.source(change.target_source).spec).drop_cascades:
+            named.setdefault(change.target_source, []).append(change.target_path)
+    return [
+        f"{target} drops a namespace with every table in it, also those that its listing leaves out: {', '.join(paths)}"
+        for target, paths in named.items()
+    ]
 
 
 def show(cli: Cli, result: Result, *, everything: bool) -> None:

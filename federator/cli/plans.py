@@ -76,7 +76,7 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
 
 
 def approve(cli: Cli, digest: DIGEST) -> None:
-    """Let a held plan be applied, as long as nothing that it read has changed."""
+    """Let what a plan holds be done, in this plan or a later one, as long as its evidence holds."""
     row = _decide(cli, digest, "approved")
     _told(cli, row, "approved", f"federator sync {row['mirror']} applies it")
 
@@ -84,7 +84,7 @@ def approve(cli: Cli, digest: DIGEST) -> None:
 def reject(cli: Cli, digest: DIGEST) -> None:
     """Keep a plan from being applied."""
     row = _decide(cli, digest, "rejected")
-    _told(cli, row, "rejected", "the next plan that reads something else waits for a decision of its own")
+    _told(cli, row, "rejected", "it stays rejected until what is held is something else")
 
 
 def _decide(cli: Cli, digest: str, decision: Decision) -> Mapping[Any, Any]:

@@ -75,7 +75,7 @@ def show_outcomes(cli: Cli, result: Result) -> None:
     """What became of the Changes: counts, and each one that was not made."""
     states = [outcome.state.value for outcome in result.outcomes]
     for plan in result.waiting:
-        cli.out.line(f"{subject(plan)}: held, nothing was changed")
+        cli.out.line(f"{subject(plan)}: held, {'the rest goes on' if states else 'nothing was changed'}")
     if states:
         cli.out.line(", ".join(f"{states.count(state):,} {state.replace('_', ' ')}" for state in sorted(set(states))))
     left = [outcome for outcome in result.outcomes if outcome.state.value != "done"]

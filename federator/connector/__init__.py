@@ -10,6 +10,7 @@ from federator.connector.errors import (
     ConcurrentModification,
     ConfigError,
     FederatorError,
+    IdentityChanged,
     Internal,
     InvalidInput,
     NamespaceAlreadyExists,
@@ -36,7 +37,18 @@ from federator.connector.options import (
     secret,
 )
 from federator.connector.politeness import Limits, Politeness, politeness
-from federator.connector.port import LANCE, LANCE_MARKER, Catalog, Changes, Connector, Observation, Shard, SourceSpec
+from federator.connector.port import (
+    LANCE,
+    LANCE_MARKER,
+    Catalog,
+    Changes,
+    Confirm,
+    Connector,
+    Observation,
+    Shard,
+    SourceSpec,
+    unconditional,
+)
 
 __all__ = [
     "LANCE",
@@ -47,8 +59,10 @@ __all__ = [
     "Changes",
     "ConcurrentModification",
     "ConfigError",
+    "Confirm",
     "Connector",
     "FederatorError",
+    "IdentityChanged",
     "Internal",
     "InvalidInput",
     "Limits",
@@ -78,4 +92,5 @@ __all__ = [
     "politeness",
     "positive",
     "secret",
+    "unconditional",
 ]  # fmt: skip

@@ -18,6 +18,9 @@ from federator.model import NamespaceRecord, Path, TableRecord, local_path, stab
 #: catalog since the other specs have none
 _LOCATION, _DOC, _OWNER = "database.location-uri", "database.description", "database.owner"
 _OURS = "federator."
+
+#: the header, or the entry ``header.<it>`` of a request's context, by which a caller confirms that dropping a namespace cascades
+CONFIRM_HEADER, CASCADES = "x-federator-confirm", "cascades"
 _IDENTIFYING = (LANCE_MARKER, "external")
 
 

@@ -11,15 +11,16 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from federator.connector.edge import edge
 from federator.connector.errors import CatalogError, Internal
-from federator.connector.port import Catalog, Observation, Shard
+from federator.connector.port import Catalog, Confirm, Observation, Shard, unconditional
 from federator.connector.spans import span
-from federator.model import Coverage, CoverageState, NamespaceRecord, Path, Record, TableRecord, path_key
+from federator.model import Coverage, CoverageState, Identity, NamespaceRecord, Path, Record, TableRecord, path_key
 
 #: upper bounds of the latencies' buckets, in seconds; their names are Prometheus' ``le``
 BOUNDS = (0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0)
@@ -106,7 +107,10 @@ METER = Meter()
 
 
 class Counted(Catalog):
-    """A catalog whose calls are counted, and shown in the trace of the run. What the port does not name is the catalog's own."""
+    """A catalog whose calls are counted, and shown in the trace of the run. Its methods raise FederatorError only.
+
+    What the port does not name is the catalog's own.
+    """
 
     def __init__(self, catalog: Catalog, meter: Meter = METER) -> None:
         self.source = catalog.source
@@ -121,7 +125,7 @@ class Counted(Catalog):
         began, code = time.perf_counter(), None
         shown = {} if path is None else {"federator.path": path_key(path)}
         try:
-            with span(f"{self.source} {operation}", {"federator.source": self.source, **shown}, client=True):
+            with edge(self.source), span(f"{self.source} {operation}", {"federator.source": self.source, **shown}, client=True):
                 yield
         except Exception as error:
             code = code_of(error)
@@ -161,13 +165,17 @@ class Counted(Catalog):
         with self._call("declare_table", record.path):
             return self._inner.declare_table(record)
 
-    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
-        with self._call("update_table", before.path):
-            return self._inner.update_table(before, after)
+    def remove_unfinished(self, path: Path, op_id: str) -> bool:
+        with self._call("remove_unfinished", path):
+            return self._inner.remove_unfinished(path, op_id)
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
+        with self._call("update_table", before.path):
+            return self._inner.update_table(before, after, confirm=confirm)
+
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         with self._call("deregister_table", expected.path):
-            self._inner.deregister_table(expected)
+            self._inner.deregister_table(expected, confirm=confirm)
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
         with self._call("rename_table", before.path):
@@ -178,13 +186,26 @@ class Counted(Catalog):
             return self._inner.native(path)
 
     def lost_by_recreation(self, native: Mapping[str, Any]) -> str | None:
-        return self._inner.lost_by_recreation(native)
+        with edge(self.source):
+            return self._inner.lost_by_recreation(native)
 
     def default_location(self, path: Path) -> str | None:
-        return self._inner.default_location(path)
+        with edge(self.source):
+            return self._inner.default_location(path)
+
+    def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
+        return self._inner.new_location(path, is_unused)
 
     def canonical_path(self, path: Path) -> Path:
-        return self._inner.canonical_path(path)
+        with edge(self.source):
+            return self._inner.canonical_path(path)
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:
+        if type(self._inner).identity is Catalog.identity:
+            # Nothing is asked of a catalog that has none.
+            return None
+        with self._call("identity"):
+            return self._inner.identity(namespaces)
 
     def shards(self) -> Sequence[Shard]:
         with self._call("shards"):
@@ -201,9 +222,10 @@ class Counted(Catalog):
                 # What its consumer does between two items is not the catalog's time.
                 asked = time.perf_counter()
                 try:
-                    item = next(items)
-                except StopIteration:
-                    return
+                    with edge(self.source):
+                        item = next(items, None)
+                    if item is None:
+                        return
                 finally:
                     spent += time.perf_counter() - asked
                 if isinstance(item, Coverage) and (code := _failure(item)):

@@ -54,6 +54,8 @@ class Capabilities:
     makes_location: bool = False
     #: a namespace can be dropped with the declarations inside it (DropNamespace with CASCADE)
     cascade: bool = True
+    #: the catalog drops a namespace with all that is in it, also what the principal may not see: nothing but our own look is before it
+    drop_cascades: bool = False
     #: the catalog has a feed of changes
     change_feed: bool = False
     #: the level that repeats in deeper trees; None: the last one

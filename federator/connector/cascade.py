@@ -1,11 +1,11 @@
-"""Dropping a namespace with everything declared inside it: metadata only, and all or nothing as far as a catalog allows."""
+"""Dropping a namespace with everything declared inside it: metadata only, after a look at everything that is inside."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from federator.connector.errors import CatalogError, Internal, NamespaceNotEmpty
+from federator.connector.errors import CatalogError, NamespaceNotEmpty
 from federator.connector.port import Catalog
 from federator.model import NamespaceRecord, Path, Record, TableRecord, path_key
 
@@ -28,11 +28,11 @@ class _Tree:
 def drop_with_contents(catalog: Catalog, path: Path, *, max_depth: int) -> None:
     """Deregisters the Lance tables inside ``path``, then drops its namespaces, deepest first.
 
-    Everything is looked at before anything is removed. Where a catalog does not list what is not Lance (``SeesForeign``), such an
-    object shows only when the catalog refuses to drop its namespace: then what was removed is declared again.
+    Everything is looked at before anything is removed. What appears later, or is listed by no call, shows when the catalog refuses to
+    drop its namespace: the cascade stops there. What was removed by then is named in the error and in its ``dropped``, and not
+    declared again: a new declaration would be another object, without the old one's creation time and grants.
 
-    Raises NamespaceNotEmpty where something other than an external Lance table is inside; Internal where a removed object could
-    not be declared again, naming it.
+    Raises NamespaceNotEmpty where something other than an external Lance table is inside.
     """
     tree = _Tree()
     _look(catalog, path, max_depth, tree)
@@ -45,8 +45,7 @@ def drop_with_contents(catalog: Catalog, path: Path, *, max_depth: int) -> None:
             catalog.drop_namespace(namespace.path)
             removed.append(namespace)
     except CatalogError as error:
-        _restore(catalog, removed, error)
-        raise
+        raise _stopped(error, removed) from error
 
 
 def _look(catalog: Catalog, path: Path, max_depth: int, tree: _Tree) -> None:
@@ -65,15 +64,12 @@ def _look(catalog: Catalog, path: Path, max_depth: int, tree: _Tree) -> None:
             _look(catalog, (*path, name), max_depth, tree)
 
 
-def _restore(catalog: Catalog, removed: list[Record], cause: CatalogError) -> None:
-    lost: list[str] = []
-    for record in reversed(removed):
-        try:
-            if isinstance(record, TableRecord):
-                catalog.declare_table(record)
-            else:
-                catalog.create_namespace(record)
-        except CatalogError as error:
-            lost.append(f"{record.key} at {record.location} ({error.message})")
-    if lost:
-        raise Internal(f"{cause.message}; removed and not restored: {', '.join(lost)}") from cause
+def _stopped(error: CatalogError, removed: list[Record]) -> CatalogError:
+    if not removed:
+        return error
+    names = ", ".join(f"{record.key} at {record.location}" if record.location else record.key for record in removed)
+    stopped = type(error)(
+        f"{error.message}; dropped before that: {names}", hint="their data is still there: RegisterTable declares a table again"
+    )
+    stopped.dropped = tuple(removed)
+    return stopped

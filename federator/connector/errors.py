@@ -7,6 +7,7 @@
     ├── StateError                      the index, a lease, a plan or a journal is not as the operation needs it
     └── CatalogError                    a catalog's answer, with the Lance spec's error code
         ├── soft: try again later       ServiceUnavailable 17, Throttled 21
+        ├── IdentityChanged 17          another catalog answers than before; not retryable
         └── hard                        Unsupported 0, NamespaceNotFound 1, NamespaceAlreadyExists 2, NamespaceNotEmpty 3,
                                         TableNotFound 4, TableAlreadyExists 5, InvalidInput 13, ConcurrentModification 14,
                                         PermissionDenied 15, Unauthenticated 16, Internal 18; about a table's data:
@@ -24,6 +25,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from federator.connector.secrets import unsaid
+from federator.model import Record
 
 
 class FederatorError(Exception):
@@ -54,10 +56,11 @@ class StateError(FederatorError):
 
 
 class CatalogError(FederatorError):
-    """A catalog refused or failed."""
+    """A catalog refused or failed. ``dropped``: what one operation had removed before it failed."""
 
     code: ClassVar[int] = 18
     retryable: ClassVar[bool] = False
+    dropped: tuple[Record, ...] = ()
     #: seconds that the catalog asked to be left alone, where it said so
     retry_after: float | None = None
 
@@ -117,6 +120,12 @@ class InvalidInput(CatalogError):
     code = 13
 
 
+class UnfinishedDeclaration(InvalidInput):
+    """An entry that ``declare_table`` has created and not finished; ``op_id`` is the operation that created it."""
+
+    op_id: str = ""
+
+
 class ConcurrentModification(CatalogError):
     code = 14
 
@@ -132,6 +141,12 @@ class Unauthenticated(CatalogError):
 class ServiceUnavailable(CatalogError):
     code = 17
     retryable = True
+
+
+class IdentityChanged(ServiceUnavailable):
+    """Another catalog answers at the source's address, so nothing was asked of it. A pool does not lend its connection again."""
+
+    retryable = False
 
 
 class Internal(CatalogError):

@@ -18,6 +18,8 @@ from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSch
 from pydantic import BaseModel, ValidationError
 
 from federator.connector.answers import (
+    CASCADES,
+    CONFIRM_HEADER,
     choice,
     namespace_properties,
     namespace_record,
@@ -26,12 +28,15 @@ from federator.connector.answers import (
     table_uri,
 )
 from federator.connector.cascade import drop_with_contents
+from federator.connector.edge import of_connector
 from federator.connector.errors import (
     CatalogError,
     ConfigError,
+    FederatorError,
     Internal,
     InvalidInput,
     NamespaceAlreadyExists,
+    NamespaceNotEmpty,
     NamespaceNotFound,
     TableAlreadyExists,
     Unsupported,
@@ -41,6 +46,7 @@ from federator.connector.paging import page_of
 from federator.connector.pool import CatalogPool
 from federator.connector.port import Catalog, Connector
 from federator.connector.requests import Identifiers
+from federator.connector.storage_use import is_unused
 from federator.model import ROOT, Kind, Path, TableRecord, is_location, path_key
 
 M = TypeVar("M", bound=BaseModel)
@@ -146,6 +152,8 @@ class CatalogNamespace(lance.LanceNamespace):
                 if mode == "create":
                     raise
                 if mode == "overwrite":
+                    self._refuse_other_depth(catalog, path)
+                    self._refuse_unconfirmed(catalog, path, asked.context)
                     catalog.drop_namespace(path)
                     made = catalog.create_namespace(wanted)
                 else:
@@ -190,6 +198,7 @@ class CatalogNamespace(lance.LanceNamespace):
                 if behavior == "cascade":
                     drop_with_contents(catalog, path, max_depth=self._capabilities.max_depth)
                 else:
+                    self._refuse_unconfirmed(catalog, path, asked.context)
                     catalog.drop_namespace(path)
             except NamespaceNotFound:
                 if mode == "fail":
@@ -304,12 +313,35 @@ class CatalogNamespace(lance.LanceNamespace):
     def _answering(self) -> Iterator[Catalog]:
         """A catalog for one operation; the one place where our errors become the official ones."""
         try:
-            with self._pool.lend() as catalog:
+            with self._pool.lend() as catalog, _edge(self._source):
                 yield catalog
         except CatalogError as error:
             raise lance.from_error_code(error.code, str(error)) from error
         except ConfigError as error:
             raise lance.InvalidInputError(str(error)) from error
+
+    def _refuse_other_depth(self, catalog: Catalog, path: Path) -> None:
+        """Raises NamespaceAlreadyExists where a short path names a namespace of another depth, which its replacement would not be."""
+        existing = catalog.canonical_path(path)
+        if len(existing) != len(path):
+            raise NamespaceAlreadyExists(
+                f"{self._source}: {path_key(path)} is {path_key(existing)}, and would be replaced by another kind of namespace",
+                hint=f"OVERWRITE {path_key(existing)}, or choose another name",
+            )
+
+    def _refuse_unconfirmed(self, catalog: Catalog, path: Path, context: Mapping[str, str] | None) -> None:
+        """Raises InvalidInput where the drop would take hidden tables along, and nothing says that the caller knows.
+
+        Raises NamespaceNotEmpty instead where the listing shows an object: then no confirmation helps.
+        """
+        confirmed = self._settings.drops_confirmed or (context or {}).get(f"header.{CONFIRM_HEADER}") == CASCADES
+        if self._capabilities.drop_cascades and not confirmed:
+            if held := [*catalog.list_namespaces(path), *catalog.list_tables(path)]:
+                raise NamespaceNotEmpty(f"{self._source}: {path_key(path)} is not empty: it holds {held[0]}")
+            raise InvalidInput(
+                f"{self._source}: the catalog drops {path_key(path)} with every table in it, also those that its listing leaves out",
+                hint=f"confirm it with the header {CONFIRM_HEADER}: {CASCADES}",
+            )
 
     def _children(self, catalog: Catalog, path: Path) -> list[str]:
         if len(path) < self._capabilities.max_depth:
@@ -340,10 +372,21 @@ class CatalogNamespace(lance.LanceNamespace):
         catalog.describe_namespace(path[:-1])
         if location and not is_location(location):
             raise InvalidInput(f"{location!r} is no location", hint="an absolute path or a URI such as s3://bucket/key")
-        return TableRecord(self._source, path, location or catalog.default_location(path), table_properties(properties))
+        chosen = location or catalog.new_location(path, lambda default: is_unused(default, self._settings.storage))
+        return TableRecord(self._source, path, chosen, table_properties(properties))
 
     def _table_properties(self, record: TableRecord) -> dict[str, str] | None:
         return dict(record.properties) if self._capabilities.keeps_properties else None
+
+
+@contextmanager
+def _edge(source: str) -> Iterator[None]:
+    try:
+        yield
+    except (FederatorError, lance.LanceNamespaceError):
+        raise
+    except Exception as error:
+        raise of_connector(source, error) from error
 
 
 def namespace_class(connector: Connector[Any], name: str) -> type[CatalogNamespace]:

@@ -86,6 +86,11 @@ class Settings:
     def limits(self) -> Limits:
         return Limits(requests_per_second=self.requests_per_second, concurrency=self.max_requests)
 
+    @property
+    def drops_confirmed(self) -> bool:
+        """Whether namespaces are dropped unasked where the catalog drops them with all that is in them."""
+        return False
+
     @classmethod
     def from_properties(cls, impl: str, properties: Mapping[str, str], *, where: str = "") -> Self:
         """Settings from ``key = value`` pairs, bare or prefixed with ``<impl>.``; secret references are resolved here.

@@ -7,18 +7,26 @@ data source (``shards``/``read``) and the executor (``observe``/``declare_table`
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from federator.connector.capabilities import Capabilities
-from federator.connector.errors import InvalidInput, NamespaceNotFound, TableNotFound, Unsupported
+from federator.connector.errors import InvalidInput, NamespaceNotFound, TableNotFound, UnfinishedDeclaration, Unsupported
 from federator.connector.options import Settings
-from federator.model import Coverage, Kind, NamespaceRecord, Path, Record, TableRecord
+from federator.model import Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord
 
 LANCE_MARKER = "table_type"
 LANCE = "lance"
+#: Called once by a write, after its own last read and immediately before the request that changes the catalog. What it raises aborts
+#: the write, with nothing changed.
+Confirm = Callable[[], None]
+
+
+def unconditional() -> None:
+    """The ``Confirm`` of a write that depends on nothing but its own object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,8 @@ class Observation:
 
     record: TableRecord | None = None
     foreign: str | None = None
+    #: where the foreign object is an unfinished declaration: the id of the operation that created it
+    unfinished: str | None = None
 
     @property
     def absent(self) -> bool:
@@ -57,6 +67,8 @@ class Changes:
     namespaces: frozenset[Path] = frozenset()
     tables: frozenset[Path] = frozenset()
     full_crawl: str | None = None
+    #: the feed's past is not the one that the cursor saw: a restored or another catalog
+    went_back: bool = False
 
 
 class Catalog(ABC):
@@ -107,15 +119,24 @@ class Catalog(ABC):
         """
         raise Unsupported(f"{self.source}: this catalog cannot declare tables")
 
-    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
+    def remove_unfinished(self, path: Path, op_id: str) -> bool:
+        """Remove the entry that an interrupted ``declare_table`` of this operation left. Return False if there is none.
+
+        Only for connectors that declare in several steps: see ``federator.connector.operation``. Never removes another entry.
+        """
+        return False
+
+    def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         """Changes location, properties and doc in place if the table still is as ``before``.
 
-        Parameters that the record does not show (``table_type``, native extras) survive. Raises ConcurrentModification.
+        Parameters that the record does not show (``table_type``, native extras) survive. Raises ConcurrentModification, and what
+        ``confirm`` raises (``altering.check_table`` calls it).
         """
         raise Unsupported(f"{self.source}: this catalog cannot alter tables")
 
-    def deregister_table(self, expected: TableRecord) -> None:
-        """Removes the declaration if it still is ``expected``; the data stays. Raises TableNotFound, ConcurrentModification."""
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
+        """Removes the declaration if it still is ``expected``; the data stays. Raises TableNotFound, ConcurrentModification, and what
+        ``confirm`` raises (``altering.check_table`` calls it)."""
         raise Unsupported(f"{self.source}: this catalog cannot deregister tables")
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
@@ -146,9 +167,31 @@ class Catalog(ABC):
         """
         raise Unsupported(f"{self.source}: this catalog has no default location")
 
+    def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
+        """Where a new table goes whose client gave no location: the default one, with a random suffix unless ``is_unused`` says yes.
+
+        A deregistered table keeps its data, which must not become the new table's. Raises TableAlreadyExists where the name is the
+        location.
+        """
+        default = self.default_location(path)
+        if default is None or is_unused(default):
+            return default
+        return f"{default.removesuffix('.lance')}-{secrets.token_hex(4)}.lance"
+
     def canonical_path(self, path: Path) -> Path:
         """The one path of a table or namespace that the catalog also accepts under a shorter one (Glue's root catalog)."""
         return path
+
+    # Which catalog this is.
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:
+        """Read which catalog answers on this connection; None where the catalog has no identity.
+
+        ``namespaces`` are those whose own parts are wanted, None for all; a catalog may return more. An error means that the identity
+        is unknown now, so nothing that this connection returns proves anything. A later connection of the same ``Catalog`` that
+        reaches another catalog raises IdentityChanged.
+        """
+        return None
 
     # The bulk crawl.
 
@@ -190,6 +233,8 @@ class Catalog(ABC):
             record = self.describe_table(path)
         except (TableNotFound, NamespaceNotFound):
             return Observation()
+        except UnfinishedDeclaration as error:
+            return Observation(foreign=error.message, unfinished=error.op_id)
         except InvalidInput as error:
             return Observation(foreign=error.message)
         return Observation(foreign="a managed table") if record.kind is Kind.MANAGED_TABLE else Observation(record)

@@ -82,11 +82,6 @@ class Story:
         self.screen.plans(planned.plans)
         reasons = {refusal.reason for plan in planned.plans for refusal in plan.refusals}
         self.expect(Reason.LOCATION_DECLARED in reasons, "one place gets one name: orders_2024 is not declared a second time")
-        if self.world.hive3:
-            self.expect(
-                Reason.LOCATION_MISSING in reasons,
-                "Hive would create the lost location of archive, so it is not declared there",
-            )
         self.screen.chapter("apply: through the journal, one declaration at a time")
         applied = self.federator.apply([(plan, plan.digest) for plan in planned.plans])
         done = [outcome for outcome in applied.outcomes if outcome.state.value == "done"]

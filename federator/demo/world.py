@@ -150,7 +150,8 @@ def _tables(directory: Path, settings: Settings) -> None:
         hive.declare_table(
             TableRecord("lake_hive", ("ml", "embeddings"), str(lake / "ml" / "embeddings.lance"), schema=columns)
         )
-        # The metastore makes the directory, and nobody has written anything.
+        # A directory in which nobody has written anything.
+        (lake / "ml" / "planned.lance").mkdir()
         _declare(hive, ("ml", "planned"), lake / "ml" / "planned.lance")
         write_table(lake / "ml" / "torn.lance", rows=10)
         _declare(hive, ("ml", "torn"), lake / "ml" / "torn.lance")

@@ -9,7 +9,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
-    ScalarSelect,
     bindparam,
     delete,
     exists,
@@ -28,9 +27,7 @@ from federator.index.revisions import Draft
 from federator.model import Coverage, CoverageState, Evidence, parse_key
 from federator.model.rows import coverage_row
 from federator.model.scopes import Scopes
-
-# More observations of one absence than any policy asks for; the first and the newest are always kept.
-_KEPT_MISSES = 32
+from federator.planning.misses import Missed, MissUpdate, valid_misses
 
 
 def read(connection: Connection, source: str, revision: int, *, only: Sequence[str] | None = None) -> dict[str, Coverage]:
@@ -107,18 +104,19 @@ def absences(connection: Connection, source: str) -> dict[str, list[float]]:
 
     A process that has not yet heard of the source's new configuration may still have crawled by the old one: that proves nothing.
     """
-    now = select(t.source.c.config_digest).where(t.source.c.name == source).scalar_subquery()
-    return _misses(connection, source, now)
+    config = connection.execute(select(t.source.c.config_digest).where(t.source.c.name == source)).scalar()
+    return valid_misses(stored_misses(connection, source), config) if config is not None else {}
 
 
-def _misses(connection: Connection, source: str, config: str | ScalarSelect[str]) -> dict[str, list[float]]:
+def stored_misses(connection: Connection, source: str) -> dict[str, Missed]:
+    """Every miss that is stored of a source, by path, whatever the configuration it was counted under."""
     a = t.absence.c
-    query = select(a.path, a.misses).where(a.source == source, a.config_digest == config)
-    return {path: json.loads(misses) for path, misses in connection.execute(query)}
+    query = select(a.path, a.misses, a.config_digest).where(a.source == source)
+    return {path: Missed(json.loads(misses), config) for path, misses, config in connection.execute(query)}
 
 
 def lost_origins(connection: Connection, source: str, revision: int) -> set[str]:
-    """Tables of the source that some mirror has copied and that are not in the revision."""
+    """Tables of the source that some mirror has copied and that are not in the revision: ``planning.misses.lost_origins``."""
     r, origin = t.record.c, t.ledger.c
     open_ = r.valid_to.is_(None) | (r.valid_to > revision)
     there = exists().where(r.source == source, r.is_table == 1, r.path == origin.origin_path, r.valid_from <= revision, open_)
@@ -126,25 +124,18 @@ def lost_origins(connection: Connection, source: str, revision: int) -> set[str]
     return set(connection.execute(query).scalars())
 
 
-def set_absences(
-    connection: Connection, source: str, config_digest: str, *, missed: Iterable[str], seen: Iterable[str], at: float
-) -> None:
-    """Counts one more miss for each path of ``missed`` and forgets those of ``seen``, and what another configuration has missed."""
+def save_misses(connection: Connection, source: str, config_digest: str, update: MissUpdate) -> None:
+    """Stores what a crawl under a configuration did to the misses of its source."""
     a = t.absence.c
-    connection.execute(delete(t.absence).where(a.source == source, a.config_digest != config_digest))
-    before = _misses(connection, source, config_digest)
-    for path in seen:
-        if path in before:
-            connection.execute(delete(t.absence).where(a.source == source, a.path == path))
-    for path in missed:
-        misses = [*before.get(path, []), at]
-        if len(misses) > _KEPT_MISSES:
-            del misses[-2]
-        if path in before:
-            connection.execute(update(t.absence).where(a.source == source, a.path == path).values(misses=json.dumps(misses)))
-        else:
-            row = {"source": source, "path": path, "misses": json.dumps(misses), "config_digest": config_digest}
-            connection.execute(insert(t.absence), [row])
+    changed = [{"path_": path} for path in {*update.forgotten, *update.counted}]
+    if changed:
+        connection.execute(delete(t.absence).where(a.source == source, a.path == bindparam("path_")), changed)
+    rows = [
+        {"source": source, "path": path, "misses": json.dumps(misses), "config_digest": config_digest}
+        for path, misses in update.counted.items()
+    ]
+    if rows:
+        connection.execute(insert(t.absence), rows)
 
 
 def _short(*, detail: bool) -> ColumnElement[bool]:

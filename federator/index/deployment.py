@@ -22,8 +22,8 @@ from federator.model import digest_of
 from federator.settings import InstanceSettings
 
 # Keys of the table ``deployment``.
-_FINGERPRINT, _PLACE, _LEFT = "fingerprint", "place", "left_instance"
-_KEYS = (_FINGERPRINT, _PLACE, _LEFT)
+_FINGERPRINT, _PLACE, _LEFT, _INSTANCE = "fingerprint", "place", "left_instance", "instance"
+_KEYS = (_FINGERPRINT, _PLACE, _LEFT, _INSTANCE)
 _MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _CLAIM = text("INSERT INTO deployment (key, value) VALUES (:key, :value) ON CONFLICT (key) DO NOTHING")
 _POSTGRESQL = """
@@ -34,13 +34,14 @@ FROM pg_control_system()
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """An index's fingerprint, the place where it was confirmed (None: not yet), the place where it is open now, and the instance id
-    that it gave up when it became another."""
+    """An index's fingerprint, the place where it was confirmed (None: not yet), the place where it is open now, the instance id
+    that it gave up when it became another, and the one that its mirrors write into ownership markers (None: no run had one yet)."""
 
     fingerprint: str
     confirmed: str | None
     here: str
     left: str | None = None
+    instance: str | None = None
 
     @property
     def cloned(self) -> bool:
@@ -49,6 +50,10 @@ class Deployment:
     def given_up(self, instance: InstanceSettings) -> bool:
         """Whether the configured instance id is the one that it left to the index that it came from."""
         return self.left is not None and self.left == instance.id
+
+    def renamed(self, instance: InstanceSettings) -> bool:
+        """Whether the configured instance id differs from the one in the ownership markers."""
+        return None not in (self.instance, instance.id) and self.instance != instance.id
 
 
 def read(index: Index, instance: InstanceSettings) -> Deployment:
@@ -59,14 +64,17 @@ def read(index: Index, instance: InstanceSettings) -> Deployment:
 
 
 def claim(index: Index, instance: InstanceSettings) -> None:
-    """Makes this the index's place, if it has none yet: at its first run."""
+    """Records the index's place and instance id at its first run; later values are left to ``confirm`` and ``rotate``."""
     here = _place(index, instance)
     with index.read() as connection:
-        if _of(connection, here).confirmed is not None:
-            return
-    with index.write() as connection:
-        # Two first runs at once: one of them is the first.
-        connection.execute(_CLAIM, {"key": _PLACE, "value": here})
+        known = _of(connection, here)
+    first = {_PLACE: here} if known.confirmed is None else {}
+    if known.instance is None and instance.id is not None and not (known.cloned or known.given_up(instance)):
+        first[_INSTANCE] = instance.id
+    if first:
+        with index.write() as connection:
+            # Two first runs at once: one of them is the first.
+            connection.execute(_CLAIM, [{"key": key, "value": value} for key, value in first.items()])
 
 
 def check_original(index: Index, instance: InstanceSettings) -> None:
@@ -82,6 +90,27 @@ def check_original(index: Index, instance: InstanceSettings) -> None:
             f"this index was given a new fingerprint, and the instance {found.left!r} belongs to the one that it came from",
             hint="choose a new [instance] id",
         )
+    _check_id(found, instance)
+
+
+def check_instance_id(index: Index, instance: InstanceSettings) -> None:
+    """Raises StateError if the [instance] id was changed: mirrors would take their own declarations for somebody else's.
+
+    A clone may plan under an id of its own: ``check_original`` keeps it from writing.
+    """
+    found = read(index, instance)
+    if not found.cloned:
+        _check_id(found, instance)
+
+
+def _check_id(found: Deployment, instance: InstanceSettings) -> None:
+    if found.renamed(instance):
+        raise StateError(
+            f"[instance] id is {instance.id!r}, and the declarations of this index are marked {found.instance!r}: none would count as "
+            "owned",
+            hint=f"set [instance] id back to {found.instance!r}; or federator instance confirm, and what is marked {found.instance!r} "
+            "stays as it is, refused as not_ours",
+        )
 
 
 def confirm(index: Index, instance: InstanceSettings, *, actor: str) -> Deployment:
@@ -91,6 +120,7 @@ def confirm(index: Index, instance: InstanceSettings, *, actor: str) -> Deployme
         before = _of(connection, here)
         _set(connection, _PLACE, here)
         _set(connection, _LEFT, None)
+        _set(connection, _INSTANCE, instance.id)
         _audit(connection, "instance_confirmed", actor, instance, before)
         return _of(connection, here)
 
@@ -103,20 +133,24 @@ def rotate(index: Index, instance: InstanceSettings, *, actor: str) -> Deploymen
         _set(connection, _FINGERPRINT, uuid.uuid4().hex)
         _set(connection, _PLACE, here)
         _set(connection, _LEFT, before.left if instance.id is None else instance.id)
+        _set(connection, _INSTANCE, None)
         _audit(connection, "instance_rotated", actor, instance, before)
         return _of(connection, here)
 
 
 def _audit(connection: Connection, kind: str, actor: str, instance: InstanceSettings, before: Deployment) -> None:
     after = _of(connection, before.here)
-    detail = {"before": before.confirmed, "place": after.confirmed, "was": before.fingerprint, "fingerprint": after.fingerprint}
+    detail = {
+        "before": before.confirmed, "place": after.confirmed, "was": before.fingerprint, "fingerprint": after.fingerprint,
+        "was_instance": before.instance,
+    }  # fmt: skip
     audit_log.append(connection, kind, actor=actor, run_id=None, subject=instance.id or "", detail=detail)
 
 
 def _of(connection: Connection, here: str) -> Deployment:
     d = t.deployment.c
     values: dict[str, str] = {row.key: row.value for row in connection.execute(select(d.key, d.value).where(d.key.in_(_KEYS)))}
-    return Deployment(values[_FINGERPRINT], values.get(_PLACE), here, values.get(_LEFT))
+    return Deployment(values[_FINGERPRINT], values.get(_PLACE), here, values.get(_LEFT), values.get(_INSTANCE))
 
 
 def _set(connection: Connection, key: str, value: str | None) -> None:

@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
-from federator.connector import ConfigError, StateError
+from federator.connector import ConfigError
 from federator.connector.secrets import remember
+from federator.index.failures import describe_failure
 
 # Long enough for another writer's chunk, short enough to be a clear error.
 _BUSY_SECONDS = 60
@@ -34,6 +35,11 @@ class Index:
     @property
     def sqlite(self) -> bool:
         return self.engine.dialect.name == "sqlite"
+
+    @property
+    def address(self) -> str:
+        """The URL without its password."""
+        return self.engine.url.render_as_string(hide_password=True)
 
     @property
     def file(self) -> Path | None:
@@ -146,7 +152,7 @@ def check_reachable(index: Index) -> None:
         with index.read() as connection:
             connection.exec_driver_sql("SELECT 1")
     except DBAPIError as error:
-        raise _failure(index, "does not answer", error) from None
+        raise describe_failure(error, f"the index {index.address}") from None
 
 
 def check_writable(index: Index) -> None:
@@ -155,10 +161,4 @@ def check_writable(index: Index) -> None:
         with index.write() as connection:
             connection.exec_driver_sql("UPDATE lease SET token = token WHERE 1 = 0")
     except DBAPIError as error:
-        raise _failure(index, "cannot be written to", error) from None
-
-
-def _failure(index: Index, what: str, error: DBAPIError) -> StateError:
-    where = index.engine.url.render_as_string(hide_password=True)
-    lines = str(error.orig).strip().splitlines()
-    return StateError(f"the index {where} {what}: {lines[0] if lines else type(error.orig).__name__}")
+        raise describe_failure(error, f"the index {index.address}") from None

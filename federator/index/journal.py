@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
 from federator.index import records
 from federator.index import tables as t
 from federator.model import TableRecord, parse_key
 from federator.model.rows import table_record
-from federator.planning.changes import Change
-from federator.planning.guards import destructive, shows_effect
-from federator.planning.reasons import Reason
-
-INTENT = "intent"
-# Outcomes that counted against the deletion guard when they were made.
-DESTRUCTIVE = ("deregister_table", "recreate_table")
-#: the code of a write that pointed a table elsewhere
-LOCATION_CHANGED = "location_changed"
-#: the code of both halves of a rename that was carried out: nothing was lost
-RENAMED = "renamed"
-#: the code of a removal that had been carried out before, so that nothing was left to do or to forget
-ALREADY_GONE = "already_gone"
-_MAY_BE_DESTRUCTIVE = (*DESTRUCTIVE, "update_table", "adopt")
-# Codes of calls that may have been made later, or half of which was made.
-_GIVEN_UP = ("not_made", Reason.NAMESPACE_MISSING.value)
+from federator.planning.changes import Action, Change
+from federator.planning.journal_lines import ALREADY_GONE as ALREADY_GONE
+from federator.planning.journal_lines import (
+    DESTRUCTIVE,
+    GIVEN_UP,
+    INTENT,
+    MAY_BE_DESTRUCTIVE,
+    JournalLine,
+    count_dropped,
+    late_removals,
+    pending_paths,
+)
+from federator.planning.journal_lines import LOCATION_CHANGED as LOCATION_CHANGED
+from federator.planning.journal_lines import RENAMED as RENAMED
+from federator.planning.journal_lines import unfinished_renames as rename_halves_left
 
 
 def intend(connection: Connection, row: Mapping[str, Any]) -> None:
@@ -48,63 +47,95 @@ def open_intents(connection: Connection, mirror: str) -> list[RowMapping]:
     return list(connection.execute(query).mappings())
 
 
+def is_direct_write(connection: Connection, op_id: str, mirror: str, source: str) -> bool:
+    """Return whether an operation id belongs to a write that the journal keeps under ``mirror``, to a catalog of this source."""
+    query = select(t.journal.c.op_id).where(
+        t.journal.c.op_id == op_id, t.journal.c.mirror == mirror, t.journal.c.target_source == source
+    )
+    return connection.execute(query).first() is not None
+
+
 def names_pending(connection: Connection, target: str, canonical: str) -> set[str]:
     """Paths of a target's tables that open intents, of whichever mirror, would put at a canonical location."""
     j = t.journal.c
     query = select(j.change).where(j.state == INTENT, j.target_source == target)
-    changes = (Change.from_json(json.loads(text)) for text in connection.execute(query).scalars())
-    return {change.target_path for change in changes if change.after is not None and change.after.canonical == canonical}
+    return pending_paths(map(_change, connection.execute(query).scalars()), target, canonical)
 
 
 def destructive_since(connection: Connection, mirror: str, since: float) -> list[str]:
     """Target paths of the deregistrations and location changes that a mirror has made, or may have made, since a time: the guard's
-    rolling window."""
+    rolling window. ``planning.journal_lines.removals`` over the journal, without reading every change."""
     j = t.journal.c
-    harmless = func.coalesce(j.code, "").in_((RENAMED, ALREADY_GONE))
-    relevant = (j.action.in_(DESTRUCTIVE) & ~harmless) | (j.code == LOCATION_CHANGED)
-    made = j.state.in_(("done", "needs_adoption"))
-    query = select(j.target_path).where(j.mirror == mirror, j.intent_at >= since, made, relevant)
-    return [*connection.execute(query).scalars(), *_made_after_all(connection, mirror, since)]
+    made = select(j.target_path).where(j.mirror == mirror, j.intent_at >= since, removal_condition())
+    late = late_removals(_given_up_lines(connection, mirror, since), lambda source, path: _table(connection, source, path))
+    return [*connection.execute(made).scalars(), *late]
 
 
-def _made_after_all(connection: Connection, mirror: str, since: float) -> list[str]:
-    """Target paths of calls whose fate is open, and of those that were given up and whose effect the target shows: they landed late, or
-    were half done. Each until something is done there again."""
+def _given_up_lines(connection: Connection, mirror: str, since: float) -> Iterator[JournalLine]:
+    """Lines that may be destructive and whose call nobody knows of, less those whose path a later change is done at."""
     j, later = t.journal.c, t.journal.alias("later").c
-    given_up = (j.state == INTENT) | ((j.state == "failed") & j.code.in_(_GIVEN_UP))
-    same_place = (later.mirror == j.mirror, later.target_source == j.target_source, later.target_path == j.target_path)
-    over = select(later.op_id).where(*same_place, later.state == "done", later.intent_at > j.intent_at).exists()
-    acts = j.action.in_(_MAY_BE_DESTRUCTIVE)
-    query = select(j.state, j.change).where(j.mirror == mirror, j.intent_at >= since, acts, given_up, ~over)
-    found = [(state, Change.from_json(json.loads(text))) for state, text in connection.execute(query)]
-    removals = [(state, change) for state, change in found if destructive(change)]
-    # What the index has may be older than a call that nobody has looked after yet.
-    return sorted({c.target_path for state, c in removals if state == INTENT or shows_effect(c, _now(connection, c))})
+    same_path = (later.mirror == j.mirror, later.target_source == j.target_source, later.target_path == j.target_path)
+    over = select(later.op_id).where(*same_path, later.state == "done", later.intent_at > j.intent_at).exists()
+    acts = j.action.in_(MAY_BE_DESTRUCTIVE)
+    query = select(j.state, j.code, j.change).where(j.mirror == mirror, j.intent_at >= since, acts, given_up_condition(), ~over)
+    for state, code, change in connection.execute(query.order_by(j.intent_at)).all():
+        yield JournalLine(_change(change), state, code)
 
 
-def _now(connection: Connection, change: Change) -> TableRecord | None:
-    row = records.get(connection, change.target_source, parse_key(change.target_path), is_table=True)
-    return table_record(change.target_source, {**row}) if row is not None else None
+def dropped_since(connection: Connection, mirror: str, since: float) -> int:
+    """How many namespaces a mirror has dropped, or may have dropped, since a time: ``planning.journal_lines.count_dropped``."""
+    j = t.journal.c
+    query = select(j.change, j.state, j.code).where(
+        j.mirror == mirror, j.intent_at >= since, j.action == Action.DROP_NAMESPACE.value
+    )
+    return count_dropped(JournalLine(_change(change), state, code) for change, state, code in connection.execute(query).all())
 
 
 def obstructed(connection: Connection, mirror: str) -> set[str]:
     """Target paths where a mirror's declaration once met something in its way."""
-    j = t.journal.c
-    query = select(j.target_path).where(
-        j.mirror == mirror, j.action == "declare_table", j.state == "skipped", j.code == "moved"
-    )
+    query = select(t.journal.c.target_path).where(t.journal.c.mirror == mirror, obstructed_condition())
     return set(connection.execute(query.distinct()).scalars())
 
 
-def unfinished_renames(connection: Connection, mirror: str, since: float) -> list[str]:
-    """Deregistrations (``change`` as JSON) that were the first half of a rename and whose second half was not made since then."""
+def unfinished_renames(connection: Connection, mirror: str, since: float) -> list[Change]:
+    """Deregistrations that were the first half of a rename and whose second half was not made since then."""
     j = t.journal.c
-    scope = (j.mirror == mirror, j.intent_at >= since, j.state == "done", j.code == RENAMED)
-    left: dict[str, str] = {}
-    for action, change in connection.execute(select(j.action, j.change).where(*scope).order_by(j.intent_at)):
-        pair = json.loads(change)["pair"]
-        if action == "deregister_table":
-            left[pair] = change
-        else:
-            left.pop(pair, None)
-    return list(left.values())
+    query = select(j.change).where(j.mirror == mirror, j.intent_at >= since, renamed_condition()).order_by(j.intent_at)
+    return rename_halves_left(map(_change, connection.execute(query).scalars()))
+
+
+# Conditions in SQL, each equal to a function of ``planning.journal_lines`` on every action, state and code.
+
+
+def removal_condition() -> ColumnElement[bool]:
+    """``counts_as_removal`` in SQL."""
+    j = t.journal.c
+    counted = j.action.in_(DESTRUCTIVE) & func.coalesce(j.code, "").not_in((RENAMED, ALREADY_GONE))
+    return j.state.in_(("done", "needs_adoption")) & (counted | (func.coalesce(j.code, "") == LOCATION_CHANGED))
+
+
+def given_up_condition() -> ColumnElement[bool]:
+    """``is_given_up`` in SQL."""
+    j = t.journal.c
+    return (j.state == INTENT) | ((j.state == "failed") & func.coalesce(j.code, "").in_(GIVEN_UP))
+
+
+def obstructed_condition() -> ColumnElement[bool]:
+    """``is_obstructed`` in SQL."""
+    j = t.journal.c
+    return (j.action == Action.DECLARE_TABLE) & (j.state == "skipped") & (func.coalesce(j.code, "") == "moved")
+
+
+def renamed_condition() -> ColumnElement[bool]:
+    """``is_renamed`` in SQL."""
+    j = t.journal.c
+    return (j.state == "done") & (func.coalesce(j.code, "") == RENAMED)
+
+
+def _change(text: str) -> Change:
+    return Change.from_json(json.loads(text))
+
+
+def _table(connection: Connection, source: str, path: str) -> TableRecord | None:
+    row = records.get(connection, source, parse_key(path), is_table=True)
+    return table_record(source, {**row}) if row is not None else None

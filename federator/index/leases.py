@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import Connection, Double, cast, func, select, text
+from sqlalchemy import Connection, Double, and_, cast, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from federator.connector import StateError
@@ -32,6 +32,10 @@ from federator.index.engine import Index
 CALL_DEADLINE = 60.0
 #: how long a row is ours without being renewed. A renewal comes after a sixth of it, and a call must fit into what is left then.
 TTL = 120.0
+
+
+#: what the names of the leases of single tables start with
+TABLE = "table:"
 
 
 class LeaseLost(StateError):
@@ -99,8 +103,8 @@ def is_held(index: Index, name: str) -> bool:
 
 
 def states(index: Index) -> dict[str, tuple[bool, int]]:
-    """Of each lease, those of runs apart, whether somebody holds it now and how often it was ever taken."""
-    kept = ~t.lease.c.name.startswith("run:", autoescape=True)
+    """Of each lease, those of runs and of single tables apart, whether somebody holds it now and how often it was ever taken."""
+    kept = and_(*(~t.lease.c.name.startswith(prefix, autoescape=True) for prefix in ("run:", TABLE)))
     with index.read() as connection:
         rows = connection.execute(select(t.lease.c.name, t.lease.c.token, t.lease.c.expires_at).where(kept)).all()
         now = _database_now(connection)

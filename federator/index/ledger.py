@@ -37,6 +37,19 @@ def identify(connection: Connection, mirror: str, target_source: str, target_pat
     connection.execute(update(t.ledger).where(same).values(native_id=native_id, updated_at=time.time()))
 
 
+def rebind(connection: Connection, row: Mapping[str, Any], native_id: str | None) -> None:
+    """Replace the native id of an entry, whose object a migrated catalog gave a new one."""
+    same = [t.ledger.c[name] == row[name] for name in _KEY]
+    connection.execute(update(t.ledger).where(*same).values(native_id=native_id, updated_at=time.time()))
+
+
+def of_source(connection: Connection, source: str) -> list[RowMapping]:
+    """List every entry whose origin or target is a source, by mirror and target path."""
+    e = t.ledger.c
+    query = select(t.ledger).where((e.origin_source == source) | (e.target_source == source)).order_by(e.mirror, e.target_path)
+    return list(connection.execute(query).mappings())
+
+
 def of_mirror(connection: Connection, mirror: str) -> list[RowMapping]:
     """Every entry of a mirror, by target path."""
     query = select(t.ledger).where(t.ledger.c.mirror == mirror).order_by(t.ledger.c.target_path)

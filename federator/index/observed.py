@@ -40,6 +40,6 @@ def publish_observed(index: Index, lease: Lease, source: str, run_id: str, seen:
     rows = [revisions.incoming(look.record, look.at) for look in changed.values() if look.record is not None]
     revisions.add_records(index, lease, draft, rows)
     replaced = sum(changed[key].record is not None for key in closed)
-    counts = {"added": len(rows) - replaced, "changed": replaced, "removed": len(closed) - replaced}
-    revisions.publish(index, lease, draft, **counts, values={})
+    added, removed = len(rows) - replaced, len(closed) - replaced
+    revisions.publish(index, lease, draft, added=added, changed=replaced, removed=removed, values={})
     return draft.number

@@ -17,21 +17,56 @@ from federator.model.notices import Event, Notice
 
 # Counts of plans' bodies by digest: as many as there are mirrors, with room.
 _KEPT = 1000
+# The state of a plan that was made before, and the one that it has by the approvals now: it keeps its row and its decision.
+_KEEPS = {
+    ("held", "held"), ("approved", "approved"), ("approved", "ready"), ("rejected", "held"), ("rejected", "ready"),
+}  # fmt: skip
 _KNOWN: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
 
 
 def save(
-    connection: Connection, *, digest: str, mirror: str, run_id: str, state: str, body: str, notice: Notice | None = None
-) -> str:
-    """Stores a plan; the same plan made again keeps its decision, and gives no ``notice`` again. Returns its state."""
-    known = connection.execute(select(t.plan.c.state).where(t.plan.c.digest == digest)).scalar()
-    if known in ("approved", "rejected", "held"):
+    connection: Connection, *, digest: str, mirror: str, run_id: str, state: str, body: str, guarded: str | None = None,
+    notice: Notice | None = None,
+) -> str:  # fmt: skip
+    """Stores a plan whose ``state`` follows from the approvals that hold; returns the state that it has.
+
+    A rejection of its guarded set (``guarded``: that set's digest) stays, whichever plan it was of. ``notice`` is given once for each
+    guarded set that waits.
+    """
+    p = t.plan.c
+    known = connection.execute(select(p.state).where(p.digest == digest)).scalar()
+    if (known, state) in _KEEPS:
         return str(known)
-    connection.execute(delete(t.plan).where(t.plan.c.digest == digest))
-    row = {"digest": digest, "mirror": mirror, "run_id": run_id, "state": state, "body": body, "created_at": time.time()}
+    before = _of_set(connection, mirror, guarded)
+    connection.execute(delete(t.plan).where(p.digest == digest))
+    row = {
+        "digest": digest, "mirror": mirror, "run_id": run_id, "state": state, "body": body, "created_at": time.time(),
+        "guarded": guarded,
+    }  # fmt: skip
+    if before is not None and before["state"] == "rejected" and state == "held":
+        row |= {name: before[name] for name in ("state", "decided_at", "decided_by")}
     connection.execute(insert(t.plan), [row])
-    notices.add(connection, [notice] if notice is not None else [])
-    return state
+    waits = before is not None and before["state"] in ("held", "rejected")
+    notices.add(connection, [notice] if notice is not None and not waits else [])
+    return str(row["state"])
+
+
+def _of_set(connection: Connection, mirror: str, guarded: str | None) -> RowMapping | None:
+    """The newest plan of a mirror with this guarded set."""
+    p = t.plan.c
+    if guarded is None:
+        return None
+    query = select(p.state, p.decided_at, p.decided_by).where(p.mirror == mirror, p.guarded == guarded)
+    return connection.execute(query.order_by(p.created_at.desc(), p.digest).limit(1)).mappings().first()
+
+
+def supersede(connection: Connection, digest: str, mirror: str, mirror_digest: str) -> None:
+    """Takes a mirror's older plans out of those that wait, where the same configuration has a newer one (``digest``). Deciding about
+    an older one still decides about the changes that both have."""
+    p = t.plan.c
+    same = p.body.contains(f'"mirror_digest":"{mirror_digest}"', autoescape=True)
+    older = update(t.plan).where(p.mirror == mirror, p.state == "held", p.digest != digest, same)
+    connection.execute(older.values(state="outdated"))
 
 
 def get(connection: Connection, digest: str) -> RowMapping:
@@ -103,9 +138,13 @@ def applicable(connection: Connection, digest: str) -> RowMapping:
 
 
 def decide(connection: Connection, digest: str, state: str, actor: str) -> None:
-    """Records ``approved``, ``rejected``, ``applied`` or ``outdated``, with who and when."""
+    """Records ``approved``, ``rejected``, ``applied`` or ``outdated``, with who and when. A person's decision is one about every open
+    plan of the mirror with the same guarded set."""
+    p = t.plan.c
     values: dict[str, Any] = {"state": state, "decided_at": time.time(), "decided_by": actor}
-    connection.execute(update(t.plan).where(t.plan.c.digest == digest).values(values))
+    connection.execute(update(t.plan).where(p.digest == digest).values(values))
     if state in ("approved", "rejected"):
-        mirror = str(connection.execute(select(t.plan.c.mirror).where(t.plan.c.digest == digest)).scalar())
+        mirror, guarded = connection.execute(select(p.mirror, p.guarded).where(p.digest == digest)).one()
+        same = (p.mirror == mirror, p.guarded == guarded, p.state.in_(("held", "approved", "rejected")))
+        connection.execute(update(t.plan).where(*same).values(values))
         notices.add(connection, [Notice(Event.PLAN_DECIDED, f"plan {digest[:12]}", f"{state} by {actor}", mirror=mirror)])

@@ -144,6 +144,13 @@ def namespaces(connection: Connection, source: str) -> set[str]:
     return set(connection.execute(state).scalars())
 
 
+def canonicals(connection: Connection, source: str) -> Iterator[tuple[str, str | None]]:
+    """Path and canonical location of every table that a source has now, streamed."""
+    state = at_revision(source, published(connection, source), r.is_table == 1, columns=[r.path, r.canonical])
+    for row in connection.execute(state.execution_options(yield_per=5000)):
+        yield row.path, row.canonical
+
+
 def paths_at(connection: Connection, source: str, canonicals: Sequence[str]) -> dict[str, list[str]]:
     """A source's tables at some locations: paths by canonical location."""
     found: dict[str, list[str]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
@@ -99,14 +100,16 @@ def close_records(index: Index, lease: Lease, draft: Draft, keys: Iterable[tuple
 
 
 def publish(
-    index: Index, lease: Lease, draft: Draft, *, added: int, changed: int, removed: int, values: Mapping[str, Any]
-) -> None:
-    """Makes the draft current: the one transaction that readers notice. ``values`` are further columns of ``source``."""
+    index: Index, lease: Lease, draft: Draft, *, added: int, changed: int, removed: int, values: Mapping[str, Any],
+    evidence: Mapping[str, Any] = MappingProxyType({}),
+) -> None:  # fmt: skip
+    """Makes the draft current: the one transaction that readers notice. ``values`` are further columns of ``source``, ``evidence`` of
+    ``revision``."""
     now = time.time()
     with index.write() as connection:
         lease.check(connection)
         state = {"state": "published", "published_at": now, "added": added, "changed": changed, "removed": removed}
-        connection.execute(update(t.revision).where(_is(draft)).values(state))
+        connection.execute(update(t.revision).where(_is(draft)).values({**state, **evidence}))
         set_source(connection, draft.source, {"revision": draft.number, "published_at": now, **values})
     search_entries.trim(index, draft.source, draft.number, added=added + changed)
 

@@ -61,8 +61,26 @@ revision = Table(
     Column("added", Integer, nullable=False, server_default="0"),
     Column("changed", Integer, nullable=False, server_default="0"),
     Column("removed", Integer, nullable=False, server_default="0"),
+    # Of a crawl: which catalog answered; the tables of the revision before, how many of them are absent or have another location; and
+    # why the feed's past is another one.
+    Column("identity", Text),
+    Column("tables", Integer),
+    Column("gone", Integer, nullable=False, server_default="0"),
+    Column("moved", Integer, nullable=False, server_default="0"),
+    Column("went_back", Text),
     PrimaryKeyConstraint("source", "number"),
     Index("ix_revision_run", "run_id"),
+)  # fmt: skip
+
+source_identity = Table(
+    "source_identity", metadata,
+    Column("source", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("confirmed_by", Text),
+    PrimaryKeyConstraint("source", "scope", "value"),
 )  # fmt: skip
 
 record = Table(
@@ -255,7 +273,19 @@ plan = Table(
     Column("created_at", Double, nullable=False),
     Column("decided_at", Double),
     Column("decided_by", Text),
+    Column("guarded", Text),
     Index("ix_plan_mirror", "mirror", "created_at"),
+)  # fmt: skip
+
+approval = Table(
+    "approval", metadata,
+    Column("mirror", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("guards", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("approved_at", Double, nullable=False),
+    PrimaryKeyConstraint("mirror", "evidence"),
 )  # fmt: skip
 
 journal = Table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from federator.model.rows import RECORD_COLUMNS
 
 #: what a row is
-RECORD, COVERAGE, CALLS = "record", "coverage", "calls"
+RECORD, COVERAGE, CALLS, IDENTITY = "record", "coverage", "calls", "identity"
 
 #: name → Spark type
 COLUMNS: dict[str, str] = {
@@ -14,6 +14,7 @@ COLUMNS: dict[str, str] = {
     "namespace": "string", "presence": "string", "presence_code": "int", "presence_reason": "string",
     "detail": "string", "detail_code": "int", "detail_reason": "string",
     "records": "bigint", "fold": "bigint", "found": "boolean", "calls": "string",
+    "identity": "string", "identity_error": "string",
 }  # fmt: skip
 
 DDL = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())

@@ -13,22 +13,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from federator.index.readers import KEYS, IndexReader, KeyRange
 from federator.index.words import COLUMNS, of_row
-from federator.model import Kind, parse_key
+from federator.model import Kind
 from federator.model.rows import RECORD_COLUMNS
 from federator.pipeline.columns import COLUMNS as TYPES
 from federator.pipeline.normalise import Crawled
-from federator.planning.evidence import proves_absent
+from federator.planning.publication import Effect, removable
 
 #: up to this many records a source is compared in one task, and what differs gets its words on the driver
 SMALL = 40_000
 
 _WORDED = ["is_table", *COLUMNS]
 _WORDED_DDL = ", ".join(f"`{name}` {TYPES[name]}" for name in RECORD_COLUMNS) + ", `words` string"
+_DIFFERING = tuple(effect.value for effect in (Effect.ADDED, Effect.CHANGED, Effect.MISSING))
 _KEYS_DDL = "is_table smallint, path string, kind string, digest string, observed_at double"
 
 
@@ -51,6 +52,13 @@ class Delta:
     def nothing(cls, source: str) -> Delta:
         return cls(source, 0, 0, (), (), None)
 
+    def locations(self) -> Iterator[tuple[str, str | None]]:
+        """New and changed tables: path and canonical location."""
+        for batch in pq.ParquetDataset(self.rows).fragments if self.rows is not None else ():
+            for piece in batch.to_batches(columns=["is_table", "path", "canonical"]):
+                rows = zip(*(piece.column(name).to_pylist() for name in ("is_table", "path", "canonical")), strict=True)
+                yield from ((path, canonical) for is_table, path, canonical in rows if is_table)
+
     def inserts(self) -> Iterator[Sequence[Any]]:
         """New and changed records as ``revisions.add_records`` takes them; ``observed_at`` is null, a crawl is not a direct look."""
         if self.rows is None:
@@ -70,7 +78,7 @@ def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: i
     _keys(spark, reader, crawled, crawled.records, revision).write.mode("overwrite").parquet(differing)
     keys = pq.read_table(differing, columns=["is_table", "path", "what"])
     added, changed, missing = (_select(keys, what) for what in ("added", "changed", "missing"))
-    removed = tuple(key for key in missing if proves_absent(parse_key(key[1]), crawled.coverage, crawled.namespaces))
+    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces))
     rows = None
     if added or changed:
         rows = str(directory / f"{crawled.source}.rows")
@@ -117,20 +125,25 @@ def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, records: D
         staged, indexed = staged.coalesce(1), indexed.coalesce(1)
     s, i = staged.alias("s"), indexed.alias("i")
     joined = s.join(i, (F.col("s.is_table") == F.col("i.is_table")) & (F.col("s.path") == F.col("i.path")), "full")
-    # Evidence that began before the last direct look at an object may neither close nor replace what was seen then.
-    older = F.coalesce(F.col("s.began_at"), F.lit(crawled.began_at)) < F.coalesce(F.col("i.observed_at"), F.lit(0.0))
-    undescribed = (F.col("s.kind") == Kind.UNDESCRIBED.value) & (F.col("i.kind") != Kind.UNDESCRIBED.value)
-    what = (
-        F.when(F.col("i.path").isNull(), "added")
-        .when(older, None)
-        .when(F.col("s.path").isNull(), "missing")
-        .when((F.col("s.digest") != F.col("i.digest")) & ~undescribed, "changed")
-    )
     return joined.select(
         F.coalesce("s.is_table", "i.is_table").alias("is_table"),
         F.coalesce("s.path", "i.path").alias("path"),
-        what.alias("what"),
-    ).where("what is not null")
+        effect_column(crawled.began_at).alias("what"),
+    ).where(F.col("what").isin(*_DIFFERING))
+
+
+def effect_column(began_at: float) -> Column:
+    """``planning.publication.compare`` as an expression over the full join of crawled (``s``) and indexed (``i``) keys."""
+    read_at = F.coalesce(F.col("s.began_at"), F.lit(began_at))
+    undescribed = (F.col("s.kind") == Kind.UNDESCRIBED.value) & (F.col("i.kind") != Kind.UNDESCRIBED.value)
+    return (
+        F.when(F.col("i.path").isNull(), Effect.ADDED.value)
+        .when(F.col("s.digest") == F.col("i.digest"), Effect.UNCHANGED.value)
+        .when(read_at < F.col("i.observed_at"), Effect.OUTDATED.value)
+        .when(F.col("s.path").isNull(), Effect.MISSING.value)
+        .when(undescribed, Effect.UNDESCRIBED.value)
+        .otherwise(Effect.CHANGED.value)
+    )
 
 
 def _inside(spark: SparkSession, reader: IndexReader, source: str, revision: int, namespaces: Sequence[str]) -> DataFrame:

@@ -1,12 +1,8 @@
-"""Normalise: what a staged crawl really proves.
-
-Each namespace's Coverage is held against the rows that arrived with it; a namespace whose rows do not add up, or that was covered
-twice, proves nothing. Every namespace that was found has a Coverage afterwards.
-"""
+"""Normalise: what a staged crawl proves. Spark groups the staged rows by namespace; ``planning.crawls`` checks them."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -14,10 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from federator.connector.calls import Counts
-from federator.connector.errors import Internal
-from federator.model import ROOT, Coverage, failed, parent, parse_key, path_key, skipped
-from federator.pipeline.columns import COVERAGE, RECORD
-from federator.pipeline.staging import coverage_of
+from federator.connector.errors import IdentityChanged
+from federator.model import ROOT, Coverage, failed, path_key
+from federator.pipeline.columns import COVERAGE, IDENTITY, RECORD
+from federator.pipeline.staging import coverage_of, identity_of
+from federator.planning.crawls import Arrival, validate_crawl
+from federator.planning.identity import IdentityReading
 
 _COVERAGE = (
     "source", "namespace", "presence", "presence_code", "presence_reason", "detail", "detail_code", "detail_reason", "records",
@@ -31,6 +29,7 @@ class Crawled:
     earliest shard), and the calls that it took.
 
     ``read`` are the namespaces that were to be read, in text form; None: all there are. Of the others ``coverage`` is carried.
+    ``identities`` are what the connections read of which catalog answers.
     """
 
     source: str
@@ -41,6 +40,7 @@ class Crawled:
     began_at: float
     calls: Counts = field(default_factory=Counts)
     read: frozenset[str] | None = None
+    identities: tuple[IdentityReading, ...] = ()
 
     @property
     def failures(self) -> list[Coverage]:
@@ -57,6 +57,13 @@ def untouched(source: str, carried: Mapping[str, Coverage], *, began_at: float) 
     return Crawled(source, None, 0, dict(carried), frozenset(), began_at, read=frozenset())
 
 
+def unproven(crawled: Crawled, problem: str) -> Crawled:
+    """The crawl of a source that proves nothing, because of ``problem``: none of its records counts."""
+    evidence = failed(IdentityChanged.code, problem)
+    coverage = {path_key(ROOT): Coverage(crawled.source, ROOT, evidence, evidence)}
+    return replace(crawled, records=None, total=0, coverage=coverage, namespaces=frozenset(), read=None)
+
+
 def normalise(
     spark: SparkSession, source: str, staged: str, *, began_at: float,
     read: frozenset[str] | None = None, carried: Mapping[str, Coverage] = MappingProxyType({}),
@@ -67,56 +74,24 @@ def normalise(
     """
     rows = spark.read.parquet(staged)
     records = rows.where(F.col("row") == RECORD)
-    coverage: dict[str, Coverage] = {}
-    found: set[str] = set()
-    total, calls = 0, Counts()
-    for row in _per_namespace(rows, records).collect():
-        key = row["key"]
+    arrivals: dict[str, Arrival] = {}
+    calls = Counts()
+    identities: list[IdentityReading] = []
+    for row in per_namespace(rows, records).collect():
         for made in row["calls"]:
             calls.add(Counts.from_json(made))
-        if key is None:
-            continue
-        total += row["arrived"]
-        if row["listed"]:
-            found.add(key)
-        if row["stated"] is None:
-            if key in carried and not row["arrived"]:
-                continue
-            coverage[key] = Coverage(source, parse_key(key), skipped("it appeared while the crawl was running"))
-        else:
-            stated = coverage_of(row["stated"].asDict())
-            twice = row["times"] > 1
-            coverage[key] = (
-                _broken(stated, "two shards covered it") if twice else _checked(stated, row["arrived"], row["fold"] or 0)
-            )
-    if read is not None:
-        coverage = _with_carried(source, coverage, found, read, carried)
-        read |= {key for key, proven in coverage.items() if carried.get(key) != proven}
-    if path_key(ROOT) not in coverage:
-        coverage[path_key(ROOT)] = Coverage(source, ROOT, failed(Internal.code, "the crawl ended without a word on the root"))
-    # A namespace that is neither listed nor failing does not exist; its parent's Coverage says so.
-    kept = {key: c for key, c in coverage.items() if key in found or c.namespace == ROOT or c.found}
-    return Crawled(source, records, total, kept, frozenset(found), began_at, calls, read)
+        identities += [identity_of(reading.asDict()) for reading in row["identities"]]
+        if row["key"] is not None:
+            stated = coverage_of(row["stated"].asDict()) if row["stated"] is not None else None
+            arrivals[row["key"]] = Arrival(stated, row["times"], row["arrived"], row["fold"] or 0, row["listed"])
+    proven = validate_crawl(source, arrivals, read=read, carried=carried)
+    total = sum(arrival.records for arrival in arrivals.values())
+    return Crawled(source, records, total, proven.coverage, proven.namespaces, began_at, calls, proven.read, tuple(identities))
 
 
-def _with_carried(
-    source: str, stated: Mapping[str, Coverage], found: Container[str], read: Iterable[str], carried: Mapping[str, Coverage]
-) -> dict[str, Coverage]:
-    """What was read, and what is known of the other namespaces, but for those that a whole listing of their parent leaves out."""
-    silent, went = (
-        failed(Internal.code, "the crawl ended without a word on it"),
-        skipped("it went away while the crawl was running"),
-    )
-    coverage = {key: Coverage(source, parse_key(key), silent, silent) for key in read}
-    for key, known in carried.items():
-        above = stated.get(path_key(parent(known.namespace))) if known.namespace != ROOT else None
-        gone = above is not None and above.complete and key not in found
-        coverage[key] = Coverage(source, known.namespace, went, went) if gone else known
-    return {**coverage, **stated}
-
-
-def _per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
+def per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
     """One row a namespace: its Coverage as it was stated, the records that arrived below it, whether its parent listed it.
+    ``planning.crawls.collect_arrivals`` in Spark.
 
     The row without a key has the calls that were made.
     """
@@ -126,10 +101,17 @@ def _per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
     below = rows.select(
         F.when(is_record, F.col("parent")).otherwise(F.col("namespace")).alias("key"),
         stated.alias("stated"), is_record.alias("is_record"), number.alias("number"), F.lit(False).alias("listed"), "calls",
+        F.when(F.col("row") == IDENTITY, F.struct("identity", "identity_error")).alias("reading"),
     )  # fmt: skip
     nothing = (F.lit(None).cast(below.schema["stated"].dataType).alias("stated"), F.lit(False).alias("is_record"))
+    unread = F.lit(None).cast(below.schema["reading"].dataType).alias("reading")
     itself = records.where("is_table = 0").select(
-        F.col("path").alias("key"), *nothing, F.lit(None).cast("bigint").alias("number"), F.lit(True).alias("listed"), "calls"
+        F.col("path").alias("key"),
+        *nothing,
+        F.lit(None).cast("bigint").alias("number"),
+        F.lit(True).alias("listed"),
+        "calls",
+        unread,
     )
     return below.union(itself).groupBy("key").agg(
         F.first("stated", ignorenulls=True).alias("stated"),
@@ -138,15 +120,5 @@ def _per_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
         F.bit_xor("number").alias("fold"),
         F.max("listed").alias("listed"),
         F.collect_list("calls").alias("calls"),
+        F.collect_list("reading").alias("identities"),
     )  # fmt: skip
-
-
-def _checked(coverage: Coverage, arrived: int, fold: int) -> Coverage:
-    if coverage.complete and (arrived, fold) != (coverage.records, coverage.digest):
-        return _broken(coverage, f"{coverage.records} records were read and {arrived} arrived")
-    return coverage
-
-
-def _broken(coverage: Coverage, reason: str) -> Coverage:
-    evidence = failed(Internal.code, reason)
-    return replace(coverage, presence=evidence, detail=evidence)

@@ -9,11 +9,12 @@ from typing import Any
 
 from federator.index import Index, coverage, records, revisions
 from federator.index.leases import Lease
-from federator.model import parse_key
+from federator.model import Identity
 from federator.model.rows import coverage_row
 from federator.pipeline.diff import Delta
 from federator.pipeline.normalise import Crawled
-from federator.planning.evidence import proves_absent
+from federator.planning.losses import Loss
+from federator.planning.misses import update_misses
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,9 @@ class Published:
 
 
 def publish(
-    index: Index, lease: Lease, crawled: Crawled, delta: Delta, *, run_id: str, config_digest: str, cursor: str | None = None
-) -> Published:
+    index: Index, lease: Lease, crawled: Crawled, delta: Delta, *, run_id: str, config_digest: str, cursor: str | None = None,
+    identity: Identity | None = None, went_back: str | None = None,
+) -> Published:  # fmt: skip
     """Writes and publishes a revision; where nothing differs, none is made and no record row is written.
 
     ``cursor`` is where the source's feed of changes was before the crawl. It is kept in the transaction that makes the crawl current.
@@ -57,7 +59,8 @@ def publish(
     if delta.empty and {k: coverage_row(c) for k, c in before.items()} == _rows(crawled):
         _touch(index, lease, source, values)
     else:
-        revision = _write(index, lease, crawled, delta, before, run_id, values)
+        evidence = {"identity": identity.to_json() if identity is not None else None, "went_back": went_back}
+        revision = _write(index, lease, crawled, delta, before, run_id, values, evidence | _losses(index, delta))
     _count_misses(index, lease, crawled, revision, config_digest)
     with index.read() as connection:
         namespaces, tables = records.counts(connection, source)
@@ -75,6 +78,7 @@ def _write(
     before: Mapping[str, Any],
     run_id: str,
     values: Mapping[str, Any],
+    evidence: Mapping[str, Any],
 ) -> int:
     draft = revisions.begin(index, lease, crawled.source, run_id, crawled.began_at)
     revisions.close_records(index, lease, draft, [*delta.removed, *delta.replaced])
@@ -82,9 +86,40 @@ def _write(
     with index.write() as connection:
         lease.check(connection)
         coverage.write(connection, draft, crawled.coverage.values(), before)
-    counts = {"added": delta.added, "changed": delta.changed, "removed": len(delta.removed)}
-    revisions.publish(index, lease, draft, **counts, values=values)
+    revisions.publish(
+        index,
+        lease,
+        draft,
+        added=delta.added,
+        changed=delta.changed,
+        removed=len(delta.removed),
+        values=values,
+        evidence=evidence,
+    )
     return draft.number
+
+
+def _losses(index: Index, delta: Delta) -> dict[str, Any]:
+    """Count the tables of the last revision, and how many of them are absent now or have another location.
+
+    A table whose location has another name now was renamed, and is not absent.
+    """
+    removed = {path for is_table, path in delta.removed if is_table}
+    replaced = {path for is_table, path in delta.replaced if is_table}
+    if not (removed or replaced):
+        return {}
+    with index.read() as connection:
+        _, tables = records.counts(connection, delta.source)
+        if not Loss(delta.source, 0, tables, len(removed), len(replaced)).half:
+            # Where they were does not matter then.
+            return {"tables": tables, "gone": len(removed)}
+        after = dict(delta.locations())
+        locations = set(after.values())
+        gone = moved = 0
+        for path, location in records.canonicals(connection, delta.source):
+            gone += path in removed and (location is None or location not in locations)
+            moved += path in replaced and after.get(path, location) != location
+        return {"tables": tables, "gone": gone, "moved": moved}
 
 
 def _touch(index: Index, lease: Lease, source: str, values: Mapping[str, Any]) -> None:
@@ -97,9 +132,9 @@ def _count_misses(index: Index, lease: Lease, crawled: Crawled, revision: int, c
     with index.write() as connection:
         lease.check(connection)
         lost = coverage.lost_origins(connection, crawled.source, revision)
-        known = set(coverage.absences(connection, crawled.source))
-        missed = [path for path in lost if proves_absent(parse_key(path), crawled.coverage, crawled.namespaces)]
-        coverage.set_absences(connection, crawled.source, config_digest, missed=missed, seen=known - lost, at=crawled.began_at)
+        stored = coverage.stored_misses(connection, crawled.source)
+        updated = update_misses(stored, config_digest, lost, crawled.coverage, crawled.namespaces, crawled.began_at)
+        coverage.save_misses(connection, crawled.source, config_digest, updated)
 
 
 def _rows(crawled: Crawled) -> dict[str, dict[str, Any]]:

@@ -9,29 +9,32 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from federator.connector import Catalog, CatalogError, FederatorError, ServiceUnavailable, Shard, SourceSpec
 from federator.connector.calls import METER, Meter
+from federator.connector.edge import of_connector
 from federator.connector.errors import Internal
 from federator.model import ROOT, Coverage, Path, Record, failed
+from federator.planning.identity import IdentityReading
 from federator.registry import open_catalog
 
-Item = Record | Coverage
+Item = Record | Coverage | IdentityReading
 _T = TypeVar("_T")
 _CHUNK = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What one crawl task reads: some shards, or the error that planning met instead."""
+    """What one crawl task reads: some shards, or the error that planning met instead; ``identities`` were read while planning."""
 
     number: int
     shards: tuple[Shard, ...] = ()
     error: FederatorError | None = None
+    identities: tuple[IdentityReading, ...] = ()
 
 
 def slots(
@@ -42,38 +45,49 @@ def slots(
     A source that does not answer becomes one slot with its error.
     """
 
-    def cut() -> Iterator[Shard]:
+    def cut() -> Iterator[tuple[Sequence[Shard], tuple[IdentityReading, ...]]]:
         with open_catalog(spec, meter) as catalog:
-            yield from catalog.shards() if only is None else catalog.shards_of(only)
+            before = IdentityReading(catalog.identity(only))
+            shards = catalog.shards() if only is None else catalog.shards_of(only)
+            # Behind a load balancer the next request may reach another catalog.
+            yield shards, (before, IdentityReading(catalog.identity()))
 
     try:
-        shards = list(_bounded(cut, deadline))
+        ((shards, identities),) = _bounded(cut, deadline)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this source's alone
-        return [Slot(0, error=_told(spec.name, error))]
+        return [Slot(0, error=of_connector(spec.name, error))]
     if not shards:
         return [Slot(0, error=Internal(f"{spec.name}: the connector names nothing to read, not even the root"))]
     dealt = [tuple(shards[number::concurrency]) for number in range(concurrency)]
-    return [Slot(number, hand) for number, hand in enumerate(dealt) if hand]
+    return [Slot(number, hand, identities=() if number else identities) for number, hand in enumerate(dealt) if hand]
 
 
 def read_slot(spec: SourceSpec, slot: Slot, deadline: float, meter: Meter = METER) -> Iterator[Item]:
-    """The records and Coverage of a slot. ``deadline`` (seconds) bounds each shard; ``meter`` counts the calls."""
+    """The records and Coverage of a slot, and the identities that its connections had before and after.
+
+    ``deadline`` (seconds) bounds each shard; ``meter`` counts the calls.
+    """
     if slot.error is not None:
         yield _failure(spec.name, ROOT, slot.error)
         return
+    yield from slot.identities
     catalog: Catalog | None = None
     try:
         for shard in slot.shards:
             try:
-                catalog = catalog or open_catalog(spec, meter)
+                if catalog is None:
+                    catalog = open_catalog(spec, meter)
+                    yield read_identity(catalog, deadline)
             except Exception as error:  # noqa: BLE001 - as for a shard
-                yield from (_failure(spec.name, namespace, _told(spec.name, error)) for namespace in shard.namespaces)
+                yield from (_failure(spec.name, namespace, of_connector(spec.name, error)) for namespace in shard.namespaces)
                 continue
             hangs = yield from read_shard(catalog, shard, deadline)
             if hangs:
                 # Its connection is still waited on: what arrives there late must not be taken for an answer to the next shard.
                 catalog = None
                 meter.count(spec.name, "read", deadline, {str(_TooLong.code): 1})
+        if catalog is not None:
+            yield read_identity(catalog, deadline)
     finally:
         if catalog is not None:
             # A connection that broke in the meantime changes nothing about what was read.
@@ -95,20 +109,22 @@ def read_shard(catalog: Catalog, shard: Shard, deadline: float) -> Generator[Ite
     except Exception as error:  # noqa: BLE001 - a failed shard is a row of Coverage, whatever failed
         for namespace in shard.namespaces:
             if namespace not in covered:
-                yield _failure(catalog.source, namespace, _told(catalog.source, error))
+                yield _failure(catalog.source, namespace, of_connector(catalog.source, error))
         return isinstance(error, _TooLong)
     return False
 
 
+def read_identity(catalog: Catalog, deadline: float, namespaces: Collection[Path] | None = ()) -> IdentityReading:
+    """Read which catalog answers on a connection, in at most ``deadline`` seconds. A failure is part of the result."""
+    try:
+        (identity,) = _bounded(lambda: iter([catalog.identity(namespaces)]), deadline)
+    except Exception as error:  # noqa: BLE001 - as for a shard
+        return IdentityReading(error=str(of_connector(catalog.source, error)))
+    return IdentityReading(identity)
+
+
 class _TooLong(ServiceUnavailable):
     """The deadline passed, and the reading goes on in its thread."""
-
-
-def _told(source: str, error: Exception) -> FederatorError:
-    # The text of a foreign error could hold anything, a secret included.
-    if isinstance(error, FederatorError):
-        return error
-    return Internal(f"{source}: the connector failed with {type(error).__name__}")
 
 
 def _failure(source: str, namespace: tuple[str, ...], error: FederatorError) -> Coverage:
@@ -129,7 +145,7 @@ def answer(spec: SourceSpec, question: Callable[[Catalog], _T], deadline: float)
     except FederatorError:
         raise
     except Exception as error:  # noqa: BLE001 - as for a shard
-        raise _told(spec.name, error) from None
+        raise of_connector(spec.name, error) from None
     return answered
 
 

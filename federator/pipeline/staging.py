@@ -1,7 +1,7 @@
 """Staging: what one crawl of one source handed over, as Parquet. One action writes records and Coverage.
 
-A row is either a record or a Coverage (column ``row``); the record columns are those of ``federator.model.rows``. The last row of
-each task says what calls it made (``federator.connector.calls.Counts``).
+A row is a record, a Coverage or an identity that was read (column ``row``); the record columns are those of
+``federator.model.rows``. The last row of each task says what calls it made (``federator.connector.calls.Counts``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from federator.model import Coverage, CoverageState, Evidence, Record, parse_key
+from federator.model import Coverage, CoverageState, Evidence, Identity, Record, parse_key
 from federator.model.rows import coverage_row, record_row
-from federator.pipeline.columns import CALLS, COLUMNS, COVERAGE, RECORD
+from federator.pipeline.columns import CALLS, COLUMNS, COVERAGE, IDENTITY, RECORD
+from federator.planning.identity import IdentityReading
 
 _ARROW = {
     "string": pa.string(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(),
@@ -25,13 +26,12 @@ BATCH = 10_000
 
 
 def batches(
-    items: Iterable[Record | Coverage], *, source: str, shard: int, began_at: float, calls: Callable[[], str]
+    items: Iterable[Record | Coverage | IdentityReading], *, source: str, shard: int, began_at: float, calls: Callable[[], str]
 ) -> Iterator[pa.RecordBatch]:
     """Records and Coverage as Arrow batches of the staging schema; ``calls`` is asked when all were read."""
     rows: list[dict[str, Any]] = []
     for item in items:
-        body = _coverage(item) if isinstance(item, Coverage) else {"row": RECORD, **record_row(item)}
-        rows.append(body)
+        rows.append(_row(item))
         if len(rows) >= BATCH:
             yield _batch(rows, source, shard, began_at)
             rows = []
@@ -50,6 +50,18 @@ def coverage_of(row: dict[str, Any]) -> Coverage:
         digest=row["fold"],
         found=row["found"],
     )
+
+
+def identity_of(row: dict[str, Any]) -> IdentityReading:
+    """The reading of a staged row."""
+    return IdentityReading(Identity.from_json(row["identity"]) if row["identity"] else None, row["identity_error"])
+
+
+def _row(item: Record | Coverage | IdentityReading) -> dict[str, Any]:
+    if isinstance(item, IdentityReading):
+        text = item.identity.to_json() if item.identity is not None else None
+        return {"row": IDENTITY, "identity": text, "identity_error": item.error}
+    return _coverage(item) if isinstance(item, Coverage) else {"row": RECORD, **record_row(item)}
 
 
 def _batch(rows: list[dict[str, Any]], source: str, shard: int, began_at: float) -> pa.RecordBatch:

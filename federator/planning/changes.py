@@ -103,6 +103,13 @@ class Change:
         return both and self.before.canonical != self.after.canonical  # type: ignore[union-attr]  # both says so
 
 
+def destructive(change: Change) -> bool:
+    """A deregistration of something that is there, a table pointed elsewhere, or one made anew. A rename is none of these."""
+    if change.action is Action.DEREGISTER_TABLE:
+        return change.before is not None and change.pair is None
+    return change.action is Action.RECREATE_TABLE or change.moves_location
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A difference that is left as it is, with a stable reason code."""

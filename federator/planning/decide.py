@@ -229,6 +229,9 @@ def _remove(
     if context.rule.delete == "never" and target is not None:
         return _refuse(context, cell, Reason.DELETE_NEVER, ledger.origin_path, "delete = never")
     precondition = {"target": target.digest if target else "absent", "origin": "absent" if gone else "any"}
+    if gone:
+        # An approval ends when the origin is seen again: the misses that are counted afterwards are others.
+        precondition["absent_since"] = str(knowledge.misses[ledger.origin_path][0])
     return Change(
         Action.DEREGISTER_TABLE, context.rule.target, path_key(cell.path), context.rule.origin, ledger.origin_path, reason,
         before=target, precondition=precondition, declared=json.dumps(ledger.declared, sort_keys=True),

@@ -93,8 +93,8 @@ def plan_declarations(target: str, able: Capabilities, candidates: Sequence[Cand
         changes[path_key(each.path)] = _declare(target, each)
     made = ordered(changes.values())
     facts = GuardFacts(0, {}, {}, 0, {}, len(changes), origin_filters_listings=False)
-    held = tuple(objections(rule, made, facts))
-    return Plan(rule.name, rule.digest, revision, revision, made, tuple(refusals), held, len(candidates))
+    holds = tuple(objections(rule, made, facts))
+    return Plan(rule.name, rule.digest, revision, revision, made, tuple(refusals), holds, len(candidates))
 
 
 def _objection(able: Capabilities, each: Candidate) -> tuple[Reason, str] | None:

@@ -39,6 +39,8 @@ class MirrorContext:
     home: Path = ()
     nested: str | None = None
     rivals: Mapping[str, str] = field(default_factory=dict)
+    #: a person asked for this plan, and confirms that dropping a namespace may cascade
+    drops_confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,9 @@ def _objection(context: MirrorContext, knowledge: Knowledge, namespace: MadeName
         return Reason.NOT_OURS, "it is empty, and it was dropped and made again by somebody"
     if context.rule.delete == "never":
         return Reason.DELETE_NEVER, "it is empty, and delete = never"
+    if context.target.drop_cascades and context.target.listing_filtered and not context.drops_confirmed:
+        detail = "it looks empty, and its catalog drops a namespace with all that is in it, also what its listing leaves out"
+        return Reason.DROP_CASCADES, detail
     return None
 
 
@@ -124,3 +127,9 @@ def _create(context: MirrorContext, change: Change, key: str) -> Change:
 def _missing_above(change: Change, existing: Collection[str]) -> list[str]:
     path = parent(parse_key(change.target_path))
     return [key for depth in range(1, len(path) + 1) if (key := path_key(path[:depth])) not in existing]
+
+
+def without_tables(made: Iterable[MadeNamespace], tables: Iterable[str]) -> list[MadeNamespace]:
+    """Return the namespaces that have none of a mirror's tables (target paths in text form) anywhere below: only they can be empty."""
+    above = {path_key(namespace) for key in tables for namespace in ancestors(parse_key(key))}
+    return [namespace for namespace in made if namespace.path not in above]

@@ -11,6 +11,7 @@ from federator.connector import StateError
 from federator.model import digest_of
 from federator.planning.changes import Action, Change, Refusal
 from federator.planning.evidence import enough_misses
+from federator.planning.holds import Hold
 from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
 
@@ -22,7 +23,11 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What a mirror would do now. ``held`` are the guards' objections; ``mirror_digest`` binds it to the mirror's configuration."""
+    """What a mirror would do now. ``holds`` are the guards' objections; ``mirror_digest`` binds it to the mirror's configuration.
+
+    ``unproven`` are destructive changes that are refused for now, since a look or a crawl of this run failed. The guards count them all
+    the same: a hold does not go away with the source.
+    """
 
     mirror: str
     mirror_digest: str
@@ -30,8 +35,14 @@ class Plan:
     target_revision: int
     changes: tuple[Change, ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    held: tuple[str, ...] = ()
+    holds: tuple[Hold, ...] = ()
     selected: int = 0
+    unproven: tuple[Change, ...] = ()
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The holds as text, ``guard: detail``."""
+        return tuple(map(str, self.holds))
 
     @cached_property
     def digest(self) -> str:
@@ -42,7 +53,7 @@ class Plan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        data: dict[str, Any] = {
             "mirror": self.mirror,
             "mirror_digest": self.mirror_digest,
             "origin_revision": self.origin_revision,
@@ -52,6 +63,12 @@ class Plan:
             "refusals": [refusal.to_json() for refusal in self.refusals],
             "held": list(self.held),
         }
+        # Left out where there are none: a plan that was made before they were known keeps its digest.
+        if self.holds:
+            data["holds"] = [hold.to_json() for hold in self.holds]
+        if self.unproven:
+            data["unproven"] = [change.to_json() for change in self.unproven]
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -63,8 +80,16 @@ class Plan:
             selected=data["selected"],
             changes=tuple(Change.from_json(change) for change in data["changes"]),
             refusals=tuple(Refusal.from_json(refusal) for refusal in data["refusals"]),
-            held=tuple(data["held"]),
+            holds=tuple(_holds(data)),
+            unproven=tuple(Change.from_json(change) for change in data.get("unproven", ())),
         )
+
+
+def _holds(data: Mapping[str, Any]) -> Iterable[Hold]:
+    """A plan of an earlier version has the texts alone: all of it waits, and since its digest is another now it must be made again."""
+    if "holds" in data or not data["held"]:
+        return map(Hold.from_json, data.get("holds", ()))
+    return (Hold(guard, detail) for guard, _, detail in (text.partition(": ") for text in data["held"]))
 
 
 def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -100,7 +125,7 @@ def refuse_second_names(
         taken: dict[str, str] = {}
         refused: list[Change] = []
         for change in kept:
-            canonical = _new_location(change)
+            canonical = new_location(change)
             if canonical is None:
                 continue
             others = sorted(path for path in declared.get(canonical, ()) if path != change.target_path and path not in away)
@@ -150,7 +175,8 @@ def check(plan: Plan, *, digest: str, mirror_digest: str) -> None:
         )
 
 
-def _new_location(change: Change) -> str | None:
+def new_location(change: Change) -> str | None:
+    """The canonical location that a change gives a name at the target, where it did not have that name."""
     if change.after is None or not (change.action is Action.DECLARE_TABLE or change.moves_location):
         return None
     return change.after.canonical

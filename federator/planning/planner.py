@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from federator.model import canonical_location
+from federator.model import canonical_location, parse_key
 from federator.planning import windows
 from federator.planning.cells import Candidates
-from federator.planning.changes import Action, Change, Refusal
+from federator.planning.changes import Action, Change, Refusal, destructive
 from federator.planning.decide import Knowledge
-from federator.planning.evidence import shows_nothing
+from federator.planning.evidence import covered, shows_nothing
 from federator.planning.guards import GuardFacts, objections
+from federator.planning.holds import Binds, Hold, LiftedBy
+from federator.planning.identity import IDENTITY_CHANGED
+from federator.planning.losses import Loss, loss_holds
 from federator.planning.mapping import MirrorContext, at_origin
 from federator.planning.namespaces import MadeNamespace, with_namespaces, without_empty
 from federator.planning.plan import Plan, ordered, refuse_missing_locations, refuse_second_names
@@ -37,7 +40,8 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class Questions:
     """What ``plan`` needs to know of these candidates: origins (text form) to look at directly, canonical locations to look up, and
-    the target paths of new declarations, of which those are to be looked at where one met something in its way before."""
+    the target paths of new declarations and of missing copies. Of these, observe the paths in the ledger, which may have become
+    something other than a Lance table, and those where a declaration met an obstacle before."""
 
     origins: tuple[str, ...]
     locations: tuple[str, ...]
@@ -51,7 +55,9 @@ class Facts:
     ``declared``: the target's paths by canonical location. ``states``: verification by canonical location. ``namespaces``: the
     target's, in text form. ``made``: those that the mirror made. ``looks``: direct looks by origin path. ``taken``: what a direct look
     found at target paths that no listing shows, because it is no Lance table. ``halves``: deregistrations that were the first half of
-    a rename and whose second half was never made. ``now``: seconds since 1970, for ``windows``.
+    a rename and whose second half was never made. ``now``: seconds since 1970, for ``windows``. ``unconfirmed``: why another
+    catalog may answer for the origin or the target, which only ``sources confirm`` settles. ``losses``: revisions of the two that no
+    plan of the mirror was approved or applied with.
     """
 
     guards: GuardFacts
@@ -63,6 +69,8 @@ class Facts:
     taken: Mapping[str, str] = field(default_factory=dict)
     halves: Sequence[Change] = ()
     now: float = 0.0
+    unconfirmed: Sequence[str] = ()
+    losses: Sequence[Loss] = ()
     origin_revision: int = 0
     target_revision: int = 0
 
@@ -74,14 +82,15 @@ def ask(context: MirrorContext, found: Candidates) -> Questions:
     places = {change.after.canonical for change in changes if change.after is not None and change.after.canonical}
     if context.rule.only_valid:
         places |= {place for change in changes if (place := _place_at_origin(context.rule, change))}
-    new = [change.target_path for change in changes if change.action is Action.DECLARE_TABLE]
+    new = {change.target_path for change in changes if change.action is Action.DECLARE_TABLE}
+    new |= {refusal.target_path for refusal in found.refusals if refusal.reason is Reason.MISSING_AT_TARGET}
     return Questions(tuple(sorted(gone)), tuple(sorted(places)), tuple(sorted(new)))
 
 
 def plan(context: MirrorContext, knowledge: Knowledge, found: Candidates, facts: Facts) -> Plan:
     """The plan of one mirror. Raises KeyError for an origin that should have been looked at (``ask``) and was not."""
     rule = context.rule
-    refusals = list(found.refusals)
+    refusals = [_refuse_replaced(refusal, facts.taken) for refusal in found.refusals]
 
     def kept(changes: Sequence[Change], objection: Callable[[Change], tuple[Reason, str] | None]) -> list[Change]:
         objections = [(change, objection(change)) for change in changes]
@@ -89,6 +98,9 @@ def plan(context: MirrorContext, knowledge: Knowledge, found: Candidates, facts:
         return [change for change, why in objections if why is None]
 
     changes = kept(found.changes, lambda change: _objection(facts.looks[change.origin_path]) if _says_gone(change) else None)
+    changes = kept(changes, lambda change: _uncovered(change, knowledge))
+    # Guards count what would go if this run had seen all.
+    unproven = _unproven(found.changes, changes, facts.looks)
     changes = kept(changes, lambda change: _name_taken(change, facts.taken))
     changes = kept(changes, lambda change: _unverified(rule, change, facts.states))
     changes = kept(changes, lambda change: _outside(rule, change, facts.now))
@@ -101,6 +113,7 @@ def plan(context: MirrorContext, knowledge: Knowledge, found: Candidates, facts:
     changes, homeless = with_namespaces(context, changes, facts.namespaces)
     changes = paired(changes, facts.halves, keeps_properties=context.target.keeps_properties)
     drops, kept_namespaces = without_empty(context, knowledge, facts.made, changes)
+    drops = kept(drops, lambda change: _uncovered(change, knowledge))
     changes += kept(drops, lambda change: _outside(rule, change, facts.now))
     refusals += [*seconds, *missing, *homeless, *kept_namespaces]
     return Plan(
@@ -110,8 +123,9 @@ def plan(context: MirrorContext, knowledge: Knowledge, found: Candidates, facts:
         target_revision=facts.target_revision,
         changes=ordered(changes),
         refusals=tuple(sorted(refusals, key=lambda r: (r.target_path, r.origin_path, r.reason))),
-        held=tuple(_held(rule, changes, facts, knowledge)),
+        holds=tuple(_holds(rule, [*changes, *unproven], facts, knowledge)),
         selected=found.selected,
+        unproven=tuple(unproven),
     )
 
 
@@ -129,9 +143,43 @@ def _objection(look: Look) -> tuple[Reason, str] | None:
     return (Reason.STILL_THERE, look.found) if look.found else None
 
 
+def _uncovered(change: Change, knowledge: Knowledge) -> tuple[Reason, str] | None:
+    """Why the newest attempted crawl does not support a change: its origin's or its target's namespace was not listed completely, so
+    that what the index has of it may be old."""
+    for source, path, coverage in (
+        (change.origin_source, change.origin_path, knowledge.origin),
+        (change.target_source, change.target_path, knowledge.target),
+    ):
+        known = parse_key(path)
+        inside = (*known, "") if change.action is Action.DROP_NAMESPACE else known
+        if not covered(inside, coverage):
+            return Reason.NOT_COVERED, f"the newest crawl of {source} did not list completely where {path} is"
+    return None
+
+
+def _unproven(found: Sequence[Change], kept: Sequence[Change], looks: Mapping[str, Look]) -> list[Change]:
+    """The destructive changes that were not kept, though no look has found their origin and nothing takes their location over."""
+    still = set(map(id, kept))
+    there = {path for path, look in looks.items() if look.found}
+    renamed = {change.after.canonical for change in found if change.action is Action.DECLARE_TABLE and change.after is not None}
+    left = (change for change in found if id(change) not in still and destructive(change))
+    return [
+        change for change in left
+        if not (_says_gone(change) and (change.origin_path in there or (change.before and change.before.canonical in renamed)))
+    ]  # fmt: skip
+
+
 def _name_taken(change: Change, taken: Mapping[str, str]) -> tuple[Reason, str] | None:
     what = taken.get(change.target_path) if change.action is Action.DECLARE_TABLE else None
     return (Reason.NAME_TAKEN, f"something that is no Lance table has the name: {what}") if what else None
+
+
+def _refuse_replaced(refusal: Refusal, taken: Mapping[str, str]) -> Refusal:
+    """A copy that a listing of Lance tables does not show was not removed if an object of another format has its name."""
+    foreign = taken.get(refusal.target_path) if refusal.reason is Reason.MISSING_AT_TARGET else None
+    if not foreign:
+        return refusal
+    return replace(refusal, reason=Reason.NAME_TAKEN, detail=f"the copy became something that is not a Lance table: {foreign}")
 
 
 def _unverified(rule: MirrorRule, change: Change, states: Mapping[str, str]) -> tuple[Reason, str] | None:
@@ -148,14 +196,17 @@ def _outside(rule: MirrorRule, change: Change, now: float) -> tuple[Reason, str]
     return (Reason.OUTSIDE_WINDOW, late) if late else None
 
 
-def _held(rule: MirrorRule, changes: Sequence[Change], facts: Facts, knowledge: Knowledge) -> list[str]:
+def _holds(rule: MirrorRule, changes: Sequence[Change], facts: Facts, knowledge: Knowledge) -> list[Hold]:
     listed = {key: n for key, n in facts.guards.there_by_origin.items() if not shows_nothing(key, knowledge.origin)}
-    held = objections(rule, changes, replace(facts.guards, there_by_origin=listed))
+    holds = objections(rule, changes, replace(facts.guards, there_by_origin=listed))
+    if changes:
+        holds += [Hold(IDENTITY_CHANGED, text, Binds.ALL, LiftedBy.CONFIRMATION) for text in facts.unconfirmed]
+        holds += loss_holds(facts.losses)
     if changes and rule.window_scope == "all" and not windows.is_open(rule, facts.now):
-        held.append(f"{Reason.OUTSIDE_WINDOW}: {windows.told(rule)}")
+        holds.append(Hold(Reason.OUTSIDE_WINDOW.value, windows.told(rule), Binds.ALL, LiftedBy.ITS_APPROVAL))
     if changes and rule.approval == "required":
-        held.append(f"{Reason.APPROVAL_REQUIRED}: the mirror wants a person's word for every plan")
-    return held
+        holds.append(Hold(Reason.APPROVAL_REQUIRED.value, "the mirror wants a person's word for every plan", Binds.ALL))
+    return holds
 
 
 def _place_at_origin(rule: MirrorRule, change: Change) -> str | None:

@@ -67,6 +67,8 @@ class Reason(StrEnum):
     MISSING_AT_TARGET = "missing_at_target"
     #: the target differs, and its catalog cannot alter or `on_drift` says to report it
     DRIFTED = "drifted"
+    #: it looks empty, and its catalog would drop what the listing hides with it: `mirror prune` asks a person
+    DROP_CASCADES = "drop_cascades"
     #: the mirror never deletes
     DELETE_NEVER = "delete_never"
     #: a change that the mirror makes in its `windows` only
@@ -78,3 +80,5 @@ class Reason(StrEnum):
 
     #: found by apply: the object is not as the plan read it
     MOVED = "moved"
+    #: found by apply: observing the origin took longer than `max_origin_age` before the call
+    OBSERVATION_TOO_OLD = "observation_too_old"

@@ -49,7 +49,8 @@ class MirrorRule:
 
     ``include`` and ``exclude`` are patterns over a table's path in text form (``hive$sales$*``; ``*`` also spans ``$``; ``re:`` begins
     a regular expression). ``namespace`` is a template over the origin's level names (``{database}``; levels are joined by ``$``); None
-    keeps the origin's levels. ``min_miss_interval`` and ``guard_window`` are seconds. docs/mirroring.md explains every key.
+    keeps the origin's levels. ``min_miss_interval``, ``max_origin_age`` and ``guard_window`` are
+    seconds. docs/mirroring.md explains every key.
     """
 
     name: str
@@ -76,8 +77,10 @@ class MirrorRule:
     update_by_recreate: bool = False
     misses_before_delete: int = 2
     min_miss_interval: float = 600.0
+    max_origin_age: float = 2.0
     max_delete_percent: float = 20.0
     max_changes: int = 10_000
+    max_dropped_namespaces: int = 5
     guard_window: float = 86_400.0
     approval: Approval = "guarded"
     windows: tuple[str, ...] = ()

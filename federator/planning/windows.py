@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from federator.planning.changes import Action, Change
-from federator.planning.guards import destructive
+from federator.planning.changes import Action, Change, destructive
 from federator.planning.rule import MirrorRule
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

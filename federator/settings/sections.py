@@ -266,8 +266,10 @@ class MirrorSettings(_Section):
     update_by_recreate: bool = False
     misses_before_delete: int = Field(default=2, ge=1, le=16)
     min_miss_interval: Duration = 600.0
+    max_origin_age: Duration = 2.0
     max_delete_percent: float = Field(default=20.0, ge=0, le=100)
     max_changes: int = Field(default=10_000, ge=0)
+    max_dropped_namespaces: int = Field(default=5, ge=0)
     guard_window: Duration = 86_400.0
     approval: Approval = "guarded"
     windows: tuple[Window, ...] = ()

@@ -82,15 +82,19 @@ class Federator:
         return work.result
 
     def plan(
-        self, mirrors: Sequence[str] = (), *, refresh: bool = True, trigger: str = "cli", actor: str | None = None
-    ) -> Result:
-        """Plans mirrors (default: all), after reading their sources unless told not to."""
+        self, mirrors: Sequence[str] = (), *, refresh: bool = True, drops_confirmed: bool = False, trigger: str = "cli",
+        actor: str | None = None,
+    ) -> Result:  # fmt: skip
+        """Plans mirrors (default: all), after reading their sources unless told not to.
+
+        ``drops_confirmed``: the caller asks a person before a namespace is dropped whose catalog drops it with all that is in it.
+        """
         rules = self._rules(mirrors)
         with self._run("plan", trigger, actor) as work:
             if refresh:
                 resume(work, rules)
                 crawl(work, _sources_of(rules))
-            plan(work, rules)
+            plan(work, rules, drops_confirmed=drops_confirmed)
         return work.result
 
     def apply(self, decided: Sequence[tuple[Plan, str]], *, trigger: str = "cli", actor: str | None = None) -> Result:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from federator import logs
+from federator.connector import FederatorError, ServiceUnavailable
 from federator.connector.calls import Counts
 from federator.connector.spans import ended
-from federator.index import DatabaseError, calls, datasets, records, revisions, runs
-from federator.index.leases import hold
-from federator.model import path_key
+from federator.index import DatabaseError, calls, datasets, identities, records, revisions, runs
+from federator.index.failures import describe_failure
+from federator.index.leases import Lease, LeaseLost, hold
+from federator.model import ROOT, Coverage, failed, path_key
 from federator.sync.following import Reading, follow
-from federator.sync.result import counted, tally
+from federator.sync.result import Interrupted, counted, tally
 from federator.sync.work import LEASE_PATIENCE, Work
 
 if TYPE_CHECKING:
     from federator.pipeline.normalise import Crawled
     from federator.pipeline.publish import Published
 
+_log = logs.get(__name__)
 _OUTCOME = ("revision", "state", "message", "tables", "namespaces", "added", "changed", "removed", "failed_namespaces")
 _FEED = ("carried", "full_because")
 
@@ -42,7 +46,7 @@ def crawl(work: Work, names: Sequence[str], *, full: bool = False) -> None:
                 try:
                     work.result.sources[name] = future.result()
                 except DatabaseError as error:
-                    work.result.errors[name] = f"the index did not take what {name} said: {_first_line(error)}"
+                    work.result.errors[name] = str(describe_failure(error))
     with work.index.write() as connection:
         datasets.follow(connection, work.settings.aliases)
     if work.settings.verify.enabled:
@@ -54,6 +58,7 @@ def crawl(work: Work, names: Sequence[str], *, full: bool = False) -> None:
 
 def _crawl(work: Work, name: str, *, full: bool) -> Published:
     from federator.pipeline.diff import diff
+    from federator.pipeline.normalise import unproven
     from federator.pipeline.publish import publish
     from federator.pipeline.session import engine_errors
 
@@ -61,22 +66,53 @@ def _crawl(work: Work, name: str, *, full: bool) -> Published:
     with (
         work.step("crawl", name) as done,
         hold(work.index, f"source:{name}", wait=LEASE_PATIENCE) as lease,
+        _publishing_failure(work, name, lease),
         engine_errors(f"crawl {name}"),
     ):
         began_at = time.time()
         reading = follow(work, name, began_at, full=full)
         crawled = _read(work, name, reading, began_at)
         _told_of_calls(work, name, crawled.calls)
+        with work.index.write() as connection:
+            lease.check(connection)
+            verdict = identities.check(connection, name, [*reading.identities, *crawled.identities], crawl=True)
+        if verdict.problem is not None:
+            crawled = unproven(crawled, verdict.problem)
         with work.index.read() as connection:
             revision = records.published(connection, name)
         delta = diff(work.spark(), work.reader(), crawled, revision, work.staging)
         published = publish(
-            work.index, lease, crawled, delta, run_id=work.run.id, config_digest=source.digest, cursor=reading.cursor
-        )
+            work.index, lease, crawled, delta, run_id=work.run.id, config_digest=source.digest, cursor=reading.cursor,
+            identity=verdict.identity, went_back=reading.full_because if reading.went_back else None,
+        )  # fmt: skip
         published = replace(published, full_because=reading.full_because)
         runs.source_outcome(work.index, work.run, name, **{field: getattr(published, field) for field in (*_OUTCOME, *_FEED)})
         done(published.state, _told(published))
     return published
+
+
+@contextmanager
+def _publishing_failure(work: Work, name: str, lease: Lease) -> Iterator[None]:
+    """A crawl that fails as a whole is a failed Coverage of the root: what an earlier crawl proved is not the newest evidence."""
+    from federator.pipeline.diff import Delta
+    from federator.pipeline.normalise import untouched
+    from federator.pipeline.publish import publish
+
+    began_at = time.time()
+    try:
+        yield
+    except (Interrupted, LeaseLost):
+        raise
+    except FederatorError as error:
+        evidence = failed(ServiceUnavailable.code, error.message)
+        crawled = untouched(name, {path_key(ROOT): Coverage(name, ROOT, evidence, evidence)}, began_at=began_at)
+        digest = work.settings.source(name).digest
+        try:
+            publish(work.index, lease, crawled, Delta.nothing(name), run_id=work.run.id, config_digest=digest)
+        except (FederatorError, DatabaseError) as other:
+            # This run knows all the same that the source was not read.
+            _log.warning("a failed crawl could not be published", source=name, error=str(other))
+        raise
 
 
 def _read(work: Work, name: str, reading: Reading, began_at: float) -> Crawled:
@@ -128,8 +164,3 @@ def _told(published: Published) -> str:
     elif published.full_because:
         text += f"; read in full: {published.full_because}"
     return f"{text}; {published.message}" if published.message else text
-
-
-def _first_line(error: Exception) -> str:
-    # The driver's own words: the statement and its values would follow.
-    return next(iter(str(getattr(error, "orig", None) or type(error).__name__).splitlines()), "")

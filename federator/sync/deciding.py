@@ -1,16 +1,28 @@
-"""A person's decision about a plan, recorded with who and when."""
+"""A person's decision about a plan, recorded with who and when.
+
+Approving a plan approves the changes of its guarded set (``planning.release``); rejecting it takes that back. A plan that nothing holds
+has no guarded set: it is rejected as it is.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Literal
 
 from federator import audit
 from federator.connector import StateError
-from federator.index import Index, RowMapping, audit_log, plans
+from federator.index import Connection, Index, RowMapping, approvals, audit_log, plans
+from federator.planning.holds import LiftedBy
+from federator.planning.plan import Plan
+from federator.planning.release import evidence, guarded, guarded_digest
 
 Decision = Literal["approved", "rejected"]
 
-_OPEN = {"approved": ("held", "approved", "rejected"), "rejected": ("held", "ready", "approved", "rejected")}
+# A plan that was made again is outdated; what both hold is still the same.
+_OPEN = {
+    "approved": ("held", "approved", "rejected", "outdated"),
+    "rejected": ("held", "ready", "approved", "rejected", "outdated"),
+}
 
 
 def decide(index: Index, digest: str, decision: Decision, *, actor: str) -> RowMapping:
@@ -22,11 +34,25 @@ def decide(index: Index, digest: str, decision: Decision, *, actor: str) -> RowM
                 f"the plan {row['digest'][:12]} is {row['state']} and cannot be {decision}",
                 hint="federator plans list --held lists those that wait",
             )
+        plan = Plan.from_json(json.loads(row["body"]))
+        _decide_changes(connection, row, plan, decision, actor)
         plans.decide(connection, row["digest"], decision, actor)
-        detail = {"plan": row["digest"], "was": row["state"]}
+        detail = {"plan": row["digest"], "was": row["state"], "guarded": guarded_digest(plan), "changes": len(guarded(plan))}
         audit_log.append(
             connection, f"plan_{decision}", actor=actor, run_id=row["run_id"], subject=row["mirror"], detail=detail
         )
         decided = plans.get(connection, row["digest"])
     audit.seal(index)
     return decided
+
+
+def _decide_changes(connection: Connection, row: RowMapping, plan: Plan, decision: Decision, actor: str) -> None:
+    changes = guarded(plan)
+    if decision == "rejected":
+        approvals.withdraw(connection, plan.mirror, [evidence(change) for change in changes])
+        return
+    for hold in plan.holds:
+        if hold.lifted_by is LiftedBy.CONFIRMATION:
+            raise StateError(f"the plan {row['digest'][:12]} cannot be approved: {hold}")
+    guards = {evidence(change): [hold.guard for hold in plan.holds if hold.binds(change)] for change in changes}
+    approvals.approve(connection, plan.mirror, guards, plan=row["digest"], actor=actor)

@@ -6,11 +6,12 @@ The cursor is taken before anything is read. Where the feed cannot tell, for wha
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from federator.connector import Changes, FederatorError, Unsupported
+from federator.connector import Catalog, Changes, FederatorError, Unsupported
 from federator.index import feeds, records
 from federator.model import Coverage, Path
+from federator.planning.identity import IdentityReading
 from federator.planning.rereading import carried, full_because, to_read
 from federator.registry import connector
 from federator.sync.work import Work
@@ -21,13 +22,16 @@ class Reading:
     """What to read (``namespaces``; None: everything) and what to know of the rest without reading it (``carried``).
 
     ``cursor`` is where the next crawl goes on; None: there is no place. ``full_because`` says why everything is read, where a feed of
-    changes might have told; None where it is not worth a word.
+    changes might have told; None where it is not worth a word. ``went_back`` is set where the feed's past is not the one that the
+    cursor saw. ``identities`` are those of the connections that read the feed.
     """
 
     cursor: str | None = None
     namespaces: Collection[Path] | None = None
     carried: Mapping[str, Coverage] = field(default_factory=dict)
     full_because: str | None = None
+    went_back: bool = False
+    identities: tuple[IdentityReading, ...] = ()
 
 
 def follow(work: Work, name: str, now: float, *, full: bool = False) -> Reading:
@@ -42,16 +46,22 @@ def follow(work: Work, name: str, now: float, *, full: bool = False) -> Reading:
     because = full_because(before, config=source.digest, every=source.full_every, now=now, asked=full)
     try:
         if because is not None or before.cursor is None:
-            cursor = answer(source.spec, lambda catalog: catalog.change_cursor(), source.deadline)
-            return Reading(cursor, full_because=because or None)
+            identity, cursor = answer(source.spec, lambda catalog: (_read(catalog), catalog.change_cursor()), source.deadline)
+            return Reading(cursor, full_because=because or None, identities=(identity,))
         cursor = before.cursor
-        changes = answer(source.spec, lambda catalog: catalog.changes_since(cursor), source.deadline)
+        identity, changes = answer(
+            source.spec, lambda catalog: (_read(catalog), catalog.changes_since(cursor)), source.deadline
+        )
     except Unsupported:
         # The server keeps no feed: then this is how each crawl goes.
         return Reading()
     except FederatorError as error:
         return Reading(full_because=f"its feed of changes could not be read: {error.message}")
-    return _reading(work, name, changes)
+    return replace(_reading(work, name, changes), went_back=changes.went_back, identities=(identity,))
+
+
+def _read(catalog: Catalog) -> IdentityReading:
+    return IdentityReading(catalog.identity())
 
 
 def _reading(work: Work, name: str, changes: Changes) -> Reading:

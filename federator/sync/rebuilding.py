@@ -24,7 +24,7 @@ from federator.planning.decide import Knowledge, declaration
 from federator.planning.mapping import MirrorContext, desire, target_path
 from federator.planning.marks import PREFIX, Mark, bound_mark, plain_doc, unmarked
 from federator.planning.rule import MirrorRule
-from federator.registry import open_catalog
+from federator.sync.identities import opened_as_known
 from federator.sync.mirroring import context_of
 from federator.sync.result import counted
 from federator.sync.work import LEASE_PATIENCE, Work
@@ -117,7 +117,7 @@ def _find(work: Work, rule: MirrorRule) -> Rebuilt:
         found.gaps += _gaps(connection, context)
         known = _Known.read(connection, context)
         listed = [record for record in _with_marks(connection, rule.target) if known.lacks(record)]
-    with open_catalog(work.spec(rule.target)) as catalog:
+    with opened_as_known(work.index, work.spec(rule.target)) as catalog:
         origins = _Origins(work, context)
         for record in listed:
             at = time.time()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from federator.apply import Outcome, State
+from federator.apply.outcome import NOT_ATTEMPTED
 from federator.connector import StateError
 from federator.planning.plan import Plan
 
@@ -63,9 +64,10 @@ class Result:
         return sum(len(plan.changes) for plan in self.plans)
 
     def settle(self, *, stopped: bool) -> None:
-        """Names the state: interrupted, failed and partial before held, held before ok."""
+        """Name the state: interrupted, failed and partial before held, held before ok."""
         unknown = any(rebuilt.gaps for rebuilt in self.rebuilt)
         incomplete = self.errors or unknown or any(p.state != "ok" for p in self.sources.values())
+        incomplete = incomplete or any(outcome.code in NOT_ATTEMPTED for outcome in self.outcomes)
         incomplete = incomplete or any(root.state != "complete" for root in self.roots.values())
         read = [*(p.state for p in self.sources.values()), *(root.state for root in self.roots.values())]
         useless = not (self.plans or self.rebuilt or self.pruned) and all(state == "failed" for state in read)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from federator import logs
 from federator.connector import FederatorError, SourceSpec
 from federator.connector.spans import span
-from federator.index import Index
+from federator.index import DatabaseError, Index
 from federator.index.leases import LeaseLost
 from federator.index.readers import IndexReader
 from federator.index.runs import RunHandle
@@ -22,6 +22,8 @@ from federator.sync.result import Interrupted, Result, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_log = logs.get(__name__)
 
 #: a second run of the same thing waits this many seconds for the first: most runs are shorter
 LEASE_PATIENCE = 60.0
@@ -63,16 +65,30 @@ class Work:
             except FederatorError as error:
                 done("failed", error.message)
                 raise
+            except Exception as error:
+                done("failed", f"an unexpected {type(error).__name__}")
+                raise
 
     @contextmanager
     def recording(self, subject: str) -> Iterator[None]:
-        """What fails inside is recorded under ``subject`` and does not stop the others."""
+        """What fails inside is recorded under ``subject`` and does not stop the others: also what nobody foresaw, by its type.
+
+        A failure of the index itself concerns every subject and passes.
+        """
         try:
             yield
+        except DatabaseError:
+            raise
         except FederatorError as error:
             self.result.errors[subject] = str(error)
             if isinstance(error, LeaseLost):
                 self.result.lost.append(subject)
+        except Exception as error:
+            if self.stop.is_set():
+                raise
+            # Its text could hold anything, a secret included; the log has it, redacted, with its traceback.
+            _log.exception("unexpected error", subject=subject)
+            self.result.errors[subject] = f"an unexpected {type(error).__name__}; the log has its traceback"
 
     def spark(self) -> SparkSession:
         from federator.pipeline.session import session

@@ -1,10 +1,12 @@
 """A person's own write to a catalog: journal → the one call → a look at what is there now → published.
 
-The caller's role and scopes are checked before this. The intent is durable before the call and its outcome after it, with an audit
-event in the same transaction. Nothing is repeated. What was written is looked at directly and becomes the source's next revision at
-once; while a crawl holds the source's lease, which may take minutes, the write does not wait for it: the answer says so
-(``Written.published``), a look at the object finds it here already (``federator.index.late``), and it is published, after another
-look, when the lease is free. If this process ends before that, the next crawl finds it.
+The caller's role and scopes are checked before this. A write that declares or removes a table holds its lock (``table_locks``). The
+intent is durable before the call and its outcome after it, with an audit event in the same transaction. Nothing is repeated.
+
+What was written is looked at directly and becomes the source's next revision at once; while a crawl holds the source's lease, which may
+take minutes, the write does not wait for it: the answer says so (``Written.published``), a look at the object finds it here already
+(``federator.index.late``), and it is published, after another look, when the lease is free. If this process ends before that, the next
+crawl finds it.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from sqlalchemy import RowMapping
 
 from federator import logs
 from federator.audit.seal import seal_batch
@@ -28,16 +32,20 @@ from federator.connector import (
     InvalidInput,
     NamespaceNotFound,
     PermissionDenied,
+    TableAlreadyExists,
     Unauthenticated,
     Unsupported,
 )
+from federator.connector.operation import operation
 from federator.connector.options import masked
 from federator.index import DatabaseError, Index, audit_log, deployment, journal, late, listing, revisions
 from federator.index.leases import LeaseHeld, hold
 from federator.index.observed import Observed, publish_observed
-from federator.model import Kind, Path, canonical_json, path_key
+from federator.model import Kind, Path, TableRecord, canonical_json, parent, parse_key, path_key
 from federator.registry import connector
 from federator.settings import Settings
+from federator.sync.identities import check_identity
+from federator.sync.table_locks import TableLocks
 
 if TYPE_CHECKING:
     from federator.connector.namespace import CatalogNamespace
@@ -52,6 +60,9 @@ _LONGEST_RETRY = 60.0
 _DEAD_AFTER = 3600.0
 #: a person's writes belong to no mirror
 NO_MIRROR = ""
+#: actions that hold the lock of their table
+_LOCKING = frozenset({"declare_table", "register_table", "deregister_table", "drop_table"})
+_DECLARING = frozenset({"declare_table", "register_table"})
 # These say nothing of what is there.
 _TELL_NOTHING = (Unsupported, InvalidInput, PermissionDenied, Unauthenticated)
 _log = logs.get(__name__)
@@ -98,27 +109,58 @@ class Writer:
         self._later: dict[str, threading.Thread] = {}
         self._closed = threading.Event()
         self._swept = False
+        self.locks = TableLocks(index)
 
-    def write(self, order: Order, call: Callable[[CatalogNamespace], T]) -> Written[T]:
-        """Makes the call through the catalog's face, and what belongs around it.
+    def write(self, order: Order, call: Callable[[CatalogNamespace], T], *, locked: bool = False) -> Written[T]:
+        """Makes the call through the catalog's face, and what belongs around it. ``locked``: the caller holds the table's lock.
 
-        Raises CatalogError as the catalog meant it, but for its refusal of our own sign-in, which is PermissionDenied here;
-        StateError in a clone of an index.
+        Raises ConcurrentModification, before anything is done, where another write to the table is in progress for long;
+        CatalogError as the catalog meant it, but for its refusal of our own sign-in, which is PermissionDenied here;
+        StateError in a clone of an index; IdentityChanged where another catalog answers than the index knows.
         """
         deployment.check_original(self._index, self._settings.instance)
         self._sweep()
         face = self.face(order.source)
-        op_id = self._intend(order)
-        try:
-            answer = _made(call, face)
-        except FederatorError as error:
-            self._settle(order, op_id, error)
-            if not isinstance(error, _TELL_NOTHING):
+        with face.lent() as catalog:
+            check_identity(self._index, catalog, [parent(order.path)] if order.path else ())
+        lock = nullcontext() if locked or order.action not in _LOCKING else self.locks.hold(order.source, order.path)
+        failure: FederatorError | None = None
+        with lock:
+            op_id = self._intend(order)
+            try:
+                with operation(op_id):
+                    answer = self._call(order, call, face)
+            except FederatorError as error:
+                failure = error
+            self._settle(order, op_id, failure)
+        if failure is not None:
+            if not isinstance(failure, _TELL_NOTHING):
                 # The index may know less than the catalog: a name that is taken, a call whose answer got lost.
-                self._follow(order, op_id, face)
-            raise _ours(order.source, error) from error
-        self._settle(order, op_id, None)
+                self._follow(_with_dropped(order, failure), op_id, face)
+            raise _ours(order.source, failure) from failure
         return Written(answer, op_id, self._follow(order, op_id, face))
+
+    def _call(self, order: Order, call: Callable[[CatalogNamespace], T], face: CatalogNamespace) -> T:
+        try:
+            return _made(call, face)
+        except TableAlreadyExists:
+            if order.action not in _DECLARING or not self._remove_unfinished(order, face):
+                raise
+            return _made(call, face)
+
+    def _remove_unfinished(self, order: Order, face: CatalogNamespace) -> bool:
+        """Remove the unfinished declaration of an earlier direct write to the table. Return False if there is none.
+
+        That write is over, since this one holds the table's lock. An entry of any other operation is left alone.
+        """
+        with face.lent() as catalog:
+            path = catalog.canonical_path(order.path)
+            op_id = catalog.observe(path).unfinished
+            if op_id is None:
+                return False
+            with self._index.read() as connection:
+                known = journal.is_direct_write(connection, op_id, NO_MIRROR, order.source)
+            return known and catalog.remove_unfinished(path, op_id)
 
     def record(self, order: Order, act: Callable[[], T]) -> tuple[T, str]:
         """Journals and audits what changes no catalog, a table's data; returns its answer and the id that both know it by.
@@ -192,14 +234,30 @@ class Writer:
             return
         self._swept = True
         before = time.time() - _DEAD_AFTER
-        with self._index.write() as connection:
-            for row in journal.open_intents(connection, NO_MIRROR):
-                if row["intent_at"] < before:
+        with self._index.read() as connection:
+            dead = [row for row in journal.open_intents(connection, NO_MIRROR) if row["intent_at"] < before]
+        over = [row for row in dead if row["action"] not in _DECLARING or self._undone(row)]
+        if over:
+            with self._index.write() as connection:
+                for row in over:
                     message = "its process ended before it knew; the next crawl shows what is there"
                     journal.settle(connection, row["op_id"], "failed", code="interrupted", message=message)
                     detail = {"action": row["action"], "state": "failed", "code": "interrupted", "op_id": row["op_id"]}
                     subject = f"{row['target_source']}${row['target_path']}"
                     audit_log.append(connection, "own_write", actor="api", run_id=row["op_id"], subject=subject, detail=detail)
+
+    def _undone(self, row: RowMapping) -> bool:
+        """Remove the unfinished declaration of an intent. Return False if the catalog does not answer: the intent stays open."""
+        source, path = row["target_source"], parse_key(row["target_path"])
+        if source not in self._settings.sources:
+            return True
+        try:
+            with self.face(source).lent() as catalog:
+                catalog.remove_unfinished(catalog.canonical_path(path), row["op_id"])
+        except FederatorError as error:
+            _log.warning("an interrupted write is not resolved yet", source=source, error=_first_line(error))
+            return False
+        return True
 
     # What is there now, in the index.
 
@@ -212,7 +270,7 @@ class Writer:
                     with suppress(LeaseHeld):
                         self._publish(source, op_id, face, order.touched, wait=PATIENCE)
                         return True
-                late.put(self._index, source, look(face, order.touched))
+                late.put(self._index, source, self._look(face, order.touched))
                 self._publish_later(source, op_id)
         except (FederatorError, DatabaseError) as error:
             _log.warning("what was written is not in the index", source=source, error=_first_line(error))
@@ -223,8 +281,14 @@ class Writer:
         revisions.register(self._index, source, settings.impl, settings.digest)
         with hold(self._index, f"source:{source}", wait=wait) as lease:
             # Looked at with the lease held, so that nobody's newer evidence is replaced by this.
-            looks = look(face, touched)
+            looks = self._look(face, touched)
             publish_observed(self._index, lease, source, op_id, [*looks, *self._gone_below(source, looks)])
+
+    def _look(self, face: CatalogNamespace, touched: Sequence[Touched]) -> list[Observed]:
+        """As ``look``, if the catalog that answers is the one that the index knows."""
+        with face.lent() as catalog:
+            check_identity(self._index, catalog, {parent(one.path) for one in touched})
+        return look(face, touched)
 
     def _gone_below(self, source: str, looks: Sequence[Observed]) -> list[Observed]:
         """What a namespace that is gone held."""
@@ -279,6 +343,12 @@ def look(face: CatalogNamespace, touched: Sequence[Touched]) -> list[Observed]:
             if seen.foreign is None and (seen.record is None or seen.record.kind is Kind.TABLE):
                 found.append(Observed(path, seen.record, at, is_table=True))
     return found
+
+
+def _with_dropped(order: Order, error: FederatorError) -> Order:
+    """The order with what a cascade had removed before it was stopped."""
+    dropped = error.dropped if isinstance(error, CatalogError) else ()
+    return replace(order, touched=[*order.touched, *(Touched(each.path, isinstance(each, TableRecord)) for each in dropped)])
 
 
 def _namespace(catalog: Catalog, path: Path, at: float) -> Observed:

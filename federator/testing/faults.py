@@ -9,6 +9,7 @@
 ``refuse``     writes to the object fail with the code (18) and change nothing
 ``lose``       writes to the object happen, and the answer is lost: ServiceUnavailable
 ``feed``       asking for the feed of changes fails with the code (17); its path is ``/``
+``identity``   reading the identity fails with the code (17); its path is ``/``
 =============  ========================================================================================
 
 A path is written as its key (``federator.model.path_key``), ``/`` being the root and ``*`` every path.
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from federator.connector import CatalogError, ConfigError, PermissionDenied, ServiceUnavailable
 from federator.model import ROOT, Path, path_key
 
-KINDS = ("fail", "deny", "hang", "short", "undescribed", "refuse", "lose", "feed")
+KINDS = ("fail", "deny", "hang", "short", "undescribed", "refuse", "lose", "feed", "identity")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,9 @@ class Faults:
 
     def feeding(self) -> None:
         self._raise("feed", ROOT, 17)
+
+    def identifying(self) -> None:
+        self._raise("identity", ROOT, 17)
 
     def before_write(self, path: Path) -> None:
         self._raise("refuse", path, 18)

@@ -7,7 +7,7 @@ no properties, no altering, no CASCADE); ``FOLDING`` has two levels and lower-ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +18,7 @@ from federator.connector import (
     CatalogError,
     Changes,
     ConcurrentModification,
+    Confirm,
     Connector,
     InvalidInput,
     NameRules,
@@ -31,13 +32,15 @@ from federator.connector import (
     Unsupported,
     option,
     positive,
+    unconditional,
 )
-from federator.connector.altering import check_namespace
+from federator.connector.altering import check_namespace, check_table
 from federator.connector.lazy import lazy_namespace
 from federator.model import (
     COMPLETE,
     ROOT,
     Coverage,
+    Identity,
     Kind,
     NamespaceRecord,
     Path,
@@ -45,6 +48,7 @@ from federator.model import (
     TableRecord,
     failed,
     fold_digest,
+    local_path,
     parent,
     parse_key,
     path_key,
@@ -99,6 +103,12 @@ class MemoryCatalog(Catalog):
             rows = state["tables"]
             names = [name for kind, name in _children(state, namespace) if kind == "tables"]
             return [name for name in names if rows[path_key((*namespace, name))]["kind"] != Kind.MANAGED_TABLE]
+
+    def foreign_objects(self, namespace: Path) -> list[str]:
+        """The names of what is no external Lance table."""
+        with self._store.state() as state:
+            managed = [key for key, row in state["tables"].items() if row["kind"] == Kind.MANAGED_TABLE]
+            return sorted(path[-1] for key in (*state["foreign"], *managed) if parent(path := parse_key(key)) == namespace)
 
     def describe_table(self, path: Path) -> TableRecord:
         with self._store.state() as state:
@@ -155,11 +165,11 @@ class MemoryCatalog(Catalog):
             state["tables"][made.key] = table_row(made)
         return made
 
-    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
+    def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         if not self._capabilities.can_alter:
             raise Unsupported(f"{self.source}: this catalog cannot alter tables")
         with self._writing("update_table", before.path) as state:
-            current = self._expected(state, before)
+            current = self._expected(state, before, confirm)
             made = replace(
                 current,
                 location=after.location,
@@ -170,9 +180,9 @@ class MemoryCatalog(Catalog):
             state["tables"][made.key] = table_row(made)
         return made
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         with self._writing("deregister_table", expected.path) as state:
-            del state["tables"][self._expected(state, expected).key]
+            del state["tables"][self._expected(state, expected, confirm).key]
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
         if not self._capabilities.can_alter:
@@ -198,6 +208,16 @@ class MemoryCatalog(Catalog):
         with self._store.state() as state:
             row = state["namespaces"].get(path_key(parent(path)), {})
         return f"{row.get('location') or '/'.join((self._root, *parent(path)))}/{path[-1]}.lance"
+
+    def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
+        # Only a root on this host has anything stored below it.
+        return super().new_location(path, lambda default: local_path(default) is None or is_unused(default))
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - a store is one catalog
+        with self._store.state() as state:
+            self._faults_of(state).identifying()
+            stated = state.get("identity")
+        return Identity.of(stated) if stated else None
 
     def shards(self) -> Sequence[Shard]:
         with self._store.state() as state:
@@ -254,7 +274,10 @@ class MemoryCatalog(Catalog):
             feed = state["feed"]
         seen = int(cursor) - feed["expired"] if cursor.isdecimal() else -1
         if not 0 <= seen <= len(feed["events"]):
-            return Changes(now, full_crawl="the log has expired" if seen < 0 else "the cursor is ahead of the log")
+            ahead = seen > len(feed["events"])
+            return Changes(
+                now, full_crawl="the cursor is ahead of the log" if ahead else "the log has expired", went_back=ahead
+            )
         named = [(kind, parse_key(key)) for kind, key in feed["events"][seen:]]
         namespaces, tables = (frozenset(path for is_, path in named if is_ == kind) for kind in ("namespaces", "tables"))
         return Changes(now, namespaces, tables)
@@ -294,12 +317,13 @@ class MemoryCatalog(Catalog):
             raise TableNotFound(f"{self.source}: there is no table {key}")
         return table_of(self.source, state["tables"][key])
 
-    def _expected(self, state: Mapping[str, Any], expected: TableRecord) -> TableRecord:
+    def _expected(self, state: Mapping[str, Any], expected: TableRecord, confirm: Confirm = unconditional) -> TableRecord:
         current = self._table(state, expected.path)
         if current.kind is Kind.MANAGED_TABLE:
             raise InvalidInput(f"{self.source}: {current.key} is managed by the catalog")
-        if (current.digest, current.version) != (expected.digest, expected.version or current.version):
+        if current.version != (expected.version or current.version):
             raise ConcurrentModification(f"{self.source}: {current.key} is not as it was")
+        check_table(current, expected, confirm)
         return current
 
     def _folded(self, path: Path) -> Path:

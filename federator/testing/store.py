@@ -92,6 +92,11 @@ class MemoryStore:
             if state["feed"] is not None:
                 state["feed"] = {"expired": state["feed"]["expired"] + len(state["feed"]["events"]), "events": []}
 
+    def identify(self, identity: str) -> None:
+        """Sets what the catalog states about itself; an empty text: nothing, as at first."""
+        with self.state(write=True) as state:
+            state["identity"] = identity
+
     def faults(self, text: str) -> None:
         """Sets the faults (``federator.testing.faults``) of every catalog on this store; an empty text ends them."""
         with self.state(write=True) as state:

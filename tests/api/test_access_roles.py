@@ -201,7 +201,7 @@ def test_who_sees_a_part_of_a_source_does_not_say_where_in_its_storage_something
     carried = []
 
     class Carrying:
-        def write(self, order: Any, _call: object) -> Any:
+        def write(self, order: Any, _call: object, *, locked: bool) -> Any:
             carried.append(order)
 
     for scopes, allowed in (("lake$sales", False), ("lake", True), ("copy", False)):

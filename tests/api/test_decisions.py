@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from federator.index import Index, plans, requests, schedules
+from federator.planning.holds import Hold
+from federator.planning.plan import Plan
 from tests.api.conftest import Api
 from tests.api.test_runs import add_plan
 
@@ -27,6 +31,23 @@ def test_a_decision_names_what_it_is_about(api: Api, index: Index) -> None:
     with index.read() as connection:
         (queued,) = requests.queued(connection, requests.RUNS)
     assert queued.argument == {"plans": [digest]}
+
+
+def test_a_decision_may_name_the_guarded_set(api: Api, index: Index) -> None:
+    body = json.dumps(Plan("m", "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),)).to_json())
+    with index.write() as connection:
+        for digest in ("older", "newer"):
+            plans.save(connection, digest=digest, mirror="m", run_id="r", state="held", body=body, guarded="set")
+    assert api.json("/api/v1/plans/older")["guarded"] == "set"
+    assert api.post("/api/v1/plans/older/approve", headers={"If-Match": '"other"'}).status_code == 412
+    assert api.post("/api/v1/plans/older/reject", headers={"If-Match": '"set"'}).json()["state"] == "rejected"
+    # A decision is about every plan with this set, those that are made later included.
+    assert api.json("/api/v1/plans/newer")["state"] == "rejected"
+    with index.write() as connection:
+        assert (
+            plans.save(connection, digest="newest", mirror="m", run_id="r", state="held", body=body, guarded="set")
+            == "rejected"
+        )
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10])

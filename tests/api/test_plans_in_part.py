@@ -13,6 +13,7 @@ from federator.index import Index, plans
 from federator.model import NamespaceRecord, TableRecord, parse_key
 from federator.model.scopes import Scopes
 from federator.planning.changes import Action, Change, Refusal
+from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
 from federator.settings import Settings
@@ -51,7 +52,7 @@ def _mixed() -> Plan:
             Refusal(Reason.LOCATION_DECLARED, "copy", "sales$x", "sales$x", "copy$hr$payroll already points there"),
             Refusal(Reason.NAME_TAKEN, "copy", "", "hr$y"), Refusal(Reason.UNSELECTED, "copy", "", "sales$y"),
         ),
-        held=("guards: 40% of hr would go",), selected=123,
+        holds=(Hold("guards", "40% of hr would go"),), selected=123,
     )  # fmt: skip
 
 

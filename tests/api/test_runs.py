@@ -13,13 +13,14 @@ import pytest
 from federator import audit
 from federator.api.app import create_app
 from federator.index import Index, audit_log, open_index, plans, requests, runs, schedules
+from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import Settings
 from tests.api.conftest import Api
 
 
 def add_plan(index: Index, state: str, *, mirror: str = "m") -> str:
-    plan = Plan(mirror, "d", 1, 1, held=("too much",) if state == "held" else ())
+    plan = Plan(mirror, "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),) if state == "held" else ())
     with index.write() as connection:
         plans.save(connection, digest=plan.digest, mirror=mirror, run_id="r", state=state, body=json.dumps(plan.to_json()))
     return plan.digest
@@ -111,7 +112,7 @@ def test_requests_that_are_none(api: Api, number: str) -> None:
 
 def test_a_held_plan_is_approved_and_then_applied(api: Api, index: Index) -> None:
     digest = add_plan(index, "held")
-    assert api.json(f"/api/v1/plans/{digest}")["plan"]["held"] == ["too much"]
+    assert api.json(f"/api/v1/plans/{digest}")["plan"]["held"] == ["max_delete_percent: too much"]
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 409
     decided = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'}).json()
     assert (decided["state"], decided["decided_by"]) == ("approved", "api")

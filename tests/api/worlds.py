@@ -15,6 +15,7 @@ from federator.index import tables as t
 from federator.index.leases import hold
 from federator.model import ROOT, Coverage, Record, failed
 from federator.model.scopes import Scopes
+from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import Settings
 from tests.api.conftest import Api
@@ -171,7 +172,7 @@ def _runs(connection: Any, *, rich: bool) -> None:
 
 
 def _plan(index: Index, mirror: str) -> str:
-    plan = Plan(mirror, "d", 1, 1, held=("too much",))
+    plan = Plan(mirror, "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),))
     with index.write() as connection:
         plans.save(
             connection, digest=plan.digest, mirror=mirror, run_id=RUN_SEEN, state="held", body=json.dumps(plan.to_json())

@@ -101,7 +101,8 @@ def test_a_file_that_is_no_database(shell: Shell) -> None:
     (shell.folder / "federator.db").write_text("this is a text, and it is long enough to be looked at as a database" * 20)
     result = shell.run("tree")
     assert result.exit_code == 1
-    assert "does not answer: file is not a database" in result.stderr
+    assert "failed, it is damaged: file is not a database" in result.stderr
+    assert "hint: restore a backup" in result.stderr
 
 
 def test_init_writes_what_validate_accepts(shell: Shell) -> None:

@@ -94,3 +94,17 @@ def test_a_named_deployment_may_be_anywhere(shell: Shell) -> None:
     assert [each["clone"] for each in shown] == [False, True]
     result = shell.run("instance", "show")
     assert (result.exit_code, "DEPLOYMENT" in result.stderr) == (64, True)
+
+
+def test_a_changed_id_is_shown_and_stops_mirrors(shell: Shell) -> None:
+    index = shell.index()
+    deployment.claim(index, load(shell.folder / "federator.toml").instance)
+    index.close()
+    file = shell.folder / "federator.toml"
+    file.write_text(file.read_text().replace('id = "test"', 'id = "renamed"'))
+    shown = shell.json("instance", "show")
+    assert (shown["instance"], shown["marked"], shown["clone"], shown["writes"]) == ("renamed", "test", False, False)
+    assert "renamed: declarations are marked test" in shell.run("instance", "show").stdout
+    checks = json.loads(shell.run("doctor", "--output", "json").stdout)["checks"]
+    found = next(check for check in checks if check["name"] == "index")
+    assert (found["state"], "set [instance] id back" in found["hint"]) == ("fail", True)

@@ -13,6 +13,7 @@ from federator.connector import StateError
 from federator.index import plans
 from federator.model import TableRecord, canonical_json
 from federator.planning.changes import Action, Change, Refusal
+from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
 from tests.cli.conftest import Shell
@@ -39,8 +40,9 @@ def plan(*, held: bool = False, refusals: int = 25) -> Plan:
         change(Action.DECLARE_TABLE, "s$new", None, table("s$new", "s3://a/new")),
     )
     refused = tuple(Refusal(Reason.NAME_TAKEN, "copy", f"s$t{n:02}", f"s$t{n:02}", "it was there") for n in range(refusals))
-    guards = ("max_delete_percent: 5 of 9 tables removed or moved within 24 h, max_delete_percent is 20",) if held else ()
-    return Plan("nightly", "digest", 1, 1, changes, refused, guards, 5)
+    detail = "5 of 9 tables removed or moved within 24 h, max_delete_percent is 20"
+    holds = (Hold("max_delete_percent", detail, Binds.DESTRUCTIVE),) if held else ()
+    return Plan("nightly", "digest", 1, 1, changes, refused, holds, 5)
 
 
 def saved(shell: Shell, made: Plan) -> None:

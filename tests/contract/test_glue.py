@@ -18,6 +18,7 @@ pytestmark = pytest.mark.timeout(60)
 class _Glue(ConnectorContract):
     connector = CONNECTOR
     native_page = 100
+    write_requests = (b"AWSGlue.DeleteTable", b"AWSGlue.UpdateTable")
     unreachable: ClassVar = {"endpoint": "http://127.0.0.1:9", "sts_endpoint": "http://127.0.0.1:9"}
 
     @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ class _Glue(ConnectorContract):
 
     @pytest.fixture
     def properties(self) -> dict[str, str]:
-        return {**self.account.properties, "root": "s3://lake"}
+        return {**self.account.properties, "root": "file:///nonexistent/lake", "drop_cascades": "confirmed"}
 
     @pytest.fixture
     def location(self) -> Location:

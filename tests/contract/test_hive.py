@@ -14,6 +14,7 @@ from tests.fixtures.hive import Metastore
 
 
 class _Hive(ConnectorContract):
+    write_requests = (b"drop_table", b"alter_table")
     unreachable: ClassVar = {"uri": "thrift://127.0.0.1:9"}
 
     @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ SERVER = "Apache Polaris 1.4.1 (by URL or Docker), else the stub held to its rec
 
 class _Polaris(ConnectorContract):
     connector = CONNECTOR
+    write_requests = (b"DELETE ",)
     unreachable: ClassVar = {"endpoint": "http://127.0.0.1:9"}
     inside: ClassVar[Path] = ()
 
@@ -30,7 +31,7 @@ class _Polaris(ConnectorContract):
 
     @pytest.fixture
     def properties(self) -> dict[str, str]:
-        return {**self.polaris.properties, "root": "s3://lake"}
+        return {**self.polaris.properties, "root": "file:///nonexistent/lake"}
 
     @pytest.fixture
     def namespace(self) -> Path:

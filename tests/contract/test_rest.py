@@ -38,6 +38,7 @@ class TestLance(ConnectorContract):
 
     against = "pylance's RestAdapter over a directory with a manifest (`lance`)"
     connector = _Lance()
+    write_requests = (b"/deregister",)
     unreachable: ClassVar = {"uri": _CLOSED}
     native_page = 3
 
@@ -72,6 +73,7 @@ class TestGeneral(ConnectorContract):
 
     against = "the contract stub (`general`)"
     connector = _General()
+    write_requests = (b"/DropTable", b"/AlterTable")
     unreachable: ClassVar = {"uri": _CLOSED}
     native_page = 3
 
@@ -82,7 +84,7 @@ class TestGeneral(ConnectorContract):
 
     @pytest.fixture
     def properties(self) -> dict[str, str]:
-        return {"uri": self.stub.url, "protocol": "general", "root": "s3://lake", "drop_keeps_data": "true"}
+        return {"uri": self.stub.url, "protocol": "general", "root": "file:///nonexistent/lake", "drop_keeps_data": "true"}
 
     @pytest.fixture
     def namespace(self) -> Path:

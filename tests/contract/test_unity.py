@@ -22,6 +22,7 @@ class TestUnity(ConnectorContract):
     connector = CONNECTOR
     unreachable: ClassVar = {"endpoint": "http://127.0.0.1:9", "max_retries": "0"}
     native_page = 100
+    write_requests = (b"DELETE ",)
 
     @pytest.fixture(autouse=True)
     def server(self, unity_catalog: UnityCatalogOfTest) -> None:

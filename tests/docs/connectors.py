@@ -30,6 +30,29 @@ servers the contract suite (`federator.testing.contract`) runs which operation o
 Properties are written bare or with the connector's name before them (`uri`, `hive3.uri`). A secret must be a reference:
 `${VARIABLE}` or `file:PATH`. Units stand in the description.
 
+A table declared without a location goes to the default one, `<namespace's location, else root/levels>/<table>.lance`. Where a
+listing with the source's `storage.*` shows anything there but Lance's own markers, or fails, or takes longer than 20 s, a
+random suffix is added (`orders-5f2c81d0.lance`): a dropped table keeps its data, and its rows never come back in a new table of
+its name. A location that was declared and never written is used again. A directory's own tables are the exception: their name
+is the location, so that the new table is refused (TableAlreadyExists).
+
+## Identity
+
+Each crawl, and each connection that writes, reads which catalog answers. What it compares:
+
+| connector | whole source | by namespace |
+| --- | --- | --- |
+| `hive3`; `hive2` at a Hive 3 or 4 | the id of the metastore's database | |
+| `hive2` at a Hive 2 | none | |
+| `glue` | account (GetCatalogs, else STS), region and catalog id | the target of a database that is a resource link |
+| `unity` | the metastore's id, where the server has `/metastore_summary` and allows it | the catalog's id and creation time |
+| `polaris` | the configured realm | each catalog's creation time, where the management API allows it |
+| `dir` | the id of the transaction that made `__manifest`; none without a manifest, or once its first version was cleaned up | |
+| `rest` | none | |
+
+A Glue without GetCatalogs and STS has none. A database that becomes a resource link, or stops being one, is not noticed by it. Where a
+catalog has no identity, the holds `half_gone` and `feed_went_back` remain ([mirroring.md](mirroring.md)).
+
 This page is made from the code: `python -m tests.docs.connectors > docs/connectors.md`.
 """
 _OPERATIONS_HEAD = """\

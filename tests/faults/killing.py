@@ -149,12 +149,12 @@ class WatchedCatalog:
         return self._watched(name, found) if name in WRITES else found
 
     def _watched(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(subject: Any, *more: Any) -> Any:
+        def watched(subject: Any, *more: Any, **options: Any) -> Any:
             path = subject if isinstance(subject, tuple) else subject.path
             what = f"{name} {'$'.join(path)}"
             self._moments.reach(f"before call {what}")
             self._moments.note(f"begin call {what}", **self._witness())
-            made = call(subject, *more)
+            made = call(subject, *more, **options)
             self._moments.reach(f"after call {what}")
             return made
 

@@ -150,8 +150,10 @@ def _plant(company: Company) -> dict[str, str]:
         hive["sales", name] = planted(f"file://{company.lake}/{name}", state)
     hive["sales", "again"] = hive["sales", "t0"]
     _in_hive(company, hive)
-    # The metastore made the directories.
-    (company.lake / "lost").rmdir()
+    # The metastore makes no directories (ADR 11).
+    assert not (company.lake / "lost").exists()
+    for name in ("hollow", "csv"):
+        (company.lake / name).mkdir()
     (company.lake / "csv" / "part-0.csv").write_text("id\n1\n", encoding="utf-8")
     shutil.copytree(company.place / "small.lance" / "data", company.lake / "torn" / "data")
     with ThreadPoolExecutor(8) as pool:

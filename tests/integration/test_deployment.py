@@ -169,6 +169,7 @@ class TestDeployments:
         assert (event["actor"], event["subject"]) == ("ann", "prod")
         assert event["detail"] == {
             "before": before.confirmed, "place": before.here, "was": before.fingerprint, "fingerprint": before.fingerprint,
+            "was_instance": "prod",
         }  # fmt: skip
 
     def test_rotated_it_is_another_and_needs_an_id_of_its_own(self, clone: Index) -> None:

@@ -70,7 +70,7 @@ def test_a_deregistered_table_keeps_its_data_and_can_come_back(face: ln.LanceNam
 
 def test_lancedb_creates_opens_appends_and_lists(properties: dict[str, str], glue_account: GlueAccount) -> None:
     me = glue_account.account_id
-    connection = lancedb.connect_namespace(IMPL, properties)
+    connection = lancedb.connect_namespace(IMPL, {**properties, "drop_cascades": "confirmed"})
     assert sorted(connection.list_namespaces().namespaces) == sorted([me, "lake"])
     for path in (["sales"], ["lake", "db"]):
         connection.create_table("orders", ROWS, namespace_path=path)

@@ -19,7 +19,13 @@ pytestmark = pytest.mark.timeout(60)
 def face(glue_account: GlueAccount, s3_storage_options: dict[str, str]) -> Any:
     storage = {f"storage.{key}": value for key, value in s3_storage_options.items()}
     prefixed = {
-        f"glue.{key}": value for key, value in {**glue_account.properties, **storage, "root": "s3://lance-data"}.items()
+        f"glue.{key}": value
+        for key, value in {
+            **glue_account.properties,
+            **storage,
+            "root": "s3://lance-data",
+            "drop_cascades": "confirmed",
+        }.items()
     }
     return ln.connect("federator_connectors.glue.GlueNamespace", prefixed)
 
@@ -67,6 +73,15 @@ def test_the_eight_operations_and_their_modes(face: Any, glue_account: GlueAccou
     with pytest.raises(errors.NamespaceNotFoundError):
         face.drop_namespace(ln.DropNamespaceRequest(id=["sales"]))
     face.drop_namespace(ln.DropNamespaceRequest(id=["sales"], mode="SKIP"))
+
+
+def test_a_catalog_never_overwrites_a_database_of_its_name(face: Any, glue_account: GlueAccount) -> None:
+    me, client = glue_account.account_id, glue_account.client()
+    client.create_database(DatabaseInput={"Name": "sales", "Parameters": {"team": "a"}})
+    with pytest.raises(errors.NamespaceAlreadyExistsError, match=rf"sales is {me}\$sales"):
+        face.create_namespace(ln.CreateNamespaceRequest(id=["sales"], mode="OVERWRITE"))
+    assert client.get_database(Name="sales")["Database"]["Parameters"] == {"team": "a"}
+    assert face.list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces == [me]
 
 
 def test_errors_have_the_codes_of_the_spec(face: Any, glue_account: GlueAccount) -> None:

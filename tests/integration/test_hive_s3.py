@@ -62,6 +62,9 @@ def test_tables_in_a_bucket(version: str, endpoint: str, tmp_path_factory: pytes
         lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=face, table_id=table)
         described = face.describe_table(ln.DescribeTableRequest(id=table))
         assert described.location == f"s3://{bucket}/hive/sales/orders.lance"
+        face.declare_table(ln.DeclareTableRequest(id=["hive", "sales", "empty"]))
+        listed = s3.list_objects_v2(Bucket=bucket, Prefix="hive/sales/empty.lance")
+        assert listed["KeyCount"] == 0, "the metastore wrote a marker for the location's directory"
         assert lance.dataset(namespace_client=face, table_id=table).count_rows() == 2
         face.deregister_table(ln.DeregisterTableRequest(id=table))
         assert lance.dataset(described.location, storage_options=storage).count_rows() == 2, "the data stays"

@@ -187,14 +187,14 @@ def test_deregistering_leaves_the_data(catalog: HiveCatalog, metastore: Metastor
 def test_a_server_that_makes_something_else_is_found_out(
     catalog: HiveCatalog, metastore: Metastore, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = convert.new_table
+    honest = convert.changed_table
 
-    def managed(record: TableRecord, in_catalog: str | None) -> Any:
-        table = honest(record, in_catalog)
+    def managed(given: Any, record: TableRecord) -> Any:
+        table = honest(given, record)
         del table.parameters["EXTERNAL"]
         return table
 
-    monkeypatch.setattr(convert, "new_table", managed)
+    monkeypatch.setattr(convert, "changed_table", managed)
     with pytest.raises(Internal, match="MANAGED_TABLE"):
         catalog.declare_table(TableRecord("lake", (*database, "orders"), metastore.location("o.lance")))
 

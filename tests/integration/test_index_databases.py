@@ -45,6 +45,7 @@ from federator.index.leases import LeaseHeld, LeaseLost, hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import ROOT, Coverage, TableRecord, failed
 from federator.planning.changes import Action, Change
+from federator.planning.misses import Missed, MissUpdate
 from tests.integration.index_support import fill, namespace, table
 
 DATABASES = ["sqlite", "postgresql"]
@@ -370,8 +371,8 @@ class TestRepositories:
             assert coverage.lost_origins(connection, "lake", 1) == {"s$gone"}
             assert ledger.origins(connection, "lake") == {"s$a", "s$gone"}
         with index.write() as connection:
-            coverage.set_absences(connection, "lake", "digest", missed=["s$gone"], seen=[], at=1.0)
-            coverage.set_absences(connection, "lake", "digest", missed=["s$gone"], seen=[], at=2.0)
+            coverage.save_misses(connection, "lake", "digest", MissUpdate({"s$gone": [1.0]}, frozenset()))
+            coverage.save_misses(connection, "lake", "digest", MissUpdate({"s$gone": [1.0, 2.0]}, frozenset()))
             ledger.forget_target(connection, {**entry, "target_path": "s$gone"})
             assert coverage.absences(connection, "lake") == {"s$gone": [1.0, 2.0]}
             assert [e["target_path"] for e in ledger.of_mirror(connection, "m")] == ["s$a"]
@@ -379,12 +380,13 @@ class TestRepositories:
         with index.write() as connection:
             assert coverage.absences(connection, "lake") == {}
             # A process that was configured before, and whose crawl ends only now.
-            coverage.set_absences(connection, "lake", "digest", missed=["s$gone"], seen=[], at=3.0)
+            coverage.save_misses(connection, "lake", "digest", MissUpdate({"s$gone": [3.0]}, frozenset()))
             assert coverage.absences(connection, "lake") == {}
-            coverage.set_absences(connection, "lake", "another principal", missed=["s$gone"], seen=[], at=4.0)
+            assert coverage.stored_misses(connection, "lake") == {"s$gone": Missed([3.0], "digest")}
+            coverage.save_misses(connection, "lake", "another principal", MissUpdate({"s$gone": [4.0]}, frozenset(["s$gone"])))
             assert coverage.absences(connection, "lake") == {"s$gone": [4.0]}
-            coverage.set_absences(connection, "lake", "another principal", missed=[], seen=["s$gone"], at=5.0)
-            assert coverage.absences(connection, "lake") == {}
+            coverage.save_misses(connection, "lake", "another principal", MissUpdate({}, frozenset(["s$gone"])))
+            assert coverage.stored_misses(connection, "lake") == {}
 
     def test_journal(self, index: Index) -> None:
         line = {
@@ -425,21 +427,23 @@ class TestRepositories:
 
     def test_a_rename_is_no_deletion_and_waits_for_its_second_half(self, index: Index) -> None:
         row = {"run_id": "r", "plan": "p", "mirror": "m", "target_source": "aws", "target_path": "x", "origin_path": "x"}
-        halves = {pair: json.dumps({"pair": pair}) for pair in ("a -> b", "c -> d")}
+        first, second = Action.DEREGISTER_TABLE, Action.DECLARE_TABLE
+        halves = {pair: Change(first, "aws", "x", "lake", "x", "", pair=pair) for pair in ("a -> b", "c -> d")}
 
-        def carried_out(action: str, pair: str) -> None:
+        def carried_out(action: Action, pair: str) -> None:
             op_id = f"op{next(numbers)}"
-            journal.intend(connection, {**row, "op_id": op_id, "seq": 0, "action": action, "change": halves[pair]})
+            body = json.dumps(replace(halves[pair], action=action).to_json())
+            journal.intend(connection, {**row, "op_id": op_id, "seq": 0, "action": action.value, "change": body})
             journal.settle(connection, op_id, "done", code=journal.RENAMED)
 
         numbers = count()
         with index.write() as connection:
-            carried_out("deregister_table", "a -> b")
-            carried_out("deregister_table", "c -> d")
+            carried_out(first, "a -> b")
+            carried_out(first, "c -> d")
             assert journal.unfinished_renames(connection, "m", 0) == list(halves.values())
-            carried_out("declare_table", "a -> b")
+            carried_out(second, "a -> b")
             assert journal.unfinished_renames(connection, "m", 0) == [halves["c -> d"]]
-            carried_out("deregister_table", "a -> b")
+            carried_out(first, "a -> b")
             assert journal.unfinished_renames(connection, "m", 0) == [halves["c -> d"], halves["a -> b"]]
             assert journal.unfinished_renames(connection, "m", time.time() + 1) == []
             assert journal.unfinished_renames(connection, "n", 0) == []
@@ -513,7 +517,9 @@ class TestRepositories:
         with index.write() as connection:
             assert plans.save(connection, **plan) == "held"
             plans.decide(connection, "abc", "approved", "ann")
-            assert plans.save(connection, **plan) == "approved"
+            # Its approval has ended.
+            assert plans.save(connection, **plan) == "held"
+            assert plans.save(connection, **{**plan, "state": "approved"}) == "approved"
             plans.decide(connection, "abc", "applied", "ann")
             assert plans.save(connection, **plan) == "held"
             assert plans.get(connection, "ab")["decided_by"] is None

@@ -130,7 +130,7 @@ def test_a_server_error_is_18_in_every_operation(unity_stub: UnityStub, operatio
     """With the answer that the recorded server gave to a table without a location."""
     line = next(line for line in RECORDING.read_text().splitlines() if " -> 500 " in line)
     unity_stub.script.append((500, {}, line.partition(" -> 500 ")[2]))
-    face = UnityNamespace(endpoint=unity_stub.url, catalog="main", root="s3://lake")
+    face = UnityNamespace(endpoint=unity_stub.url, catalog="main", root="/nonexistent/lake")
     with pytest.raises(ln.InternalError, match="INTERNAL"):
         OPERATIONS[operation](face, "main")
     assert len(unity_stub.seen) == 1, "a 500 was asked again"

@@ -100,6 +100,29 @@ def test_hive_2_into_glue(hive2_uri: str, glue_account: GlueAccount, place: Path
     assert_mirrored(settings, place, (database,))
 
 
+@pytest.mark.parametrize("on_missing", ["report", "recreate"])
+def test_a_copy_that_became_an_iceberg_table_is_not_reported_as_removed(
+    hive2_uri: str, glue_account: GlueAccount, place: Path, on_missing: str
+) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'include = ["{database}$*"]\non_missing = "{on_missing}"\n'
+    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), mirror)
+    declare(settings, "origin", (database,), ["orders"], place)
+    federator = Federator.open(settings)
+    assert federator.sync().changes == 2
+    client = glue_account.client()
+    native = client.get_table(DatabaseName=database, Name="orders")["Table"]
+    iceberg = {**native["Parameters"], "table_type": "ICEBERG"}
+    kept = {"Name", "StorageDescriptor", "TableType"}
+    table = {**{key: value for key, value in native.items() if key in kept}, "Parameters": iceberg}
+    client.update_table(DatabaseName=database, TableInput=table)
+    result = federator.sync()
+    (refusal,) = result.plans[0].refusals
+    assert (result.changes, refusal.reason.value) == (0, "name_taken")
+    assert "is not a Lance table" in refusal.detail or "is no Lance table" in refusal.detail
+    assert client.get_table(DatabaseName=database, Name="orders")["Table"]["Parameters"] == iceberg
+
+
 def test_glue_into_hive_3(hive3_uri: str, glue_account: GlueAccount, place: Path) -> None:
     database = f"db_{secrets.token_hex(4)}"
     mirror = f'namespace = "hive$from_glue_{{database}}"\ninclude = ["*${database}$*"]\n'

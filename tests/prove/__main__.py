@@ -59,9 +59,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--checkpoint", type=Path, metavar="FILE", help="where progress is kept; what is there already is not run again"
     )
-    parser.add_argument(
-        "--without-rule", type=int, choices=sorted(RULES), help="switch a rule of the product off: the proof must fail"
-    )
+    parser.add_argument("--without-rule", choices=sorted(RULES), help="switch a rule of the product off: the proof must fail")
     parser.add_argument(
         "--partial", action="store_true", help="exit 0 although some fault or reason did not occur in so few runs"
     )
@@ -96,7 +94,7 @@ def _many(options: argparse.Namespace) -> Tally:
     return tally
 
 
-def _chunk(work: tuple[int, int, int, int | None]) -> tuple[int, Tally]:
+def _chunk(work: tuple[int, int, int, str | None]) -> tuple[int, Tally]:
     seed, start, count, rule = work
     tally, began = Tally(), time.process_time()
     # Collecting what goes round in circles costs a tenth of the time, and a chunk leaves little of it.

@@ -3,44 +3,63 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from federator.apply import Executor, Outcome, State
+from federator.apply.leased_journal import LeasedJournal
 from federator.apply.outcome import RESTORED
 from federator.apply.port import Intent
 from federator.connector import StateError
-from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.plan import Plan, check, still_proven
 from federator.planning.reasons import Reason
+from federator.planning.release import release
 from federator.planning.rule import MirrorRule
+from federator.planning.settlement import ledger_key
 from tests.prove.catalog import Crash
 from tests.prove.index import Entry, Kept
-from tests.prove.oracle import Actor, keeps_marks
+from tests.prove.oracle import Actor, Violation, keeps_marks
 
 if TYPE_CHECKING:
     from tests.prove.world import Instance, World
 
 _OF_NAMESPACES = (Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE)
-_GONE = (Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE)
-_RENAMED, _ALREADY_GONE = "renamed", "already_gone"
 
 
 class LeaseLost(StateError):
     """As ``federator.index.leases`` raises it inside a writing transaction."""
 
 
-@dataclass(frozen=True)
-class MemoryJournal:
-    """``federator.apply.index_journal.IndexJournal`` over memory. A fault of the process strikes at a write of the journal: before
-    it is durable, or after."""
+@dataclass
+class MemoryLease:
+    """A lease that may be lost before a write of the journal, or end too early for a call."""
+
+    strikes: Callable[[str], bool]
+    lost: bool = False
+
+    def check(self, _: None) -> None:
+        if self.lost:
+            raise LeaseLost("the lease was lost to another process")
+
+    def fits(self, _: float) -> bool:
+        return not self.strikes("lease_short")
+
+
+@dataclass
+class MemoryJournal(LeasedJournal[None]):
+    """``LeasedJournal`` over memory. A fault of the process strikes at a write of the journal: before it is durable, or after."""
 
     world: World
     instance: Instance
     rule: MirrorRule
     stop: threading.Event
+
+    def __post_init__(self) -> None:
+        self.lease = MemoryLease(self._strikes)
+        self.leases = (self.lease,)
 
     def open_intents(self) -> list[Intent]:
         rows = self.instance.index.journal.values()
@@ -51,46 +70,57 @@ class MemoryJournal:
             if row.mirror == self.rule.name and row.state == "intent"
         ]
 
-    def may_call(self, seconds: float) -> bool:
-        return not self._strikes("lease_short")
-
     def intend(self, intent: Intent) -> None:
-        if self._strikes("crash_before_intent"):
-            raise Crash
-        if self._strikes("lease_lost"):
-            raise LeaseLost("the lease was lost to another process")
-        self.instance.index.journal[intent.op_id] = Entry(intent, self.rule.name, self.world.now)
-        if self._strikes("crash_after_intent"):
-            raise Crash
+        self._write("intent", lambda: super(MemoryJournal, self).intend(intent))
 
     def settle(self, intent: Intent, outcome: Outcome) -> None:
-        if self._strikes("crash_before_outcome"):
-            raise Crash
-        if self._strikes("lease_lost"):
-            raise LeaseLost("the lease was lost to another process")
-        index, done = self.instance.index, outcome.state is State.DONE
-        moved = outcome.change.moves_location and outcome.state in (State.DONE, State.NEEDS_ADOPTION)
-        code = "location_changed" if moved else outcome.code
-        row = index.journal[intent.op_id]
-        row.state, row.code = outcome.state.value, _RENAMED if done and outcome.change.pair is not None else code
-        index.version += 1
-        if done:
-            forgot = self._enter(outcome, intent.op_id)
-            row.code = _ALREADY_GONE if outcome.change.action in _GONE and not forgot else row.code
-        elif outcome.code == RESTORED and outcome.record is not None:
-            for key, entry in index.ledger.items():
-                # The ledger's ``identify``.
-                if (key[0], key[3], key[4], entry["target_source"]) == (
-                    self.rule.name,
-                    outcome.change.target_path,
-                    1,
-                    self.rule.target,
-                ):
-                    entry["native_id"] = outcome.record.native_id
-        if self._strikes("crash_after_outcome"):
-            raise Crash
+        self._write("outcome", lambda: super(MemoryJournal, self).settle(intent, outcome))
         if self._strikes("stop_asked"):
             self.stop.set()
+
+    def _write(self, what: str, write: Callable[[], None]) -> None:
+        if self._strikes(f"crash_before_{what}"):
+            raise Crash
+        self.lease.lost = self.lease.lost or self._strikes("lease_lost")
+        write()
+        if self.lease.lost:
+            raise Violation("a write of the journal without its leases", what)
+        if self._strikes(f"crash_after_{what}"):
+            raise Crash
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        yield
+
+    def _store_intent(self, transaction: None, intent: Intent) -> None:
+        self.instance.index.journal[intent.op_id] = Entry(intent, self.rule.name, self.world.now)
+
+    def _replace_entry(self, transaction: None, change: Change, entry: Mapping[str, Any] | None, *, every_mirror: bool) -> bool:
+        ledger, key = self.instance.index.ledger, ledger_key(self.rule, change)
+        same = (
+            ("target_source", "target_path", "is_table")
+            if every_mirror
+            else ("mirror", "target_source", "target_path", "is_table")
+        )
+        before = [at for at, row in ledger.items() if all(row[column] == key[column] for column in same)]
+        for at in before:
+            del ledger[at]
+        if entry is not None:
+            ledger[key["mirror"], key["origin_source"], key["origin_path"], key["target_path"], key["is_table"]] = dict(entry)
+        return bool(before)
+
+    def _identify(self, transaction: None, change: Change, native_id: str | None) -> None:
+        for row in self.instance.index.ledger.values():
+            if (row["mirror"], row["target_path"], row["is_table"]) == (self.rule.name, change.target_path, 1):
+                row["native_id"] = native_id
+
+    def _store_outcome(
+        self, transaction: None, intent: Intent, outcome: Outcome, code: str | None, entry: Mapping[str, Any] | None,
+        native_id: str | None,
+    ) -> None:  # fmt: skip
+        row = self.instance.index.journal[intent.op_id]
+        row.state, row.code = outcome.state.value, code
+        self.instance.index.version += 1
 
     def names_at(self, canonical: str) -> Collection[str]:
         return self.instance.index.names_at(self.rule.target, canonical)
@@ -104,37 +134,6 @@ class MemoryJournal:
     def origin_digest(self, path: str) -> str | None:
         record = self.instance.index.states[self.rule.origin].tables.get(path)
         return record.digest if record else None
-
-    def _enter(self, outcome: Outcome, op_id: str) -> bool:
-        """Returns whether the ledger had an entry of the target before."""
-        change, record, ledger = outcome.change, outcome.record, self.instance.index.ledger
-        is_table = int(change.action not in _OF_NAMESPACES)
-        before = [
-            key
-            for key, row in ledger.items()
-            if (key[0] == self.rule.name or change.action is Action.ADOPT)
-            and (row["target_source"], key[3], key[4]) == (change.target_source, change.target_path, is_table)
-        ]
-        for key in before:
-            del ledger[key]
-        if change.action in _GONE:
-            return bool(before)
-        ledger[self.rule.name, change.origin_source, change.origin_path, change.target_path, is_table] = {
-            "mirror": self.rule.name,
-            "origin_source": change.origin_source,
-            "origin_path": change.origin_path,
-            "target_source": change.target_source,
-            "target_path": change.target_path,
-            "is_table": is_table,
-            "op_id": op_id,
-            "native_id": record.native_id if record else None,
-            "canonical": record.canonical if isinstance(record, TableRecord) else None,
-            "origin_digest": change.precondition.get("origin"),
-            "target_digest": outcome.target_digest,
-            "mapping_digest": self.rule.mapping_digest,
-            "declared": change.declared,
-        }
-        return bool(before)
 
     def _strikes(self, fault: str) -> bool:
         armed = self.instance.armed
@@ -165,21 +164,22 @@ def apply(world: World, instance: Instance, kept: Kept, *, stored: bool) -> None
     except StateError:
         world.say("    the mirror was configured differently when this plan was made")
         return
-    if plan.held and kept.state != "approved":
-        world.oracle.said(rule, [Reason.HELD_BY_GUARD.value])
-        world.say(f"    held: {plan.held[0]}")
+    granted = release(plan, instance.index.approved(rule.name, world.now))
+    if granted.waiting:
+        world.oracle.said(rule, [waiting.reason.value for waiting in granted.waiting])
+        world.say(f"    {len(granted.waiting)} of {len(plan.changes)} changes wait: {granted.waiting[0].hold}")
+    if not granted.changes:
         return
     executor = _executor(world, instance, rule)
-    # Between the last look at an origin and the call, nobody can know what happens there: users wait until the target's turn.
-    world.catalogs[rule.origin].armed.race = None
+    executor.stored = stored
     try:
         _settle_left(world, instance, rule, executor)
-        world.oracle.actor = Actor(instance, rule, _by_path(plan), kept.state == "approved")
-        proven, unproven = still_proven(rule, plan.changes, instance.index.states[rule.origin].absences)
+        world.oracle.actor = Actor(instance, rule, _by_path(granted.changes), approved=False)
+        proven, unproven = still_proven(rule, granted.changes, instance.index.states[rule.origin].absences)
         outcomes = [Outcome(change, State.SKIPPED, Reason.NOT_COVERED) for change in unproven]
         outcomes += executor.apply(plan.digest, proven)
         _publish(world, instance, rule, outcomes)
-        kept.state = "applied"
+        kept.state = "held" if granted.waiting else "applied"
     except Crash:
         world.say("    the process dies")
     except StateError as error:
@@ -192,15 +192,15 @@ def apply(world: World, instance: Instance, kept: Kept, *, stored: bool) -> None
             catalog.land()
 
 
-def _by_path(plan: Plan) -> dict[tuple[bool, str], Change]:
-    return {(change.action in _OF_NAMESPACES, change.target_path): change for change in plan.changes}
+def _by_path(changes: Iterable[Change]) -> dict[tuple[bool, str], Change]:
+    return {(change.action in _OF_NAMESPACES, change.target_path): change for change in changes}
 
 
 def _executor(world: World, instance: Instance, rule: MirrorRule) -> Executor:
     origin, target, stop = world.catalogs[rule.origin], world.catalogs[rule.target], threading.Event()
     return Executor(
         MemoryJournal(world, instance, rule, stop), rule, origin, target, target.capabilities.keeps_properties, stop,
-        clock=lambda: world.now, op_ids=world.operation, max_failures=2 if instance.impatient else None,
+        clock=lambda: world.now, monotonic=lambda: world.now, op_ids=world.operation, max_failures=2 if instance.impatient else None,
     )  # fmt: skip
 
 

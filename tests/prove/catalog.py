@@ -5,7 +5,7 @@ Records are kept as they are handed out, so that their digests are computed once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -14,6 +14,8 @@ from federator.connector import (
     Catalog,
     CatalogError,
     ConcurrentModification,
+    Confirm,
+    Internal,
     InvalidInput,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
@@ -25,11 +27,13 @@ from federator.connector import (
     TableNotFound,
     Throttled,
     Unsupported,
+    unconditional,
 )
 from federator.model import (
     COMPLETE,
     ROOT,
     Coverage,
+    Identity,
     Kind,
     NamespaceRecord,
     Path,
@@ -41,6 +45,9 @@ from federator.model import (
 )
 from federator.planning.marks import PREFIX, bound_mark
 
+#: seconds that a slow look takes
+SLOW = 3.0
+
 
 class Crash(BaseException):
     """The process dies here; nothing of it catches this."""
@@ -51,6 +58,7 @@ _LOOKS: dict[str, Callable[[], CatalogError]] = {
     "look_failed": lambda: ServiceUnavailable("no answer"),
     "look_denied": lambda: PermissionDenied("denied"),
     "look_throttled": lambda: Throttled("too many requests"),
+    "look_without_fields": lambda: Internal("the answer lacks what it always has"),
 }
 
 
@@ -66,6 +74,12 @@ class Witness(Protocol):
     def later(self, effect: Callable[[], None]) -> Callable[[], None]: ...
 
     def denied(self, catalog: LightCatalog, key: str) -> None: ...
+
+    def observed(self, catalog: LightCatalog, key: str, truth: str, began: float) -> None: ...
+
+    def now(self) -> float: ...
+
+    def wait(self, seconds: float) -> None: ...
 
 
 @dataclass
@@ -84,6 +98,8 @@ class Armed:
     halfway: str | None = None
     #: a declaration that is refused, as often as it is tried
     refused: TableRecord | None = None
+    #: how many of the next looks take longer than any mirror allows
+    slow: int = 0
 
     def clear(self) -> None:
         self.listing = None
@@ -93,6 +109,7 @@ class Armed:
         """What waits for an application does not outlast it."""
         self.write = self.look = self.race = self.halfway = self.refused = None
         self.outage = False
+        self.slow = 0
 
 
 @dataclass
@@ -112,6 +129,12 @@ class LightCatalog(Catalog):
     armed: Armed = field(default_factory=Armed)
     #: writes whose effect comes after their answer was given up
     late: list[Callable[[], None]] = field(default_factory=list)
+    #: tables that users dropped and may declare again as they were, the newest last
+    dropped: list[TableRecord] = field(default_factory=list)
+    #: whether the catalog tells which one it is
+    has_identity: bool = False
+    #: tables, namespaces, foreign objects and identities of the catalog that another one stands in for
+    replaced: tuple[dict[str, Any], ...] | None = None
     #: counts every change of the truth
     version: int = 0
     _next: int = 0
@@ -132,11 +155,14 @@ class LightCatalog(Catalog):
 
     def list_tables(self, namespace: Path) -> list[str]:
         self._there(namespace)
+        if path_key(namespace) in self.hidden:
+            return []
         return [r.path[-1] for r in self.tables.values() if r.path[:-1] == namespace and r.kind is Kind.TABLE]
 
     def describe_table(self, path: Path) -> TableRecord:
+        began, key = self.witness.now(), path_key(path)
         self._look()
-        key = path_key(path)
+        self.witness.observed(self, key, self.truth(path), began)
         if path_key(path[:-1]) in self.hidden:
             # The worst that such a catalog does: what may not be seen is said not to exist.
             self.witness.denied(self, key)
@@ -176,18 +202,20 @@ class LightCatalog(Catalog):
         key = path_key(path)
         fault = self._before_write()
         self._there(path)
-        if self.below(path) or any(inside.startswith(f"{key}$") for inside in self.foreign):
+        # Where the catalog drops whatever is inside, nothing but a look is before it, and that does not see what is hidden.
+        cascades = self.capabilities.drop_cascades and key in self.hidden
+        if not cascades and self._has_contents(path):
             raise NamespaceNotEmpty(f"{key} is not empty")
 
         def effect() -> None:
-            if key in self.namespaces and not self.below(path):
+            if key in self.namespaces and (cascades or not self._has_contents(path)):
                 self.witness.wrote(self, "drop_namespace", key, None, None)
-                self._touch().namespaces.pop(key)
+                self.take_away(path)
 
         self._carry_out(fault, effect)
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        fault = self._before_write()
+        fault = self._before_write(declares=True)
         if record.key == self._removed and self.armed.halfway is not None:
             self._fail_halfway(record)
         if record == self.armed.refused:
@@ -196,6 +224,8 @@ class LightCatalog(Catalog):
             raise Unsupported("this catalog takes no declarations")
         key = record.key
         self._there(record.path[:-1])
+        if fault == "name_raced":
+            self._create_first(record)
         if key in self.tables or key in self.foreign:
             raise TableAlreadyExists(f"{key} is there")
         uid = self._uid()
@@ -210,11 +240,12 @@ class LightCatalog(Catalog):
         self._carry_out(fault, effect)
         return made
 
-    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
+    def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         fault = self._before_write()
         if not self.capabilities.can_alter:
             raise Unsupported("this catalog cannot alter tables")
         now = self._expected(before)
+        confirm()
         made = replace(self._kept(after), source=self.source, native_id=now.native_id, version=str(self._uid()))
 
         def effect() -> None:
@@ -225,9 +256,10 @@ class LightCatalog(Catalog):
         self._carry_out(fault, effect)
         return made
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         fault = self._before_write()
         now = self._expected(expected)
+        confirm()
 
         def effect() -> None:
             if self.tables.get(now.key) is now:
@@ -247,6 +279,9 @@ class LightCatalog(Catalog):
     def lost_by_recreation(self, native: Mapping[str, Any]) -> str | None:
         # Some tables have grants that nobody could restore.
         return "its grants" if native["properties"].get("q") else None
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:
+        return Identity.of(f"{self.source}, {'another' if self.replaced else 'the first'}") if self.has_identity else None
 
     # The crawl.
 
@@ -271,6 +306,10 @@ class LightCatalog(Catalog):
             return
         if kind == "listing_failed":
             evidence = failed(17, "the catalog did not answer")
+            yield Coverage(self.source, namespace, evidence, evidence)
+            return
+        if kind == "answer_without_fields":
+            evidence = failed(Internal.code, "the answer lacks what it always has")
             yield Coverage(self.source, namespace, evidence, evidence)
             return
         if kind == "namespace_denied":
@@ -327,6 +366,9 @@ class LightCatalog(Catalog):
         found += [r for r in self.tables.values() if len(r.path) == depth + 1 and r.path[:depth] == namespace]
         return found
 
+    def _has_contents(self, namespace: Path) -> bool:
+        return bool(self.below(namespace)) or any(key.startswith(f"{path_key(namespace)}$") for key in self.foreign)
+
     def natives(self) -> list[str]:
         """Tables that are no mirror's, in a fixed order."""
         return sorted(key for key, record in self.tables.items() if bound_mark(record) is None)
@@ -357,7 +399,18 @@ class LightCatalog(Catalog):
         """A user changes a table in place."""
         self._touch().tables[key] = replace(self.tables[key], version=str(self._uid()), **fields)  # type: ignore[arg-type]
 
+    def truth(self, path: Path) -> str:
+        """What is really at a path: a digest, ``absent``, ``foreign``, or ``hidden`` from whoever looks."""
+        key = path_key(path)
+        if key in self.tables or key in self.foreign:
+            if path_key(path[:-1]) in self.hidden:
+                return "hidden"
+            return self.tables[key].digest if key in self.tables else "foreign"
+        return "absent"
+
     def remove(self, key: str) -> None:
+        if key in self.tables:
+            self.dropped.append(self.tables[key])
         self._touch().tables.pop(key, None)
         self.foreign.pop(key, None)
 
@@ -377,6 +430,21 @@ class LightCatalog(Catalog):
         for key in [key for key in self.foreign if key.startswith(inside)]:
             del self.foreign[key]
 
+    def replace(self, keep: int) -> None:
+        """Another catalog answers at the address: an empty one, or a restored one with every ``keep``-th table."""
+        self.land()
+        self.replaced = (self.tables, self.namespaces, self.foreign, self.uids)
+        records = list(self.tables.values())[::keep] if keep else []
+        self._touch().tables = {record.key: record for record in records}
+        self.namespaces, self.foreign, self.uids = dict(self.namespaces) if keep else {}, {}, dict(self.uids)
+
+    def put_back(self) -> None:
+        """The catalog itself answers again."""
+        if self.replaced is not None:
+            self.land()
+            self._touch().tables, self.namespaces, self.foreign, self.uids = self.replaced
+            self.replaced = None
+
     def land(self) -> None:
         """Calls in flight take effect."""
         while self.late:
@@ -386,6 +454,10 @@ class LightCatalog(Catalog):
 
     def _look(self) -> None:
         self._out()
+        if self.armed.slow:
+            self.armed.slow -= 1
+            self.witness.struck("look_slow", self.source)
+            self.witness.wait(SLOW)
         if self.armed.look is not None:
             fault, self.armed.look = self.armed.look, None
             self.witness.struck(fault, self.source)
@@ -403,9 +475,11 @@ class LightCatalog(Catalog):
                 race, self.armed.race = self.armed.race, None
                 race()
 
-    def _before_write(self) -> str:
+    def _before_write(self, *, declares: bool = False) -> str:
         self._raced()
         self._out()
+        if self.armed.write == "name_raced" and not declares:
+            return ""
         fault, self.armed.write = self.armed.write or "", None
         if fault:
             self.witness.struck(fault, self.source)
@@ -416,6 +490,15 @@ class LightCatalog(Catalog):
         if fault == "write_denied":
             raise PermissionDenied("denied")
         return fault
+
+    def _create_first(self, record: TableRecord) -> None:
+        """Another client creates the same name: a table there or elsewhere, or an entry that is only half made."""
+        if record.key in self.tables or record.key in self.foreign:
+            return
+        if self._next % 3 == 0:
+            self.squat(record.key)
+        else:
+            self.put(TableRecord(self.source, record.path, record.location if self._next % 3 == 1 else "s3://lake/9"))
 
     def _fail_halfway(self, record: TableRecord) -> None:
         fault, self.armed.halfway = self.armed.halfway or "", None
@@ -434,6 +517,8 @@ class LightCatalog(Catalog):
         effect()
         if fault == "crash_after_call":
             raise Crash
+        if fault == "answer_malformed":
+            raise Internal("the answer lacks what it always has")
         if fault == "answer_lost_after":
             raise ServiceUnavailable("the answer was lost")
         if fault == "answer_and_look_lost":
@@ -441,6 +526,7 @@ class LightCatalog(Catalog):
             raise ServiceUnavailable("the answer was lost")
 
     def _expected(self, expected: TableRecord) -> TableRecord:
+        self.witness.observed(self, expected.key, self.truth(expected.path), self.witness.now())
         self._there(expected.path[:-1])
         now = self.tables.get(expected.key)
         if now is None:

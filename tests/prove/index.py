@@ -1,43 +1,37 @@
-"""The index in memory: what ``federator.index`` and the pipeline's publishing keep in SQL and compute in Spark.
-
-Each method names the function whose rule it restates. Decisions are the product's own (``planning.evidence``).
-"""
+"""The index in memory: storage in place of SQL and Spark. The product's own functions say what is stored, and what it means."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federator.apply.port import Intent
-from federator.connector import CatalogError, Internal
-from federator.model import (
-    ROOT,
-    Coverage,
-    Kind,
-    NamespaceRecord,
-    Record,
-    TableRecord,
-    ancestors,
-    failed,
-    parent,
-    parse_key,
-    path_key,
-    skipped,
-)
-from federator.planning import evidence
+from federator.connector import CatalogError
+from federator.model import ROOT, Coverage, Identity, NamespaceRecord, Record, TableRecord, failed, parent, parse_key
+from federator.planning import crawls, identity, misses, publication
 from federator.planning.cells import LedgerRow
-from federator.planning.changes import Action, Change
-from federator.planning.guards import destructive, shows_effect
-from federator.planning.namespaces import MadeNamespace
+from federator.planning.changes import Change
+from federator.planning.crawls import CrawlEvidence
+from federator.planning.identity import IdentityReading
+from federator.planning.journal_lines import (
+    JournalLine,
+    count_dropped,
+    is_obstructed,
+    is_renamed,
+    pending_paths,
+    removals,
+    unfinished_renames,
+)
+from federator.planning.misses import Missed
+from federator.planning.namespaces import MadeNamespace, without_tables
 from federator.planning.plan import Plan
-from federator.planning.reasons import Reason
+from federator.planning.publication import Effect, Version
+from federator.planning.release import KEPT, Approvals, evidence, guarded, state_of
 from federator.planning.rule import MirrorRule
-from tests.prove.catalog import LightCatalog
 
-_DESTRUCTIVE = (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE)
-_RENAMED, _ALREADY_GONE = "renamed", "already_gone"
-_GIVEN_UP = (("failed", "not_made"), ("failed", Reason.NAMESPACE_MISSING))
+_DIFFERING = (Effect.ADDED, Effect.CHANGED)
+_KEPT = (Effect.OUTDATED, Effect.UNDESCRIBED)
 
 
 @dataclass(slots=True)
@@ -48,11 +42,20 @@ class State:
     namespaces: dict[str, NamespaceRecord] = field(default_factory=dict)
     observed: dict[tuple[int, str], float] = field(default_factory=dict)
     coverage: dict[str, Coverage] = field(default_factory=dict)
-    absences: dict[str, list[float]] = field(default_factory=dict)
+    misses: dict[str, Missed] = field(default_factory=dict)
+    #: identities by scope that were accepted, and why the source waits for a person
+    accepted: dict[str, set[str]] = field(default_factory=dict)
+    unconfirmed: str | None = None
+    #: stands for the digest of the source's configuration
+    config: str = "0"
     #: counts every change, so that a plan over unchanged knowledge need not be made again
     version: int = 0
     #: versions of catalog, state and index after a crawl that saw everything; None: it may have missed something
     seen: tuple[int, int, int] | None = None
+
+    @property
+    def absences(self) -> dict[str, list[float]]:
+        return misses.valid_misses(self.misses, self.config)
 
 
 @dataclass(slots=True)
@@ -82,112 +85,89 @@ class MemoryIndex:
     ledger: dict[tuple[str, str, str, str, int], dict[str, Any]] = field(default_factory=dict)
     journal: dict[str, Entry] = field(default_factory=dict)
     plans: dict[str, Kept] = field(default_factory=dict)
+    #: when, and with which guards objecting, by mirror and evidence
+    approvals: dict[tuple[str, str], tuple[float, frozenset[str]]] = field(default_factory=dict)
     #: counts every change of ledger and journal
     version: int = 0
 
     # Crawling: pipeline.normalise, pipeline.diff, pipeline.publish.
 
     def crawled(self, source: str, items: Iterable[Record | Coverage], began_at: float) -> bool:
-        """Publishes a crawl (``normalise``, ``diff``, ``publish``), and counts misses; returns whether all of it was newer than
-        what was known."""
-        records, stated, times = _sorted(items)
-        listed = {r.key for r in records if isinstance(r, NamespaceRecord)}
-        coverage: dict[str, Coverage] = {}
-        arrived: dict[str, list[Record]] = {}
-        for record in records:
-            arrived.setdefault(path_key(parent(record.path)), []).append(record)
-        for key in {*stated, *arrived, *listed}:
-            if key not in stated:
-                coverage[key] = Coverage(source, parse_key(key), skipped("it appeared while the crawl was running"))
-            elif times[key] > 1:
-                coverage[key] = _broken(stated[key], "two shards covered it")
-            else:
-                coverage[key] = _checked(stated[key], arrived.get(key, ()))
-        if "" not in coverage:
-            coverage[""] = Coverage(source, ROOT, failed(Internal.code, "the crawl ended without a word on the root"))
-        kept = {key: c for key, c in coverage.items() if key in listed or c.namespace == ROOT or c.found}
-        newer = self._publish(source, records, kept, listed, began_at)
-        self._count_misses(source, kept, listed, began_at)
+        """Publishes a crawl and counts misses; returns whether all of it was newer than what was known."""
+        read = list(items)
+        proven = crawls.validate_crawl(source, crawls.collect_arrivals(read))
+        newer = self._publish(source, [item for item in read if not isinstance(item, Coverage)], proven, began_at)
+        state = self.states[source]
+        lost = misses.lost_origins({key[2] for key in self.ledger if key[4] and key[1] == source}, state.tables)
+        if lost or state.misses:
+            update = misses.update_misses(state.misses, state.config, lost, proven.coverage, proven.namespaces, began_at)
+            for path in update.forgotten:
+                del state.misses[path]
+            state.misses.update({path: Missed(at, state.config) for path, at in update.counted.items()})
+            state.version += len(update.forgotten) + len(update.counted)
         return newer
 
-    def unreachable(self, source: str, error: CatalogError, began_at: float) -> None:
-        """A crawl whose shards could not be cut (``pipeline.reading.slots``)."""
-        evidence_ = failed(error.code, str(error))
-        self.crawled(source, [Coverage(source, ROOT, evidence_, evidence_)], began_at)
+    def unproven(self, source: str, error: CatalogError, began_at: float) -> None:
+        """A crawl whose shards could not be cut (``pipeline.reading.slots``), or of another catalog (``normalise.unproven``)."""
+        evidence = failed(error.code, str(error))
+        self.crawled(source, [Coverage(source, ROOT, evidence, evidence)], began_at)
 
-    def _publish(
-        self, source: str, records: Sequence[Record], coverage: dict[str, Coverage], listed: set[str], began_at: float
-    ) -> bool:
+    def _publish(self, source: str, read: Sequence[Record], proven: CrawlEvidence, began_at: float) -> bool:
         state = self.states[source]
-        seen: set[tuple[int, str]] = set()
-        changed, newer = False, True
-        for record in records:
-            is_table = isinstance(record, TableRecord)
-            known: dict[str, Any] = state.tables if is_table else state.namespaces
-            key = (int(is_table), record.key)
-            seen.add(key)
-            before = known.get(key[1])
-            if before is record or (before is not None and before.digest == record.digest):
-                continue
-            if before is not None:
-                older = began_at < state.observed.get(key, 0.0)
-                undescribed = record.kind is Kind.UNDESCRIBED and before.kind is not Kind.UNDESCRIBED
-                if older or undescribed:
-                    newer = False
-                    continue
-            known[key[1]] = record
-            state.observed.pop(key, None)
-            changed = True
-        for is_table, content in ((1, state.tables), (0, state.namespaces)):
-            for path in [path for path in content if (is_table, path) not in seen]:
-                older = began_at < state.observed.get((is_table, path), 0.0)
-                newer = newer and not older
-                if not older and evidence.proves_absent(parse_key(path), coverage, listed):
-                    del content[path]  # type: ignore[attr-defined]
-                    state.observed.pop((is_table, path), None)
-                    changed = True
+        crawled: dict[tuple[int, str], Record] = {(int(isinstance(record, TableRecord)), record.key): record for record in read}
+        effects: dict[tuple[int, str], Effect] = {}
+        for key in {**crawled, **{(1, path): None for path in state.tables}, **{(0, path): None for path in state.namespaces}}:
+            before, now = self._content(source, key[0]).get(key[1]), crawled.get(key)
+            if before is not now:  # the same object has the same digest
+                indexed = before and Version(before.kind, before.digest, state.observed.get(key))
+                effects[key] = publication.compare(indexed, now and Version(now.kind, now.digest), began_at)
+        changed = [(key, crawled[key]) for key, effect in effects.items() if effect in _DIFFERING]
+        missing = [key for key, effect in effects.items() if effect is Effect.MISSING]
+        removed = publication.removable(missing, proven.coverage, proven.namespaces)
+        for key, record in [*changed, *((key, None) for key in removed)]:
+            self._store(source, key, record)
         # SQL keeps no ``found``: what is kept at all counts as found.
-        stored = {key: c if c.found else replace(c, found=True) for key, c in coverage.items()}
-        if stored != state.coverage:
-            state.coverage, changed = stored, True
-        state.version += changed
-        return newer
+        stored = {key: c if c.found else replace(c, found=True) for key, c in proven.coverage.items()}
+        state.version += bool(changed or removed or stored != state.coverage)
+        state.coverage = stored
+        return not any(effect in _KEPT for effect in effects.values())
 
-    def _count_misses(self, source: str, coverage: Mapping[str, Coverage], listed: set[str], began_at: float) -> None:
-        """``publish._count_misses`` and ``coverage.set_absences``."""
-        state = self.states[source]
-        origins = {key[2] for key in self.ledger if key[4] and key[1] == source}
-        lost = {path for path in origins if path not in state.tables}
-        for path in [path for path in state.absences if path not in lost]:
-            del state.absences[path]
-            state.version += 1
-        for path in lost:
-            if evidence.proves_absent(parse_key(path), coverage, listed):
-                misses = state.absences.setdefault(path, [])
-                misses.append(began_at)
-                if len(misses) > 32:
-                    del misses[-2]
-                state.version += 1
+    def _content(self, source: str, is_table: int) -> dict[str, Any]:
+        return self.states[source].tables if is_table else self.states[source].namespaces  # type: ignore[return-value]
+
+    def _store(self, source: str, key: tuple[int, str], record: Record | None, observed_at: float | None = None) -> None:
+        content, state = self._content(source, key[0]), self.states[source]
+        if record is None:
+            del content[key[1]]
+        else:
+            content[key[1]] = record
+        state.observed.pop(key, None)
+        if observed_at is not None and record is not None:
+            state.observed[key] = observed_at
 
     def configured(self, source: str) -> None:
-        """``revisions.register`` with another configuration: proven misses are forgotten."""
-        self.states[source].absences.clear()
-        self.states[source].version += 1
+        """``revisions.register`` with another configuration."""
+        state = self.states[source]
+        state.config = str(int(state.config) + 1)
+        state.version += 1
+
+    def identified(self, source: str, answered: Identity | None, *, crawl: bool = False) -> str | None:
+        """``identities.check`` of one reading; returns why it proves nothing."""
+        state = self.states[source]
+        verdict = identity.judge(source, state.accepted, [IdentityReading(answered)])
+        for scope, value in verdict.first:
+            state.accepted.setdefault(scope, set()).add(value)
+        if crawl or verdict.unknown:
+            state.version += state.unconfirmed != verdict.problem
+            state.unconfirmed = verdict.problem
+        return verdict.problem
 
     def observed(self, source: str, key: str, record: Record | None, at: float, *, is_table: bool) -> None:
         """``observed.publish_observed`` of one look."""
-        state = self.states[source]
-        content: dict[str, Any] = state.tables if is_table else state.namespaces
-        known = content.get(key)
-        if (known.digest if known else None) == (record.digest if record else None):
-            return
-        state.version += 1
-        if record is None:
-            del content[key]
-            state.observed.pop((int(is_table), key), None)
-        else:
-            content[key] = record
-            state.observed[int(is_table), key] = at
+        known = self._content(source, is_table).get(key)
+        if (known.digest if known else None) != (record.digest if record else None):
+            self._store(source, (int(is_table), key), record, at)
+            self.states[source].version += 1
 
     # Reading: index.records, index.ledger, index.journal.
 
@@ -200,135 +180,69 @@ class MemoryIndex:
 
     def names_pending(self, target: str, canonical: str) -> list[str]:
         """``journal.names_pending``."""
-        changes = [entry.intent.change for entry in self.journal.values() if entry.state == "intent"]
-        return [
-            change.target_path
-            for change in changes
-            if change.target_source == target and change.after is not None and change.after.canonical == canonical
-        ]
+        open_ = [entry.intent.change for entry in self.journal.values() if entry.state == "intent"]
+        return sorted(pending_paths(open_, target, canonical))
 
     def entries(self, rule: MirrorRule) -> list[LedgerRow]:
         """``ledger.with_origins``, less what lies in another target."""
-        return [
-            LedgerRow(
-                origin_source=row["origin_source"], origin_path=row["origin_path"], target_path=row["target_path"],
-                op_id=row["op_id"], native_id=row["native_id"], declared=row["declared"], origin_digest=row["origin_digest"],
-                target_digest=row["target_digest"], mapping_digest=row["mapping_digest"],
-                origin_there=row["origin_path"] in self.states[row["origin_source"]].tables,
-            )
-            for key, row in sorted(self.ledger.items(), key=lambda item: item[0][3])
-            if key[0] == rule.name and key[4] and row["target_source"] == rule.target
-        ]  # fmt: skip
+        rows = sorted(
+            (row for key, row in self.ledger.items() if key[0] == rule.name and key[4]), key=lambda r: r["target_path"]
+        )
+        rows = [row for row in rows if row["target_source"] == rule.target]
+        return [LedgerRow.of({**r, "origin_there": r["origin_path"] in self.states[r["origin_source"]].tables}) for r in rows]
 
     def made(self, rule: MirrorRule, entries: Sequence[LedgerRow]) -> list[MadeNamespace]:
         """``sync.mirroring._made``."""
-        rows = [
-            row
+        made = [
+            MadeNamespace(key[3], key[2], row["native_id"])
             for key, row in self.ledger.items()
             if key[0] == rule.name and not key[4] and row["target_source"] == rule.target
         ]
-        if not rows:
-            return []
-        above = {path_key(namespace) for entry in entries for namespace in ancestors(parse_key(entry.target_path))}
-        state = self.states[rule.target]
-        found = []
-        for row in rows:
-            key = row["target_path"]
-            if key not in above:
-                path = parse_key(key)
-                inside = sum(parent(r.path) == path for r in (*state.tables.values(), *state.namespaces.values()))
-                record = state.namespaces.get(key)
-                found.append(MadeNamespace(key, row["origin_path"], row["native_id"], record, min(inside, 1)))
-        return found
+        return (
+            [self._filled(rule.target, each) for each in without_tables(made, (e.target_path for e in entries))] if made else []
+        )
+
+    def _filled(self, target: str, made: MadeNamespace) -> MadeNamespace:
+        state, path = self.states[target], parse_key(made.path)
+        inside = any(parent(r.path) == path for r in (*state.tables.values(), *state.namespaces.values()))
+        return replace(made, record=state.namespaces.get(made.path), inside=int(inside))
+
+    def _lines(self, mirror: str, since: float = float("-inf")) -> list[JournalLine]:
+        rows = (row for row in self.journal.values() if row.mirror == mirror and row.at >= since)
+        return [JournalLine(row.intent.change, row.state, row.code) for row in rows]
 
     def destructive_since(self, mirror: str, since: float) -> list[str]:
-        """``journal.destructive_since``."""
-        rows = [row for row in self.journal.values() if row.mirror == mirror and row.at >= since]
-        made = [
-            row.intent.change.target_path
-            for row in rows
-            if row.state in ("done", "needs_adoption")
-            and (
-                (row.intent.change.action in _DESTRUCTIVE and row.code not in (_RENAMED, _ALREADY_GONE))
-                or row.code == "location_changed"
-            )
-        ]
-        return [*made, *self._made_after_all(rows)]
+        return removals(self._lines(mirror, since), lambda source, path: self.states[source].tables.get(path))
 
-    def _made_after_all(self, rows: Sequence[Entry]) -> set[str]:
-        """``journal._made_after_all``; the journal's order is that of time."""
-        found: set[str] = set()
-        for row in rows:
-            change = row.intent.change
-            given_up = row.state == "intent" or (row.state, row.code) in _GIVEN_UP
-            if row.state == "done":
-                found.discard(change.target_path)
-            elif given_up and destructive(change) and (row.state == "intent" or shows_effect(change, self._now(change))):
-                found.add(change.target_path)
-        return found
-
-    def _now(self, change: Change) -> TableRecord | None:
-        return self.states[change.target_source].tables.get(change.target_path)
+    def dropped_since(self, mirror: str, since: float) -> int:
+        return count_dropped(self._lines(mirror, since))
 
     def obstructed(self, mirror: str) -> set[str]:
-        """``journal.obstructed``."""
-        return {
-            row.intent.change.target_path
-            for row in self.journal.values()
-            if row.mirror == mirror and row.state == "skipped" and row.code == "moved"
-            and row.intent.change.action is Action.DECLARE_TABLE
-        }  # fmt: skip
+        return {c.target_path for c, state, code in self._lines(mirror) if is_obstructed(c.action, state, code)}
 
     def unfinished_renames(self, mirror: str, since: float) -> list[Change]:
-        """``journal.unfinished_renames``."""
-        left: dict[str, Change] = {}
-        for row in self.journal.values():
-            if row.mirror == mirror and row.at >= since and row.state == "done" and row.code == _RENAMED:
-                change = row.intent.change
-                assert change.pair is not None
-                if change.action is Action.DEREGISTER_TABLE:
-                    left[change.pair] = change
-                else:
-                    left.pop(change.pair, None)
-        return list(left.values())
+        return unfinished_renames(c for c, state, code in self._lines(mirror, since) if is_renamed(state, code))
 
-    def save(self, plan: Plan) -> Kept:
-        """``plans.save``: the same plan made again keeps its decision."""
-        known = self.plans.get(plan.digest)
-        if known is not None and known.state in ("approved", "rejected", "held"):
-            return known
+    def save(self, plan: Plan, now: float) -> Kept:
+        """``plans.save`` and ``plans.supersede``: the state follows from the approvals that hold."""
+        for other in self.plans.values():
+            if other.state == "held" and other.plan.mirror == plan.mirror:
+                other.state = "outdated"
         self.plans.pop(plan.digest, None)
-        kept = self.plans[plan.digest] = Kept(plan, "held" if plan.held else "ready")
+        kept = self.plans[plan.digest] = Kept(plan, state_of(plan, self.approved(plan.mirror, now)))
         return kept
 
+    def approved(self, mirror: str, now: float) -> Approvals:
+        """``approvals.current``."""
+        return {key: guards for (name, key), (at, guards) in self.approvals.items() if name == mirror and at > now - KEPT}
 
-def _sorted(items: Iterable[Record | Coverage]) -> tuple[list[Record], dict[str, Coverage], dict[str, int]]:
-    records: list[Record] = []
-    stated: dict[str, Coverage] = {}
-    times: dict[str, int] = {}
-    for item in items:
-        if isinstance(item, Coverage):
-            key = item.key
-            stated[key] = item
-            times[key] = times.get(key, 0) + 1
-        else:
-            records.append(item)
-    return records, stated, times
+    def approve(self, kept: Kept, now: float) -> None:
+        """``sync.deciding.decide``."""
+        plan = kept.plan
+        for change in guarded(plan):
+            guards = frozenset(hold.guard for hold in plan.holds if hold.binds(change))
+            self.approvals[plan.mirror, evidence(change)] = (now, guards)
+        kept.state = "approved"
 
 
-def _checked(coverage: Coverage, arrived: Sequence[Record]) -> Coverage:
-    """``normalise._checked``: rows that do not add up prove nothing."""
-    folded = 0
-    for record in arrived:
-        folded ^= int(record.digest[:15], 16)
-    if coverage.complete and (len(arrived), folded) != (coverage.records, coverage.digest):
-        return _broken(coverage, f"{coverage.records} records were read and {len(arrived)} arrived")
-    return coverage
-
-
-def _broken(coverage: Coverage, reason: str) -> Coverage:
-    told = failed(Internal.code, reason)
-    return replace(coverage, presence=told, detail=told)
-
-
-__all__ = ["Entry", "Kept", "LightCatalog", "MemoryIndex", "State"]
+__all__ = ["Entry", "Kept", "MemoryIndex", "State"]

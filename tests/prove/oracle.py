@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from federator.model import Coverage, NamespaceRecord, Record, TableRecord, parse_key, path_key
 from federator.planning.cells import place
 from federator.planning.changes import Action, Change
+from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
+from federator.planning.release import guarded, release
 from federator.planning.rule import MirrorRule
 from tests.prove.catalog import LightCatalog
 from tests.prove.index import Kept
@@ -67,18 +69,26 @@ class Oracle:
     writes: int = 0
     #: (catalog, real identity) → (instance, mirror), one of them where the catalog keeps a mark
     owners: dict[tuple[str, int], set[tuple[str, str]]] = field(default_factory=dict)
+    #: (instance, mirror, target path) → when a person approved its change, and (instance, source, path) of an absent origin
+    approved: dict[tuple[str, str, str], tuple[float, tuple[str, str, str] | None]] = field(default_factory=dict)
     #: (instance, source, path) → times at which it was really gone and a crawl could see that
     gone: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     #: (instance, catalog) → what it was shown there: path → (record, real identity)
     shown: dict[tuple[str, str], dict[str, tuple[TableRecord, int]]] = field(default_factory=dict)
     #: (instance, catalog, path) → what it was shown there last, though it may be gone since
     ever: dict[tuple[str, str, str], TableRecord] = field(default_factory=dict)
+    #: (instance, catalog, path) → when its index took over what it had looked at or written there, and the digest
+    looked: dict[tuple[str, str, str], tuple[float, str]] = field(default_factory=dict)
     #: (instance, mirror) → times and paths of removals and moves
     removed: dict[tuple[str, str], list[tuple[float, str]]] = field(default_factory=dict)
     #: (instance, catalog, path) → what it wrote there last
     _written: dict[tuple[str, str, str], tuple[TableRecord, int]] = field(default_factory=dict)
     _struck: dict[str, set[str]] = field(default_factory=dict)
     _told: set[tuple[str, str, str]] = field(default_factory=set)
+    #: what the application observed of origins since its last read of the target: (source, path) → the truth then, and when it began
+    _observed: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
+    #: the call is what makes an observation old, not the moment at which its effect lands
+    _called_at: float | None = None
 
     # What it is told.
 
@@ -101,7 +111,9 @@ class Oracle:
                     self.pairs.update((fault, reason) for fault in self._struck.get(source, ()))
 
     def listed(self, instance: Instance, catalog: LightCatalog, items: Sequence[Record | Coverage], at: float) -> None:
-        """What a crawl handed to an instance."""
+        """What a crawl handed to an instance. What another catalog in its stead says is no evidence."""
+        if catalog.replaced is not None:
+            return
         shown = self.shown.setdefault((instance.id, catalog.source), {})
         looked = instance.index.states[catalog.source].observed
         whole: set[str] = set()
@@ -120,7 +132,8 @@ class Oracle:
                 # After the clock went back, a direct look says more than what was read "before" it.
                 if at >= looked.get((1, item.key), 0.0):
                     shown[item.key] = (item, catalog.uids.get(item.key, 0))
-                self.gone.pop((instance.id, catalog.source, item.key), None)
+                if self.gone.pop((instance.id, catalog.source, item.key), None) is not None:
+                    self._seen_again((instance.id, catalog.source, item.key))
         # What a whole listing shows no more is not known any more, be it gone or hidden.
         for key in [key for key in before if key.rpartition("$")[0] in whole]:
             del shown[key]
@@ -130,6 +143,21 @@ class Oracle:
             if missing and self._nearest(catalog, origin) in whole:
                 self.gone.setdefault((instance.id, catalog.source, origin), []).append(at)
 
+    def crawled(self, instance: Instance, source: str, began_at: float) -> None:
+        """An instance has published a crawl: what it had looked at later is still as it was seen then."""
+        tables = instance.index.states[source].tables
+        for key in [key for key in self.looked if key[:2] == (instance.id, source)]:
+            at, digest = self.looked[key]
+            now = tables.get(key[2])
+            if now is None or now.digest != digest:
+                if began_at < at:
+                    raise Violation("old evidence took the place of a newer look", f"{source}${key[2]}")
+                del self.looked[key]
+
+    def _seen_again(self, origin: tuple[str, str, str]) -> None:
+        for key in [key for key, (_, of) in self.approved.items() if of == origin]:
+            del self.approved[key]
+
     def reconfigured(self, source: str) -> None:
         """Another principal: what was missed before proves nothing."""
         for key in [key for key in self.gone if key[1] == source]:
@@ -138,16 +166,30 @@ class Oracle:
     def planned(self, instance: Instance, rule: MirrorRule, kept: Kept) -> None:
         """A plan that was made: what must hold it does."""
         plan = kept.plan
-        if not plan.changes or plan.held:
+        free = release(plan, {}).changes
+        if not free:
             return
         if len(plan.changes) > rule.max_changes:
             raise Violation("guard: too many changes", f"{len(plan.changes)} of {rule.name}")
         if rule.approval == "required":
             raise Violation("guard: approval", f"{rule.name} wants a person's word")
-        removes = any(change.action is Action.DEREGISTER_TABLE and change.before is not None for change in plan.changes)
+        removes = any(change.action is Action.DEREGISTER_TABLE and change.before is not None for change in free)
         originals = (r for r in instance.index.states[rule.origin].tables.values() if rule.transitive or _marked_by(r) is None)
         if removes and not any(True for _ in originals):
             raise Violation("guard: an empty source", f"{rule.name} would empty {rule.target}")
+
+    def approves(self, instance: Instance, plan: Plan) -> None:
+        """A person approves what a plan holds."""
+        for change in guarded(plan):
+            # Only what was to go because its origin was absent is another matter once that is seen.
+            absent = change.precondition.get("origin") == "absent"
+            origin = (instance.id, change.origin_source, change.origin_path) if absent else None
+            self.approved[instance.id, plan.mirror, change.target_path] = (self.world.now, origin)
+
+    def _is_approved(self, actor: Actor, key: str) -> bool:
+        """An approval holds for a week, and until a listing shows the origin of what goes again."""
+        at, _ = self.approved.get((actor.instance.id, actor.rule.name, key), (float("-inf"), None))
+        return actor.approved or at > self.world.now - 7 * 86_400.0
 
     def remade(self, catalog: LightCatalog, record: TableRecord) -> None:
         """A user is about to make an object anew with everything that it says. While the call that made it has no outcome, its
@@ -161,12 +203,13 @@ class Oracle:
 
     def later(self, effect: Callable[[], None]) -> Callable[[], None]:
         """A call whose effect comes after its answer was given up, judged as if it came now."""
-        actor = self.actor
+        actor, observed, called_at = self.actor, dict(self._observed), self.world.now
 
         def land() -> None:
-            before, self.actor = self.actor, actor
+            before = self.actor, self._observed, self._called_at
+            self.actor, self._observed, self._called_at = actor, observed, called_at
             effect()
-            self.actor = before
+            self.actor, self._observed, self._called_at = before
 
         return land
 
@@ -174,6 +217,21 @@ class Oracle:
         """An application looked at what it may not see, and was told that it is not there: it does not know of it any more."""
         if self.actor is not None:
             self.shown.get((self.actor.instance.id, catalog.source), {}).pop(key, None)
+
+    def observed(self, catalog: LightCatalog, key: str, truth: str, began: float) -> None:
+        """An application read one table, as it really was."""
+        if self.actor is None:
+            return
+        if catalog.source == self.actor.rule.target:
+            self._observed.clear()
+        else:
+            self._observed[catalog.source, key] = (truth, began)
+
+    def now(self) -> float:
+        return self.world.now
+
+    def wait(self, seconds: float) -> None:
+        self.world.now += seconds
 
     # What it judges.
 
@@ -185,10 +243,14 @@ class Oracle:
         actor = self.actor
         if actor is None:
             raise Violation("a write outside of an application", f"{call} {key}")
+        if any(self.world.catalogs[name].replaced is not None for name in (actor.rule.origin, actor.rule.target)):
+            raise Violation("a write while another catalog answers", f"{call} {catalog.source}${key}")
         change = actor.changes.get((call in _OF_NAMESPACES, key))
         if change is None or change.action not in _CALLS[call] or catalog.source != actor.rule.target:
             raise Violation("a write that no plan has", f"{call} {catalog.source}${key}")
         me = (actor.instance.id, actor.rule.name)
+        if actor.rule.approval == "required" and not self._is_approved(actor, key):
+            raise Violation("guard: approval", f"{call} {catalog.source}${key} was not approved")
         if call == "create_namespace":
             self.owners[catalog.source, catalog.uids[f"/{key}"]] = {me}
             return
@@ -213,12 +275,14 @@ class Oracle:
                 self._adoptable(actor, catalog, before, change)
             else:
                 self._own(actor, catalog, before)
+        moves = before is not None and after is not None and before.canonical != after.canonical
+        if after is None or moves:
+            self._observed_last(actor, change)
         if after is None:
             self._removable(actor, catalog, change)
         elif (before or change.before) is None or (before or change.before).canonical != after.canonical:  # type: ignore[union-attr]
             # Declared anew where it was is no other name.
             self._placed(actor, catalog, key, after, change)
-        moves = before is not None and after is not None and before.canonical != after.canonical
         if moves and before is not None and change.action is Action.UPDATE_TABLE:
             self._within_guards(actor, key)
         restored = before is None and after is not None and change.before is not None
@@ -238,6 +302,12 @@ class Oracle:
 
     def published(self, instance: Instance, catalog: LightCatalog, key: str, *, gone: bool) -> None:
         """An instance's index now knows what it wrote itself, or saw to be ``gone``."""
+        state = instance.index.states[catalog.source]
+        record = state.tables.get(key)
+        self.looked.pop((instance.id, catalog.source, key), None)
+        # A look that found what the index had already is not kept: then the crawl that said so is the newest evidence.
+        if record is not None and (1, key) in state.observed:
+            self.looked[instance.id, catalog.source, key] = (self.world.now, record.digest)
         shown = self.shown.setdefault((instance.id, catalog.source), {})
         known = self._written.get((instance.id, catalog.source, key))
         if gone:
@@ -272,6 +342,8 @@ class Oracle:
         record, me = catalog.namespaces[key], (actor.instance.id, actor.rule.name)
         if me not in self.owners.get((catalog.source, catalog.uids[f"/{key}"]), ()) or _marked_by(record) != me:
             raise Violation("what is not ours was changed", f"the namespace {catalog.source}${key}")
+        if catalog.below(record.path) or any(inside.startswith(f"{key}$") for inside in catalog.foreign):
+            raise Violation("a cascade took what was hidden", f"the namespace {catalog.source}${key}")
         if actor.rule.delete == "never":
             raise Violation("delete = never", f"the namespace {catalog.source}${key}")
 
@@ -294,9 +366,6 @@ class Oracle:
         if rule.delete == "never":
             raise Violation("delete = never", change.target_path)
         if change.precondition.get("origin") == "absent":
-            origin = self.world.catalogs[change.origin_source]
-            if change.origin_path in origin.tables or change.origin_path in origin.foreign:
-                raise Violation("deregistered while its origin is there", f"{change.target_path} of {change.origin_path}")
             times = self.gone.get((actor.instance.id, change.origin_source, change.origin_path), [])
             if _apart(times, rule.min_miss_interval) < rule.misses_before_delete:
                 raise Violation("deregistered without evidence", f"{change.target_path}: really gone and looked for at {times}")
@@ -305,13 +374,39 @@ class Oracle:
         if change.pair is None:
             self._within_guards(actor, change.target_path)
 
+    def _observed_last(self, actor: Actor, change: Change) -> None:
+        """What is removed or moved was last looked for at its origin, after the last read of the target and just before the call.
+
+        What happens at the origin after that look is permitted, and nothing else is: the next round puts it right.
+        """
+        both = change.pair is not None and change.action is Action.DEREGISTER_TABLE
+        pair = [other for other in actor.changes.values() if both and other.pair == change.pair and other.after is not None]
+        for each in (change, *pair):
+            expected = each.precondition.get("origin", "any")
+            if expected == "any":
+                continue
+            truth, began = self._observed.get((each.origin_source, each.origin_path), ("not observed", 0.0))
+            name = f"{each.target_path} of {each.origin_path}"
+            if truth == "not observed":
+                raise Violation("the origin was not observed last", name)
+            if truth != expected:
+                rule = "deregistered while its origin is there" if expected == "absent" else "moved for an origin that changed"
+                raise Violation(rule, f"{name}: {truth}")
+            age = (self.world.now if self._called_at is None else self._called_at) - began
+            if age > actor.rule.max_origin_age:
+                raise Violation("the origin was observed too long ago", f"{name}: {age:g} s")
+
     def _within_guards(self, actor: Actor, key: str) -> None:
         rule, now = actor.rule, self.world.now
         times = self.removed.setdefault((actor.instance.id, rule.name), [])
         recent = sum(at >= now - rule.guard_window for at, _ in times)
         times.append((now, key))
         live = sum(k[0] == rule.name and k[4] == 1 for k in actor.instance.index.ledger)
-        if not actor.approved and recent + 1 >= 3 and (recent + 1) * 100 > rule.max_delete_percent * (live + recent):
+        if (
+            not self._is_approved(actor, key)
+            and recent + 1 >= 3
+            and (recent + 1) * 100 > rule.max_delete_percent * (live + recent)
+        ):
             raise Violation("guard: too much removed", f"{key} is the {recent + 1}th of {live + recent} by {rule.name}")
 
     def _placed(self, actor: Actor, catalog: LightCatalog, key: str, after: TableRecord, change: Change) -> None:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from federator.apply import looking, steps
-from federator.planning import decide, evidence, mapping, namespaces, planner
-from federator.planning.changes import Change
+from federator.apply import executor, leased_journal, looking, steps
+from federator.apply.confirmation import NotConfirmed, OriginConfirmation
+from federator.planning import crawls, decide, identity, journal_lines, mapping, misses, namespaces, planner, publication
+from federator.planning.identity import Accepted, IdentityReading, IdentityState, IdentityVerdict
+from federator.planning.misses import MissUpdate
+from federator.planning.origins import ExpectedOrigin
 from federator.planning.planner import Look
+from federator.planning.reasons import Reason
 from tests.prove.world import World
 
 
 def _absence() -> list[Any]:
-    looked = looking.Look._origin
-
-    def origin(self: looking.Look, change: Change) -> Any:
-        return None if change.precondition.get("origin") == "absent" else looked(self, change)
-
     yes: Callable[..., bool] = lambda *_: True  # noqa: E731
     return [
-        patch.object(evidence, "proves_absent", yes),
+        patch.object(publication, "proves_absent", yes),
+        patch.object(misses, "proves_absent", yes),
         patch.object(decide, "covered", yes),
         patch.object(namespaces, "covered", yes),
         patch.object(decide, "enough_misses", yes),
         patch.object(World, "_look", lambda *_: Look()),
-        patch.object(looking.Look, "_origin", origin),
+        patch.object(ExpectedOrigin, "find_contradiction", lambda *_: None),
     ]
 
 
@@ -43,7 +44,28 @@ def _reality() -> list[Any]:
     def unmoved(target: Any, before: Any) -> Any:
         return target.observe(before.path).record or before
 
-    return [patch.object(looking.Look, "objection", lambda *_: None), patch.object(steps, "_unmoved", unmoved)]
+    return [
+        patch.object(looking.Look, "objection", lambda *_: None),
+        patch.object(steps, "_unmoved", unmoved),
+        patch.object(ExpectedOrigin, "find_contradiction", lambda *_: None),
+    ]
+
+
+class _Early(OriginConfirmation):
+    """The origin is observed once the intent is durable, and not again when the connector asks for it."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        with suppress(NotConfirmed):
+            super().__call__()
+
+    def __call__(self) -> None:
+        if self.refusal is not None:
+            raise NotConfirmed(self.refusal[2])
+
+
+def _last() -> list[Any]:
+    return [patch.object(executor, "OriginConfirmation", _Early)]
 
 
 def _loops() -> list[Any]:
@@ -54,21 +76,84 @@ def _loops() -> list[Any]:
     ]
 
 
-#: the rules of DESIGN that can be switched off, by number
-RULES: dict[int, tuple[str, Callable[[], list[Any]]]] = {
-    1: ("absence is proven: every listing counts as complete, one miss is enough, nobody looks again", _absence),
-    2: ("only what is ours: whatever is at a ledgered path counts as ours", _ownership),
-    4: ("guards: none objects", _guards),
-    5: ("bound to reality: nothing is read again before a change", _reality),
-    6: (
+def _rows() -> list[Any]:
+    checked = crawls.check_coverage
+
+    def unchecked(source: str, key: str, arrival: crawls.Arrival) -> Any:
+        return arrival.stated or checked(source, key, arrival)
+
+    return [patch.object(crawls, "check_coverage", unchecked)]
+
+
+def _outdated() -> list[Any]:
+    return [patch.object(publication, "is_outdated", lambda *_: False)]
+
+
+def _undescribed() -> list[Any]:
+    return [patch.object(publication, "loses_description", lambda *_: False)]
+
+
+def _forgetting() -> list[Any]:
+    updated = misses.update_misses
+
+    def kept(*arguments: Any) -> MissUpdate:
+        return MissUpdate(updated(*arguments).counted, frozenset())
+
+    everything: Callable[..., Any] = lambda stored, _: {path: list(missed.at) for path, missed in stored.items()}  # noqa: E731
+    return [patch.object(misses, "update_misses", kept), patch.object(misses, "valid_misses", everything)]
+
+
+def _removals() -> list[Any]:
+    return [patch.object(journal_lines, "counts_as_removal", lambda *_: False)]
+
+
+def _leases() -> list[Any]:
+    return [patch.object(leased_journal, "require_leases", lambda *_: None)]
+
+
+def _cascades() -> list[Any]:
+    objected = namespaces._objection
+
+    def dropped(*arguments: Any) -> Any:
+        objection = objected(*arguments)
+        return None if objection is not None and objection[0] is Reason.DROP_CASCADES else objection
+
+    return [patch.object(namespaces, "_objection", dropped)]
+
+
+def _identity() -> list[Any]:
+    judge = identity.judge
+
+    def trust(source: str, accepted: Accepted, readings: Sequence[IdentityReading]) -> IdentityVerdict:
+        return replace(judge(source, accepted, readings), state=IdentityState.TRUSTED, problem=None, unknown=())
+
+    return [patch.object(identity, "judge", trust)]
+
+
+#: the rules that can be switched off: those of DESIGN by number, the others by name
+RULES: dict[str, tuple[str, Callable[[], list[Any]]]] = {
+    "1": ("absence is proven: every listing counts as complete, one miss is enough, nobody looks again", _absence),
+    "2": ("only what is ours: whatever is at a ledgered path counts as ours", _ownership),
+    "4": ("guards: none objects", _guards),
+    "5": ("bound to reality: nothing is read again before a change", _reality),
+    "origin": ("the origin is observed before the target is read, and not after it", _last),
+    "6": (
         "a mirror of a mirror is no origin, and a location gets one name: marks are not recognised, second names allowed",
         _loops,
     ),
+    "cascades": ("a namespace is not dropped where that takes what is hidden: it is", _cascades),
+    "identity": ("identity is evidence: whichever catalog answers is trusted", _identity),
+    "rows": ("rows that do not add up to their Coverage prove nothing: whatever a shard states counts", _rows),
+    "outdated": ("evidence older than a direct look neither removes nor replaces: it does", _outdated),
+    "undescribed": ("what was listed and not described does not replace what was: it does", _undescribed),
+    "misses": ("misses are forgotten when an origin is seen or the configuration changes: they are not", _forgetting),
+    "leases": ("a write of the journal checks the leases first: it does not", _leases),
+    "removals": ("what the journal has as removed counts in the guards: it does not", _removals),
 }
 
 
 @contextmanager
-def without(rule: int | None) -> Iterator[None]:
+def without(rule: str | None) -> Iterator[None]:
     """The product without one of its rules; None: as it is."""
     with ExitStack() as stack:
         for change in RULES[rule][1]() if rule is not None else []:

@@ -53,7 +53,7 @@ def build(blueprint: worlds.Blueprint, *, verbose: bool = False) -> World:
     """An empty world."""
     oracle = Oracle()
     catalogs = {
-        f"c{number}": LightCatalog(f"c{number}", kind.capabilities, oracle, has_ids=kind.has_ids)
+        f"c{number}": LightCatalog(f"c{number}", kind.capabilities, oracle, kind.has_ids, has_identity=kind.has_identity)
         for number, kind in enumerate(blueprint.kinds)
     }
     instances = []
@@ -144,22 +144,28 @@ def rest(world: World) -> int:
     for number in range(1, ROUNDS + 1):
         world.now += 700.0
         plans: dict[tuple[str, str], Kept] = {}
-        completed, names = 0, _names(world)
+        completed, names, waits = 0, _names(world), False
         for instance in world.instances:
             written = world.oracle.writes
             for rule in instance.rules.values():
-                world.resume(instance, rule)
+                waits = not world.resume(instance, rule) or waits
             completed += world.oracle.writes - written
             for source in instance.index.states:
                 world.crawl(instance, source)
             for rule in instance.rules.values():
                 kept = plans[instance.id, rule.name] = world.plan(instance, rule)
                 if kept.plan.changes:
-                    kept.state = "approved" if kept.state == "held" else kept.state
+                    if kept.state == "held":
+                        world.approve(instance, kept)
                     world.apply(instance, kept)
             world.check()
-        # What one instance removes at last, another has still to notice.
-        if not completed and names == _names(world) and not any(_goes_on(instance, plans) for instance in world.instances):
+        # What one instance removes at last, another has still to notice; what could not be resumed waits for a crawl.
+        if (
+            not waits
+            and not completed
+            and names == _names(world)
+            and not any(_goes_on(instance, plans) for instance in world.instances)
+        ):
             world.oracle.at_rest(plans)
             return number
     left = [f"{c.action.value} {c.target_source}${c.target_path}" for kept in plans.values() for c in kept.plan.changes]

@@ -9,7 +9,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from federator.model import Kind, TableRecord, parse_key
+from federator.model import Kind, TableRecord, parse_key, path_key
+from federator.planning.marks import bound_mark
 from tests.prove.catalog import LightCatalog, without_mark
 from tests.prove.world import Instance, World
 from tests.prove.worlds import TOPOLOGIES, Blueprint, interned, native_path
@@ -29,11 +30,13 @@ LISTING_FAULTS = (
     "rows_lost",
     "table_undescribed",
     "unreachable",
+    "answer_without_fields",
 )
 WRITE_FAULTS = (
     "answer_lost_after", "answer_lost_before", "answer_late", "answer_and_look_lost", "throttled", "write_denied", "crash_after_call",
+    "answer_malformed", "name_raced",
 )  # fmt: skip
-LOOK_FAULTS = ("look_failed", "look_denied", "look_throttled")
+LOOK_FAULTS = ("look_failed", "look_denied", "look_throttled", "look_without_fields")
 HALFWAY_FAULTS = ("halfway_denied", "halfway_lost", "crash_halfway")
 JOURNAL_FAULTS = (
     "crash_before_intent",
@@ -46,8 +49,9 @@ JOURNAL_FAULTS = (
 )
 #: what the table of a proof has rows for, with the faults that are steps of their own
 FAULTS = (
-    *LISTING_FAULTS, "grant_revoked", "principal_changed", *LOOK_FAULTS, *WRITE_FAULTS, *HALFWAY_FAULTS, *JOURNAL_FAULTS,
-    "outage", "concurrent_edit",
+    *LISTING_FAULTS, "grant_revoked", "principal_changed", "catalog_replaced",
+    *LOOK_FAULTS, "look_slow", *WRITE_FAULTS, *HALFWAY_FAULTS, *JOURNAL_FAULTS,
+    "outage", "concurrent_edit", "origin_acts",
     "stale_plan", "clock_forward", "clock_back", "mirror_changed", "mark_lost", "recreated_by_user", "moved_by_user",
     "dropped_by_user", "copied_by_user", "name_squatted", "namespace_dropped",
 )  # fmt: skip
@@ -228,12 +232,48 @@ def _revoke(world: World, a: int, b: int, c: int) -> None:
     catalog.version += 1
 
 
+def _use_and_hide(world: World, a: int, b: int, c: int) -> None:
+    """A user puts a table into a namespace that a mirror made, and the mirror's principal loses its grants there."""
+    instance, name = _mirror(world, a)
+    catalog = world.catalogs[instance.rules[name].target]
+    made = sorted(key for key, record in catalog.namespaces.items() if bound_mark(record) is not None)
+    key = _pick(made, b)
+    if key is None or not catalog.capabilities.listing_filtered:
+        return
+    record = TableRecord(catalog.source, (*parse_key(key), "own"), _place(c))
+    world.say(f"a user makes {catalog.source}${record.key}")
+    catalog.put(record)
+    world.oracle.struck("grant_revoked", catalog.source)
+    catalog.hidden.add(key)
+
+
 def _restore(world: World, a: int, b: int, c: int) -> None:
     catalog = _catalog(world, a)
     if catalog.hidden:
         world.say(f"the grants in {catalog.source} are back")
         catalog.hidden.clear()
         catalog.version += 1
+
+
+def _replace_catalog(world: World, a: int, b: int, c: int) -> None:
+    catalog = _catalog(world, a)
+    # The first identity is trusted: an instance that has never read this catalog could not know that it was replaced.
+    known = all(
+        instance.index.states[catalog.source].accepted
+        for instance in world.instances
+        for rule in instance.rules.values()
+        if catalog.source in (rule.origin, rule.target)
+    )
+    if catalog.has_identity and catalog.replaced is None and known:
+        world.oracle.struck("catalog_replaced", catalog.source)
+        catalog.replace(b % 3)
+
+
+def _put_back(world: World, a: int, b: int, c: int) -> None:
+    catalog = _catalog(world, a)
+    if catalog.replaced is not None:
+        world.say(f"{catalog.source} itself answers again")
+        catalog.put_back()
 
 
 def _clock(world: World, a: int, b: int, c: int) -> None:
@@ -276,6 +316,31 @@ def _arm_race(world: World, a: int, b: int, c: int) -> None:
             tamper_with(world, catalog, b, c)
 
     catalog.armed.race, catalog.armed.race_after = race, b % 3
+
+
+def _arm_slow(world: World, a: int, b: int, c: int) -> None:
+    _catalog(world, a).armed.slow = 1 + b % 3
+
+
+def _arm_return(world: World, a: int, b: int, c: int) -> None:
+    """Users of a mirror's origin act while it is applied: they declare again what they dropped, or move what is there."""
+    instance, name = _mirror(world, a)
+    rule = instance.rules[name]
+    origin = world.catalogs[rule.origin]
+
+    def act() -> None:
+        world.oracle.struck("origin_acts", rule.origin)
+        if c % 4:
+            for record in origin.dropped[-3:]:
+                if record.key not in origin.tables and path_key(record.path[:-1]) in ("", *origin.namespaces):
+                    world.say(f"    users declare {origin.source}${record.key} again")
+                    origin.put(record)
+        elif key := _pick(origin.natives(), c):
+            world.say(f"    users move {origin.source}${key}")
+            origin.change(key, location=GOOD[c // 4 % len(GOOD)])
+
+    armed = world.catalogs[rule.target if b % 2 else rule.origin].armed
+    armed.race, armed.race_after = act, b // 2 % 4
 
 
 def _arm_journal(world: World, a: int, b: int, c: int) -> None:
@@ -321,14 +386,16 @@ def _approve(world: World, a: int, b: int, c: int) -> None:
     # Somebody who is asked whether a namespace may really go looks whether it is the grants.
     if held and not world.catalogs[instance.rules[name].origin].hidden:
         world.say(f"a person approves the last held plan of {instance.id}/{name}")
-        held[-1].state = "approved"
+        world.approve(instance, held[-1])
 
 
 OPERATIONS: dict[str, Callable[[World, int, int, int], None]] = {
     "new": _new, "drop": _drop, "rename": _rename, "alter": _alter, "unlance": _unlance, "drop_namespace": _drop_namespace,
     "tamper": _tamper, "change_mirror": _change_mirror, "change_principal": _change_principal, "revoke": _revoke,
+    "use_and_hide": _use_and_hide, "replace_catalog": _replace_catalog, "put_back": _put_back,
     "restore": _restore, "clock": _clock, "arm_listing": _arm_listing, "arm_write": _arm_write, "arm_look": _arm_look,
-    "arm_outage": _arm_outage, "arm_halfway": _arm_halfway, "arm_race": _arm_race, "arm_journal": _arm_journal,
+    "arm_outage": _arm_outage, "arm_halfway": _arm_halfway, "arm_race": _arm_race, "arm_slow": _arm_slow,
+    "arm_return": _arm_return, "arm_journal": _arm_journal,
     "crawl": _crawl, "plan": _plan, "apply": _apply, "approve": _approve,
 }  # fmt: skip
 
@@ -347,9 +414,12 @@ def draw(rng: Random, blueprint: Blueprint) -> list[Step]:
             # Early and besides: what follows from it must have its time.
             made_anew = _made_anew(rng, mirror, edge)
             story, length = [*story, *made_anew], length + len(made_anew)
+        if blueprint.kinds[edge[2]].capabilities.drop_cascades and rng.random() < 0.1:
+            emptied = _emptied(rng, mirror, edge)
+            story, length = [*story, *emptied], length + len(emptied)
     while len(story) < length:
         mirror = number(4) % len(edges)
-        _, origin, _ = edges[mirror]
+        _, origin, target = edges[mirror]
         happening = rng.random()
         if happening < 0.36:
             story += _going(rng, origin, filtered=blueprint.kinds[origin].capabilities.listing_filtered)
@@ -367,8 +437,14 @@ def draw(rng: Random, blueprint: Blueprint) -> list[Step]:
             story.append(("change_principal", origin, 0, 0))
         elif happening < 0.96:
             story.append(("clock", number(4), 0, 0))
-        else:
+        elif happening < 0.97:
             story.append(("restore", origin, 0, 0))
+        else:
+            # Another catalog answers at one of the addresses, while there is something to do.
+            replaced = origin if number(1) else target
+            story += [("alter", origin, number(8), number(8)), ("crawl", mirror, 0, 0), ("plan", mirror, 0, 0)]
+            story.append(("replace_catalog", replaced, number(4), 0))
+            story += [("apply", mirror, 0, 1), *_missed(rng, mirror, edges[mirror]), ("put_back", replaced, 0, 0)]
     return story
 
 
@@ -393,6 +469,16 @@ def _made_anew(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[Ste
     noticed = [("crawl", mirror, 0, 0), ("crawl", mirror, 1, 0), ("plan", mirror, 1, 0)]
     applied = ("apply", mirror, 0, 1)
     return [*noticed, applied, *changed, *noticed, ("arm_halfway", target, number(4), 0), applied]
+
+
+def _emptied(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[Step]:
+    """All of a mirror's tables go; then users put one into a namespace that it made, and the grants on that go."""
+    _, origin, _ = edge
+    number = rng.getrandbits
+    gone = [("drop", origin, number(6), 0) for _ in range(6)]
+    missed = [("crawl", mirror, 0, 0), ("clock", 0, 0, 0)] * 2
+    applied = [("crawl", mirror, 0, 0), ("plan", mirror, 0, 0), ("approve", mirror, 0, 0), ("apply", mirror, 0, 1)]
+    return [*gone, *missed, *applied, ("use_and_hide", mirror, number(2), number(8)), ("crawl", mirror, 1, 0), *applied]
 
 
 def _going(rng: Random, origin: int, *, filtered: bool) -> list[Step]:
@@ -458,4 +544,8 @@ def _disturbance(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[S
         return [lost, ("apply", mirror, 0, 1), ("plan", mirror, 0, 0), ("arm_look", target, 0, 0)]
     if chance < 0.68:
         return [("arm_halfway", target, number(4), 0)]
+    if chance < 0.80:
+        return [("arm_return", mirror, number(6), number(6))]
+    if chance < 0.83:
+        return [("arm_slow", origin, number(4), 0)]
     return []

@@ -15,10 +15,10 @@ from tests.prove.steps import FAULTS
 #: what the executor says of its own, besides the reasons of planning and the codes of catalogs
 OUTCOMES = (
     "already_there", "not_made", "not_empty", "not_restorable", "restored", "first_half", "lease", "open_intent", "unavailable",
-    "max_failures", "stopped",
+    "max_failures", "stopped", "origin_returned", "origin_changed",
 )  # fmt: skip
 #: codes that a light catalog answers with where apply may meet them: Unsupported is never asked for, since plans know capabilities
-CODES = ("1", "4", "15", "17", "21")
+CODES = ("1", "4", "15", "17", "18", "21")
 REASONS = (*(reason.value for reason in Reason), *GUARDS, *OUTCOMES, *CODES)
 
 

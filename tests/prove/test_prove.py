@@ -13,11 +13,20 @@ from tests.prove.tally import Tally
 
 #: what the oracle must say of a product without a rule
 FOUND = {
-    1: {"deregistered without evidence", "deregistered while its origin is there"},
-    2: {"what is not ours was changed"},
-    4: {"guard: an empty source", "guard: too many changes", "guard: too much removed"},
-    5: {"a call on an object that moved", "declared for an origin that was never shown"},
-    6: {"a second name for a location", "a mirror of a mirror was an origin"},
+    "1": {"deregistered without evidence", "deregistered while its origin is there"},
+    "2": {"what is not ours was changed"},
+    "4": {"guard: an empty source", "guard: too many changes", "guard: too much removed"},
+    "5": {"a call on an object that moved", "declared for an origin that was never shown"},
+    "6": {"a second name for a location", "a mirror of a mirror was an origin"},
+    "origin": {"the origin was not observed last", "deregistered while its origin is there"},
+    "leases": {"a write of the journal without its leases"},
+    "cascades": {"a cascade took what was hidden"},
+    "identity": {"a write while another catalog answers"},
+    "rows": {"deregistered without evidence", "a second name for a location"},
+    "outdated": {"old evidence took the place of a newer look"},
+    "undescribed": {"a second name for a location"},
+    "misses": {"deregistered without evidence"},
+    "removals": {"guard: too much removed"},
 }
 _WITHIN = 10_000
 
@@ -33,7 +42,7 @@ def test_two_thousand_stories_break_no_rule() -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-def test_a_product_without_a_rule_is_found_out(rule: int) -> None:
+def test_a_product_without_a_rule_is_found_out(rule: str) -> None:
     with without(rule):
         for number in range(_WITHIN):
             told = tell(1, number)
@@ -49,7 +58,7 @@ def test_the_same_number_tells_the_same_story() -> None:
 
 
 def test_a_story_that_breaks_a_rule_is_made_shorter() -> None:
-    with without(6):
+    with without("6"):
         number, violation = next((n, told.violation) for n in range(100) if (told := tell(1, n)).violation is not None)
         assert violation is not None
         short = shorten(1, number, violation)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from federator.connector import CatalogError, ServiceUnavailable
+from federator.connector import CatalogError, IdentityChanged, ServiceUnavailable
 from federator.model import TableRecord, parent, parse_key, path_key
 from federator.planning import planner
 from federator.planning.cells import Candidates, LedgerRow, decide_all
@@ -92,11 +92,16 @@ class World:
         try:
             shards = catalog.shards()
         except ServiceUnavailable as error:
-            index.unreachable(source, error, began_at)
+            index.unproven(source, error, began_at)
+            return
+        problem = index.identified(source, catalog.identity(), crawl=True)
+        if problem is not None:
+            index.unproven(source, IdentityChanged(problem), began_at)
             return
         items = [item for shard in shards for item in catalog.read(shard)]
         self.oracle.listed(instance, catalog, items, began_at)
         whole = index.crawled(source, items, began_at)
+        self.oracle.crawled(instance, source, began_at)
         if whole and all(c.complete and c.detail.complete for c in state.coverage.values()):
             state.seen = (catalog.version, state.version, index.version)
 
@@ -128,9 +133,9 @@ class World:
         return self._planned(instance, rule, made)
 
     def _planned(self, instance: Instance, rule: MirrorRule, made: Plan) -> Kept:
-        kept = instance.index.save(made)
+        kept = instance.index.save(made, self.now)
         self.oracle.said(rule, [refusal.reason.value for refusal in made.refusals])
-        self.oracle.said(rule, [held.partition(":")[0] for held in made.held])
+        self.oracle.said(rule, [hold.guard for hold in made.holds])
         if self.story is not None:
             self.say(f"    plan of {instance.id}/{rule.name}, {kept.state}{f' ({made.held[0]})' if made.held else ''}:")
             for change in made.changes:
@@ -140,14 +145,32 @@ class World:
         self.oracle.planned(instance, rule, kept)
         return kept
 
-    def resume(self, instance: Instance, rule: MirrorRule) -> None:
-        """``sync.applying.resume``."""
-        if any(entry.state == "intent" and entry.mirror == rule.name for entry in instance.index.journal.values()):
+    def resume(self, instance: Instance, rule: MirrorRule) -> bool:
+        """``sync.applying.resume``; returns whether it was possible."""
+        open_ = any(entry.state == "intent" and entry.mirror == rule.name for entry in instance.index.journal.values())
+        if open_ and not self._known(instance, rule):
+            return False
+        if open_:
             applying.resume(self, instance, rule)
+        return True
+
+    def approve(self, instance: Instance, kept: Kept) -> None:
+        """A person approves a plan."""
+        instance.index.approve(kept, self.now)
+        self.oracle.approves(instance, kept.plan)
 
     def apply(self, instance: Instance, kept: Kept, *, stored: bool = False) -> None:
         """``sync.applying.apply`` of one plan."""
-        applying.apply(self, instance, kept, stored=stored)
+        if self._known(instance, instance.rules[kept.plan.mirror]):
+            applying.apply(self, instance, kept, stored=stored)
+
+    def _known(self, instance: Instance, rule: MirrorRule) -> bool:
+        """``sync.applying._check_confirmed`` and ``sync.identities.check_identity`` of a mirror's two connections."""
+        index, sources = instance.index, (rule.origin, rule.target)
+        waits = [index.states[name].unconfirmed or index.identified(name, self.catalogs[name].identity()) for name in sources]
+        if any(waits):
+            self.say(f"    {next(filter(None, waits))}")
+        return not any(waits)
 
     def operation(self) -> str:
         """The next operation's id: the same in each telling."""
@@ -164,6 +187,7 @@ class World:
         for catalog in self.catalogs.values():
             catalog.armed.clear()
             catalog.land()
+            catalog.put_back()
             if catalog.hidden:
                 catalog.hidden.clear()
                 catalog.version += 1
@@ -180,15 +204,17 @@ class World:
         index, rule = instance.index, context.rule
         questions = planner.ask(context, found)
         deleted = index.destructive_since(rule.name, self.now - rule.guard_window)
+        suspect = index.obstructed(rule.name) | {entry.target_path for entry in entries}
         return Facts(
             declared={place: index.names_at(rule.target, place) for place in questions.locations},
             states={place: STATES[place[-1]] for place in questions.locations if place[-1] in STATES},
             namespaces=index.states[rule.target].namespaces,
             made=index.made(rule, entries),
-            taken=self._taken(rule.target, index.obstructed(rule.name).intersection(questions.targets)),
+            taken=self._taken(rule.target, suspect.intersection(questions.targets)),
             halves=index.unfinished_renames(rule.name, self.now - _RENAMES_SINCE),
             now=self.now,
-            looks={key: self._look(rule.origin, key) for key in questions.origins},
+            unconfirmed=[text for name in (rule.origin, rule.target) if (text := index.states[name].unconfirmed) is not None],
+            looks={key: self._look(instance, rule.origin, key) for key in questions.origins},
             guards=GuardFacts(
                 live=len(entries),
                 live_by_namespace=_by_namespace(entry.target_path for entry in entries),
@@ -197,6 +223,7 @@ class World:
                 deleted_by_namespace=_by_namespace(deleted),
                 selected=found.selected,
                 origin_filters_listings=self.catalogs[rule.origin].capabilities.listing_filtered,
+                dropped_in_window=index.dropped_since(rule.name, self.now - rule.guard_window),
             ),
         )
 
@@ -208,8 +235,11 @@ class World:
                 found[key] = self.catalogs[target].observe(parse_key(key)).foreign or ""
         return found
 
-    def _look(self, origin: str, key: str) -> Look:
-        """``sync.mirroring._look``."""
+    def _look(self, instance: Instance, origin: str, key: str) -> Look:
+        """``sync.mirroring._looks``."""
+        problem = instance.index.identified(origin, self.catalogs[origin].identity())
+        if problem is not None:
+            return Look(error=problem)
         try:
             seen = self.catalogs[origin].observe(parse_key(key))
         except CatalogError as error:

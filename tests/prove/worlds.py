@@ -16,11 +16,12 @@ _WORDS = NameRules(pattern=r"\w+", folds_case=True)
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of catalog: capabilities, and whether its objects have an identity of their own."""
+    """A kind of catalog: capabilities, whether its objects have an identity of their own, and whether the catalog itself has one."""
 
     name: str
     capabilities: Capabilities
     has_ids: bool = True
+    has_identity: bool = False
 
     @property
     def depth(self) -> int:
@@ -31,19 +32,21 @@ class Kind:
 def _kind(name: str, depth: int, *, deepest: int | None = None, has_ids: bool = True, **fields: Any) -> Kind:
     levels = {0: (), 1: _ONE, 2: _TWO}[depth]
     made = {"creates_namespaces_at": frozenset({1, 2, 3}), "levels": levels} | fields
-    return Kind(name, Capabilities(min_depth=depth, max_depth=deepest or depth, **made), has_ids)
+    has_identity = name in ("hive", "glue", "unity", "polaris")
+    return Kind(name, Capabilities(min_depth=depth, max_depth=deepest or depth, **made), has_ids, has_identity)
 
 
 KINDS = {
     kind.name: kind
     for kind in (
-        _kind("hive", 1, names=NameRules(folds_case=True), makes_location=True, conditional_write=True),
-        _kind("glue", 1, names=NameRules(folds_case=True), conditional_write=True, property_value_length=60),
+        _kind("hive", 1, names=NameRules(folds_case=True), conditional_write=True),
+        _kind("glue", 1, names=NameRules(folds_case=True), conditional_write=True, property_value_length=60, listing_filtered=True,
+              drop_cascades=True),
         _kind("unity", 2, names=_WORDS, can_alter=False, keeps_properties=False, listing_filtered=True),
         _kind("polaris", 1, deepest=2, can_alter=False, listing_filtered=True),
         _kind("rest", 1, deepest=3),
         _kind("folder", 0, can_alter=False, keeps_properties=False, keeps_comment=False, has_ids=False,
-              creates_namespaces_at=frozenset()),
+              makes_location=True, creates_namespaces_at=frozenset()),
         _kind("bare", 1, keeps_properties=False, keeps_comment=False),
         _kind("nameless", 1, keeps_properties=False, keeps_comment=False, has_ids=False),
         _kind("settled", 1, deepest=2, creates_namespaces_at=frozenset(), keeps_properties=False, names=_WORDS),
@@ -121,6 +124,7 @@ _POLICIES: tuple[tuple[float, dict[str, Any]], ...] = (
     (0.07, {"misses_before_delete": 3}),
     (0.10, {"max_delete_percent": 50.0}),
     (0.05, {"max_changes": 2}),
+    (0.10, {"max_dropped_namespaces": 0}),
     (0.03, {"approval": "required"}),
     # The world's clock begins on a Thursday.
     (0.04, {"windows": ("Sat,Sun 00:00-24:00",)}),

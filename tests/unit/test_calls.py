@@ -71,7 +71,7 @@ def test_a_shard_that_hangs_is_a_call_that_failed() -> None:
     list(read_slot(SPEC, Slot(0, (Shard((("sales",),)),)), 0.2, meter))
     counts = meter.take()
     assert counts.errors == {("lake", "read", "17"): 1}
-    assert counts.calls == {("lake", "read", "0.25"): 1}
+    assert {key: n for key, n in counts.calls.items() if key[1] == "read"} == {("lake", "read", "0.25"): 1}
 
 
 def test_counts_travel_and_add_up() -> None:

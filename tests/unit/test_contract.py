@@ -281,9 +281,22 @@ WRONG = {
         return super().rename_table(before, new_path)""",
         "test_a_rename_keeps_the_declaration_or_is_unsupported",
     ),
+    "a removal is confirmed too late": (
+        """class Catalog(Base):
+    def deregister_table(self, expected, *, confirm=lambda: None):
+        super().deregister_table(expected)
+        confirm()""",
+        "test_a_removal_is_confirmed_once_and_last",
+    ),
+    "a removal is not confirmed": (
+        """class Catalog(Base):
+    def deregister_table(self, expected, *, confirm=lambda: None):
+        super().deregister_table(expected)""",
+        "test_a_removal_is_confirmed_once_and_last",
+    ),
     "recreated on update": (
         """class Catalog(Base):
-    def update_table(self, before, after):
+    def update_table(self, before, after, *, confirm=lambda: None):
         self.deregister_table(before)
         return self.declare_table(after)""",
         "test_an_update_changes_what_it_is_given",

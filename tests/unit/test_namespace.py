@@ -144,19 +144,15 @@ def test_a_refused_cascade_leaves_everything_declared(store: tuple[str, MemorySt
     assert face.describe_namespace(lance.DescribeNamespaceRequest(id=["a", "c"])).properties == {"k": "v"}
 
 
-def test_what_a_refused_cascade_cannot_restore_is_named(store: tuple[str, MemoryStore]) -> None:
+def test_a_stopped_cascade_names_what_it_dropped_and_declares_nothing_again(store: tuple[str, MemoryStore]) -> None:
     store[1].add_table(("a", "t1"), "s3://b/t1.lance")
+    store[1].add_namespace(("a", "b"))
     store[1].faults("refuse:a=17")
-
-    class Broken(federator.testing.memory.MemoryCatalog):
-        def declare_table(self, record: Any) -> Any:
-            raise ServiceUnavailable("gone")
-
-    from federator.connector.cascade import drop_with_contents
-
-    catalog = Broken("s", MemorySettings(store=store[0]), CONNECTOR.capabilities)
-    with pytest.raises(CatalogError, match=r"not restored: a\$t1 at s3://b/t1.lance \(gone\)"):
-        drop_with_contents(catalog, ("a",), max_depth=3)
+    face = lance.connect(PATH, {"store": store[0]})
+    with pytest.raises(lance.ServiceUnavailableError, match=r"dropped before that: a\$t1 at s3://b/t1.lance, a\$b\n"):
+        face.drop_namespace(lance.DropNamespaceRequest(id=["a"], behavior="Cascade"))
+    with store[1].state() as state:
+        assert (list(state["tables"]), list(state["namespaces"])) == ([], ["a"])
 
 
 def test_include_declared_needs_a_catalog_that_sees_storage(store: tuple[str, MemoryStore]) -> None:

@@ -20,6 +20,7 @@ from federator.index import tables as t
 from federator.index.leases import hold
 from federator.model import ROOT, Coverage, failed
 from federator.model.drift import Drift, DriftKind
+from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import parse
 from tests.integration.index_support import fill, namespace, table
@@ -100,7 +101,7 @@ def service(filled: Path, tmp_path: Path) -> Iterator[Service]:
         "mirrors": {"nightly": {"from": "lake", "to": "copy"}},
     }
     index = open_index("sqlite:///federator.db", base=tmp_path)
-    plan = Plan("nightly", "d", 1, 1, held=("it would deregister 40% of the mirror's tables",))
+    plan = Plan("nightly", "d", 1, 1, holds=(Hold("max_delete_percent", "it would deregister 40% of the mirror's tables"),))
     with index.write() as connection:
         body = json.dumps(plan.to_json())
         plans.save(connection, digest=plan.digest, mirror="nightly", run_id="r", state="held", body=body)

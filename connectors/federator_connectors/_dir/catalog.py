@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
 from federator.connector import (
     Catalog,
     CatalogError,
-    ConcurrentModification,
+    Confirm,
     NamespaceNotFound,
     Shard,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
+    unconditional,
 )
+from federator.connector.altering import check_table
 from federator.connector.answers import namespace_properties, namespace_record
 from federator.model import (
     COMPLETE,
     ROOT,
     Coverage,
+    Identity,
     NamespaceRecord,
     Path,
     Record,
@@ -46,6 +49,11 @@ class DirCatalog(Catalog):
         self._manifest = Manifest(self._directory.location(), self._directory.location(NAME), settings.storage)
         self._mode = settings.manifest_enabled
 
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - one manifest has all
+        """The manifest's own id; a plain directory has none."""
+        made = self._manifest.identity() if self._has_manifest() else ""
+        return Identity.of(f"manifest {made}") if made else None
+
     def list_namespaces(self, parent: Path) -> list[str]:
         known = self._known()
         self._check(parent, known)
@@ -65,12 +73,7 @@ class DirCatalog(Catalog):
         return sorted(known.tables_in(namespace))
 
     def describe_table(self, path: Path) -> TableRecord:
-        known = self._known()
-        self._check(path[:-1], known)
-        directory = self._plain.find(path[-1], known) if len(path) == 1 else None
-        row = known.tables.get(path)
-        if directory is None and row is None:
-            raise TableNotFound(f"{self.source}: there is no table {path_key(path)!r}")
+        _, directory, row = self._found(path)
         return self._table(path, directory, row)
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
@@ -100,12 +103,10 @@ class DirCatalog(Catalog):
             self._make(record, known)
         return self.describe_table(record.path)
 
-    def deregister_table(self, expected: TableRecord) -> None:
-        current = self.describe_table(expected.path)
-        if current.digest != expected.digest:
-            raise ConcurrentModification(f"{self.source}: the table {expected.key!r} is now at {current.location}")
-        known = self._known()
-        directory = self._plain.find(expected.path[-1], known) if len(expected.path) == 1 else None
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
+        """pylance reads the manifest once more by itself, as a part of its write."""
+        known, directory, row = self._found(expected.path)
+        check_table(self._table(expected.path, directory, row), expected, confirm)
         if expected.path in known.tables:
             self._manifest.deregister(expected.path)
         if directory is not None:
@@ -116,6 +117,18 @@ class DirCatalog(Catalog):
         if len(path) > 1:
             return None
         return self._directory.location(self._plain.claimed(path[-1], self._known()) or path[-1] + SUFFIX)
+
+    def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
+        """In a namespace of the manifest pylance chooses a place that nothing has; in the directory itself the name is the place."""
+        if len(path) == 1:
+            self._plain.check_new(path[-1])
+        default = self.default_location(path)
+        if default is not None and not is_unused(default):
+            raise TableAlreadyExists(
+                f"{self.source}: {default} is the location of any table {path[-1]!r}, and holds one already, or cannot be listed",
+                hint="RegisterTable shows a deregistered table again; else choose another name",
+            )
+        return default
 
     def only_declared(self, record: TableRecord) -> bool:
         """Whether nothing has been written to the table yet. Raises TableNotFound."""
@@ -164,10 +177,22 @@ class DirCatalog(Catalog):
         return self._snapshot() if self._directory.among([NAME]) else Snapshot()
 
     def _snapshot(self) -> Snapshot:
+        return self._manifest.snapshot() if self._has_manifest() else Snapshot()
+
+    def _has_manifest(self) -> bool:
         # A directory of that name with nothing of Lance in it is none; one that has lost its versions is an error, not an empty one.
         parts = ("_versions", "_transactions", "data")
-        there = self._mode != OFF and any(self._directory.holding([NAME], part) for part in parts)
-        return self._manifest.snapshot() if there else Snapshot()
+        return self._mode != OFF and any(self._directory.holding([NAME], part) for part in parts)
+
+    def _found(self, path: Path) -> tuple[Snapshot, str | None, Row | None]:
+        """The manifest, and a table's directory and row in it, of which it has at least one. Raises TableNotFound."""
+        known = self._known()
+        self._check(path[:-1], known)
+        directory = self._plain.find(path[-1], known) if len(path) == 1 else None
+        row = known.tables.get(path)
+        if directory is None and row is None:
+            raise TableNotFound(f"{self.source}: there is no table {path_key(path)!r}")
+        return known, directory, row
 
     def _check(self, namespace: Path, known: Snapshot) -> None:
         if not known.reaches(namespace):

@@ -97,6 +97,17 @@ class Manifest:
             self._take(found, row)
         return found
 
+    def identity(self) -> str:
+        """Read the id of the transaction that made the manifest; empty once its first version was cleaned up."""
+        lance = _pylance()
+        with_options = {"storage_options": self._storage} if self._storage else {}
+        try:
+            dataset = lance.dataset(self._location, **with_options)
+            oldest = min(version["version"] for version in dataset.versions())
+            return str(dataset.read_transaction(1).uuid) if oldest == 1 else ""
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _unreadable(self._location, error) from error
+
     def create_namespace(self, path: Path, properties: Mapping[str, str]) -> None:
         """Makes the manifest, too, if there is none yet."""
         self._call("create_namespace", "CreateNamespaceRequest", id=_id(path), properties=dict(properties))

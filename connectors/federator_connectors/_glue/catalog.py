@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from federator.connector import (
     Catalog,
     CatalogError,
-    ConcurrentModification,
+    Confirm,
     Internal,
     InvalidInput,
     NamespaceAlreadyExists,
@@ -21,9 +21,10 @@ from federator.connector import (
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
+    unconditional,
 )
-from federator.connector.altering import check_namespace
-from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
+from federator.connector.altering import check_namespace, check_table
+from federator.model import ROOT, Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._glue import crawl, records
 from federator_connectors._glue.client import Clients
 from federator_connectors._glue.errors import calling
@@ -52,6 +53,28 @@ class GlueCatalog(Catalog):
         starts with no catalog names nothing, and is returned as it is. Listing the catalogs may raise CatalogError.
         """
         return self._tree.canonical(path, max_age=BULK)
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:
+        """Account, region and catalog id; of databases that are resource links, what they link to. None: nothing tells the account."""
+        account = self._tree.account()
+        if account is None:
+            return None
+        region = self._clients.reads.meta.region_name
+        whole = f"account {account}, region {region}, catalog {self._settings.catalog_id or account}"
+        return Identity.of(whole, dict(self._links(namespaces)))
+
+    def _links(self, namespaces: Collection[Path] | None) -> Iterator[tuple[str, str]]:
+        """The targets of resource links among databases: path key and text."""
+        if namespaces is None:
+            root = self._tree.root
+            with self._calling("listing databases in", root.path, missing=NamespaceNotFound):
+                databases = pages(self._clients.reads.get_databases, "DatabaseList", MaxResults=PAGE, **root.scope)
+                yield from (pair for native in databases for pair in records.link((*root.path, native["Name"]), native))
+            return
+        for path in {self._path(namespace) for namespace in namespaces}:
+            with suppress(NamespaceNotFound):
+                if len(path) > 1 and self._tree.find(path) is None:
+                    yield from records.link(path, self._native_database(path))
 
     # Namespaces
 
@@ -90,7 +113,8 @@ class GlueCatalog(Catalog):
         return self.describe_namespace(path)
 
     def drop_namespace(self, path: Path) -> None:
-        """Glue itself would drop a database with its tables, so that emptiness is proven here just before.
+        """Glue itself would drop a database with its tables, so that emptiness is proven here just before, by two listings: one
+        answer without tables may be a broken one.
 
         What others create between the look and the drop goes with it; so does what this principal may not list.
         """
@@ -98,10 +122,11 @@ class GlueCatalog(Catalog):
         if path in (ROOT, self._tree.root.path):
             raise InvalidInput(f"{self.source}: the root catalog cannot be dropped")
         node = self._catalog_at(path)
-        inside = self._children_of(node) if node else (table["Name"] for table in self._tables(path))
-        held = next(iter(inside), None)
-        if held is not None:
-            raise NamespaceNotEmpty(f"{self.source}: {path_key(path)} is not empty: it holds {held}")
+        for _ in range(2):
+            inside = self._children_of(node) if node else (table["Name"] for table in self._tables(path))
+            held = next(iter(inside), None)
+            if held is not None:
+                raise NamespaceNotEmpty(f"{self.source}: {path_key(path)} is not empty: it holds {held}")
         if node:
             with self._calling("dropping catalog", path, missing=NamespaceNotFound):
                 self._clients.writes.delete_catalog(CatalogId=node.catalog_id)
@@ -154,30 +179,43 @@ class GlueCatalog(Catalog):
         wanted: Any = records.table_input(replace(record, path=path, location=record.location or self.default_location(path)))
         with self._calling("declaring table", path, missing=NamespaceNotFound, existing=TableAlreadyExists):
             self._clients.writes.create_table(DatabaseName=database, TableInput=wanted, **parent.scope)
-        return self.describe_table(path)
+        try:
+            return self.describe_table(path)
+        except TableNotFound as error:
+            raise Internal(f"{self.source}: Glue reported {path_key(path)} as declared and does not have it") from error
 
-    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
+    def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         """Compared twice: the content by us, and the version, between our look and our write, by Glue."""
         path = self._path(before.path)
-        native = self._native_table(path)
-        self._refuse_moved(before, self._lance(path, native))
         parent, database = self._table_parent(path, TableNotFound)
+        native = self._native_table(path)
+        found = self._lance(path, native)
         wanted = records.changed_input(native, after, self._shape("TableInput"))
         request: Any = {"DatabaseName": database, "TableInput": wanted, **parent.scope}
         if native.get("VersionId"):
             request["VersionId"] = native["VersionId"]
+        check_table(found, before, confirm)
         with self._calling("updating table", path, missing=TableNotFound):
             # The audit keeps what was before; Glue's own archive of versions is limited, and would fill up.
             self._clients.writes.update_table(SkipArchive=True, **request)
-        return self.describe_table(path)
+        # The response to a write is empty: reading back tells it from one that did nothing.
+        made = self.describe_table(path)
+        if made.digest == found.digest and not _shows(made, after):
+            raise Internal(f"{self.source}: Glue reported {path_key(path)} as updated and has it as before")
+        return made
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """DeleteTable removes the entry and its versions; what lies at the location of an external table stays."""
         path = self._path(expected.path)
-        self._refuse_moved(expected, self._lance(path, self._native_table(path)))
         parent, database = self._table_parent(path, TableNotFound)
+        found = self._lance(path, self._native_table(path))
+        check_table(found, expected, confirm)
         with self._calling("removing table", path, missing=TableNotFound):
             self._clients.writes.delete_table(DatabaseName=database, Name=path[-1], **parent.scope)
+        with suppress(TableNotFound, InvalidInput):
+            left = self.describe_table(path)
+            if (left.digest, left.native_id) == (found.digest, found.native_id):
+                raise Internal(f"{self.source}: Glue reported {path_key(path)} as removed and still has it")
 
     def default_location(self, path: Path) -> str:
         """Below the source's root, the account is left out of the levels."""
@@ -225,10 +263,12 @@ class GlueCatalog(Catalog):
         return sorted(names if node == self._tree.root else names | set(self._tree.children(node)))
 
     def _describe_database(self, path: Path) -> NamespaceRecord:
+        return records.database_record(self.source, path, self._native_database(path))
+
+    def _native_database(self, path: Path) -> Mapping[str, Any]:
         parent, name = self._database(path)
         with self._calling("reading database", path, missing=NamespaceNotFound):
-            answer = self._clients.reads.get_database(Name=name, **parent.scope)
-        return records.database_record(self.source, path, answer["Database"])
+            return self._clients.reads.get_database(Name=name, **parent.scope)["Database"]
 
     def _create_catalog(self, record: NamespaceRecord, path: Path) -> NamespaceRecord:
         try:
@@ -262,12 +302,6 @@ class GlueCatalog(Catalog):
         is_what = f"marked lance, but managed ({table.get('TableType')})" if kind else "not a Lance table"
         raise InvalidInput(f"{self.source}: {path_key(path)} is {is_what}")
 
-    def _refuse_moved(self, expected: TableRecord, found: TableRecord) -> None:
-        if replace(expected, source=self.source, path=found.path).digest != found.digest:
-            raise ConcurrentModification(
-                f"{self.source}: {found.key} is no longer what it was", hint="read it again and decide anew"
-            )
-
     def _table_parent(self, path: Path, missing: type[CatalogError]) -> tuple[Node, str]:
         """The catalog and the database of a table."""
         if len(path) < 3:
@@ -292,3 +326,9 @@ class GlueCatalog(Catalog):
         self, what: str, path: Path, *, missing: type[CatalogError] = Internal, existing: type[CatalogError] = Internal
     ) -> AbstractContextManager[None]:
         return calling(f"{self.source}: {what} {path_key(path)}", missing=missing, existing=existing)
+
+
+def _shows(made: TableRecord, wanted: TableRecord) -> bool:
+    """Whether a table that was read back has what an update asked for; one that asked for nothing new changes nothing."""
+    same = (made.canonical, made.doc or None) == (wanted.canonical, wanted.doc or None)
+    return same and dict(made.properties) == dict(wanted.properties)

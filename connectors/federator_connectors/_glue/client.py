@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 import botocore.session
@@ -19,6 +19,7 @@ from botocore.credentials import CredentialProvider, CredentialResolver, Refresh
 from federator.connector import InvalidInput
 from federator_connectors._glue.errors import calling
 from federator_connectors._glue.limits import in_force
+from federator_connectors._glue.responses import Checked
 from federator_connectors._glue.settings import GlueSettings
 
 if TYPE_CHECKING:
@@ -119,13 +120,13 @@ class Clients:
         return boto3.session.Session(botocore_session=core, region_name=settings.region or base.region_name)
 
     def _glue(self, config: Config) -> GlueClient:
-        try:
-            with calling(f"{self._source}: connecting"):
+        with calling(f"{self._source}: connecting"):
+            try:
                 client = self.session.client("glue", endpoint_url=self._settings.endpoint, config=config)
-        except ValueError as error:
-            raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
+            except ValueError as error:
+                raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
         in_force(self._source, client.meta.endpoint_url, self._settings.limits).bind(client)
-        return client
+        return cast("GlueClient", Checked(self._source, client))
 
 
 @cache

@@ -134,7 +134,7 @@ def _databases(source: str, node: Node, clients: Clients, holding: _Holding) -> 
     try:
         with calling(f"{source}: listing databases in {path_key(node.path)}", missing=NamespaceNotFound):
             for database in pages(clients.reads.get_databases, "DatabaseList", MaxResults=PAGE, **node.scope):
-                path = (*node.path, database["Name"])
+                path = (*node.path, database["Name"].lower())
                 holding.children.append(records.database_record(source, path, database))
     except CatalogError as error:
         holding.fail(error)

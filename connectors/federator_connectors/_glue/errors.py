@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from federator.connector import (
     CatalogError,
     ConcurrentModification,
+    FederatorError,
     Internal,
     InvalidInput,
     ServiceUnavailable,
@@ -61,7 +62,9 @@ _MISCONFIGURED = (boto.NoRegionError, boto.InvalidRegionError, boto.ProfileNotFo
 
 @contextmanager
 def calling(what: str, *, missing: type[CatalogError] = Internal, existing: type[CatalogError] = Internal) -> Iterator[None]:
-    """Raises every error of AWS as a CatalogError whose text starts with ``what``, e.g. ``aws: reading table sales.orders``.
+    """Raises every error of AWS, and of its client, as a CatalogError whose text starts with ``what``.
+
+    E.g. ``aws: reading table sales.orders``.
 
     ``missing`` and ``existing`` are what EntityNotFoundException and AlreadyExistsException mean for this call.
     """
@@ -72,6 +75,11 @@ def calling(what: str, *, missing: type[CatalogError] = Internal, existing: type
         raise _of_answer(error, what, missing, existing) from None
     except BotoCoreError as error:
         raise _of_client(error, what) from None
+    except FederatorError:
+        raise
+    except Exception as error:
+        # botocore's parsers trust a response's types: a list where an object belongs ends in an AttributeError, and so on.
+        raise Internal(f"{what}: the response cannot be read ({type(error).__name__})") from error
 
 
 def _of_answer(error: ClientError, what: str, missing: type[CatalogError], existing: type[CatalogError]) -> CatalogError:

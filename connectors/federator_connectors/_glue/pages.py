@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from federator.connector import Internal
+from federator.connector.tokens import PageTokens
 
 #: the most that AWS returns at once
 PAGE = 100
@@ -16,21 +16,18 @@ def pages(call: Callable[..., Any], key: str, **request: Any) -> Iterator[dict[s
 
     An item may come twice: what is made or dropped between two pages can move another onto the next one.
 
-    Raises Internal if a token repeats, since such a listing would never end; AWS's own errors pass through.
+    Raises Internal where the listing has no end; AWS's own errors pass through.
     """
+    tokens = PageTokens(key)
     token: str | None = None
-    seen: set[str] = set()
-    named: set[str | None] = set()
+    named: set[str] = set()
     while True:
         answer = call(**request, **({"NextToken": token} if token else {}))
-        for item in answer.get(key) or []:
-            name = item.get("Name")
-            if name is None or name not in named:
-                named.add(name)
+        known = len(named)
+        for item in answer[key]:
+            if item["Name"] not in named:
+                named.add(item["Name"])
                 yield item
-        token = answer.get("NextToken")
-        if not token:
+        token = tokens.following(answer.get("NextToken"), added=len(named) - known)
+        if token is None:
             return
-        if token in seen:
-            raise Internal(f"{key}: the service repeats a page token, so that the listing has no end")
-        seen.add(token)

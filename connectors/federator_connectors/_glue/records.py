@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from federator.connector import LANCE, LANCE_MARKER
-from federator.model import Kind, NamespaceRecord, Path, TableRecord, canonical_json, stable_properties
+from federator.model import Kind, NamespaceRecord, Path, TableRecord, canonical_json, path_key, stable_properties
 
 EXTERNAL_TABLE = "EXTERNAL_TABLE"
 _IDENTIFYING = (LANCE_MARKER, "EXTERNAL")
@@ -29,7 +29,8 @@ def table_record(source: str, database: Path, table: Native, kind: Kind = Kind.T
     properties = {key: value for key, value in (table.get("Parameters") or {}).items() if key not in _IDENTIFYING}
     return TableRecord(
         source,
-        (*database, table["Name"]),
+        # Glue folds names, whatever stands before it.
+        (*database, table["Name"].lower()),
         storage.get("Location") or None,
         properties,
         doc=table.get("Description") or None,
@@ -62,6 +63,15 @@ def database_record(source: str, path: Path, database: Native) -> NamespaceRecor
         doc=database.get("Description") or None,
         native_id=_time(database.get("CreateTime")),
     )
+
+
+def link(path: Path, database: Native) -> list[tuple[str, str]]:
+    """The target of a database that is a resource link, by its path key; empty for any other database."""
+    target = database.get("TargetDatabase")
+    if not target:
+        return []
+    region = f" in {target['Region']}" if target.get("Region") else ""
+    return [(path_key(path), f"link to {target.get('CatalogId')}/{target.get('DatabaseName')}{region}")]
 
 
 def table_input(record: TableRecord) -> dict[str, Any]:

@@ -15,6 +15,12 @@ def _session_seconds(text: str) -> int:
     return number
 
 
+def _drop_cascades(text: str) -> str:
+    if text not in ("ask", "confirmed"):
+        raise ValueError("ask or confirmed")
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class GlueSettings(Settings):
     """Without any credentials here, AWS's own chain finds them: environment, profile, web identity, container, instance."""
@@ -45,6 +51,17 @@ class GlueSettings(Settings):
         "sts_endpoint",
         doc="URL of STS (not in the Lance spec). Default: the region's own, or what AWS_ENDPOINT_URL_STS says.",
     )
+
+    drop_cascades: str = option(
+        "drop_cascades",
+        "ask",
+        doc="ask: DropNamespace is refused unless the request confirms that Glue drops a database with all its tables; confirmed: no request has to.",  # noqa: E501
+        parse=_drop_cascades,
+    )
+
+    @property
+    def drops_confirmed(self) -> bool:
+        return self.drop_cascades == "confirmed"
 
     def check(self, where: str) -> None:
         """Raises ConfigError for credentials that are given by halves."""

@@ -66,6 +66,16 @@ class Tree:
         account = self._listed_account() or self._clients.account_id()
         return Node((account,), account, {})
 
+    def account(self) -> str | None:
+        """Read the account from the service now; None where nothing tells it: a metastore without GetCatalogs and STS."""
+        try:
+            listed = self._listed_account()
+        except Unauthenticated:
+            listed = None
+        if listed is None and self._clients.sts_known:
+            return self._clients.account_id()
+        return listed
+
     def children(self, node: Node, *, since: float = math.inf) -> dict[str, Node]:
         """The catalogs directly inside one, by name, listed anew unless that was done after the moment ``since``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -14,16 +14,22 @@ from federator.connector import (
     CatalogError,
     Changes,
     ConcurrentModification,
+    Confirm,
     Internal,
     InvalidInput,
     NamespaceNotEmpty,
     NamespaceNotFound,
+    ServiceUnavailable,
     Shard,
+    TableAlreadyExists,
     TableNotFound,
     Unsupported,
+    unconditional,
 )
-from federator.connector.altering import check_namespace
-from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
+from federator.connector.altering import check_namespace, check_table
+from federator.connector.errors import UnfinishedDeclaration
+from federator.connector.operation import current_operation
+from federator.model import ROOT, Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
 from federator_connectors._hive import convert
 from federator_connectors._hive.changes import ChangeFeed
 from federator_connectors._hive.client import Client
@@ -138,27 +144,56 @@ class HiveCatalog(Catalog):
         self._store.database(namespace)
         return sorted(names)
 
+    def foreign_objects(self, namespace: Path) -> list[str]:
+        """The names of the tables and views of a database that are not external Lance tables."""
+        if len(namespace) < self._levels:
+            return []
+        names = self._store.all_tables(self._place(namespace))
+        return sorted(set(names).difference(self.list_tables(namespace)))
+
     def describe_table(self, path: Path) -> TableRecord:
         return self._read(path)[1]
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        """Declares an external table. The metastore makes the directory of its location if there is none."""
-        path = self._table_place(record.path)
-        table = convert.new_table(record, self._store.catalog_of(path[:-1]))
+        """Declare an external table, in two calls: create a view without location, then alter it to the table.
+
+        A metastore that creates a table makes its directory, and removes it with everything in it if the creation then fails, for
+        example because another client was first. It makes none for a view, and none when it alters (ADR 0011).
+        """
+        path, op_id = self._table_place(record.path), current_operation()
+        unfinished = convert.unfinished_table(record, self._store.catalog_of(path[:-1]), op_id)
         self._store.database(path[:-1])
-        self._store.create_table(path, table)
+        try:
+            self._store.create_table(path, unfinished)
+        except TableAlreadyExists as error:
+            # A metastore repeats what its database refused: the entry may be this operation's own.
+            self._refuse_taken(path, op_id, error)
+        except CatalogError as error:
+            self._undo(path, op_id, error)
+            raise
+        self._finish(path, record, op_id)
         return self._read_back(path, record)
 
-    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
+    def remove_unfinished(self, path: Path, op_id: str) -> bool:
+        path = self._table_place(path)
+        try:
+            if convert.unfinished_operation(self._store.table(path)) != op_id:
+                return False
+            self._store.drop_table(path)
+        except TableNotFound:
+            return False
+        return True
+
+    def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         path = self._table_place(before.path)
-        table = self._unchanged(path, before)
+        table = self._unchanged(path, before, confirm)
         expected = _compared(table.parameters or {}, after)
         self._store.alter_table(path, convert.changed_table(table, after), expected=expected)
         return self._read_back(path, after)
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         path = self._table_place(expected.path)
-        self._unchanged(path, expected)
+        self._unchanged(path, expected, confirm)
         self._store.drop_table(path)
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
@@ -183,6 +218,10 @@ class HiveCatalog(Catalog):
 
     def read(self, shard: Shard) -> Iterator[Record | Coverage]:
         return self._crawl.read(shard)
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - one database has all
+        uuid = self._store.anchor_identity()
+        return Identity.of(f"metastore {uuid}") if uuid else None
 
     # The feed of changes
 
@@ -223,6 +262,8 @@ class HiveCatalog(Catalog):
         path = self._table_place(path)
         table = self._store.table(path)
         shown = "$".join(path)
+        if (op_id := convert.unfinished_operation(table)) is not None:
+            raise self._unfinished(path, op_id)
         if not convert.is_lance(table):
             raise InvalidInput(f"{self.source}: {shown} is no Lance table: it is not marked with table_type = lance")
         record = convert.table_record(self.source, path, table)
@@ -230,12 +271,64 @@ class HiveCatalog(Catalog):
             raise InvalidInput(f"{self.source}: {shown} is marked as Lance, but is a {table.tableType}, not an EXTERNAL_TABLE")
         return table, record
 
-    def _unchanged(self, path: Path, expected: TableRecord) -> Any:
+    def _unchanged(self, path: Path, expected: TableRecord, confirm: Confirm = unconditional) -> Any:
         """The table as the metastore has it, if it still is as expected. Raises ConcurrentModification."""
         table, current = self._read(path)
-        if current.digest != expected.digest:
-            raise ConcurrentModification(f"{self.source}: {current.key} is no longer as it was read")
+        check_table(current, expected, confirm)
         return table
+
+    def _finish(self, path: Path, record: TableRecord, op_id: str) -> None:
+        """Alter an unfinished declaration of this operation to the table. If that fails, remove the entry and raise the error."""
+        created = None
+        try:
+            table = self._store.table(path)
+            if convert.unfinished_operation(table) != op_id:
+                raise ConcurrentModification(f"{self.source}: {record.key} was changed while it was declared")
+            created = convert.native_id(table)
+            # Not compared by the server: nobody else alters this entry, and 4.x on Derby or Oracle takes seconds to refuse.
+            self._store.alter_table(path, convert.changed_table(table, record))
+        except CatalogError as error:
+            # An entry that is no longer unfinished was altered, and only the response was lost.
+            if self._undo(path, op_id, error) or created is None or self._native_id(path) != created:
+                raise
+
+    def _undo(self, path: Path, op_id: str, error: CatalogError) -> bool:
+        """Remove what a failed declaration left. Raise ServiceUnavailable where that fails: the journal then resolves the intent."""
+        try:
+            return self.remove_unfinished(path, op_id)
+        except CatalogError:
+            if error.retryable:
+                raise error from None
+            message = f"{self.source}: {'$'.join(path)} was not declared, and its unfinished entry remains: {error.message}"
+            raise ServiceUnavailable(message) from error
+
+    def _refuse_taken(self, path: Path, op_id: str, error: TableAlreadyExists) -> None:
+        """Raise TableAlreadyExists unless the entry at ``path`` is an unfinished declaration of this operation."""
+        try:
+            other = convert.unfinished_operation(self._store.table(path))
+        except TableNotFound:
+            raise error from None
+        if other == op_id:
+            return
+        if other is None:
+            raise error
+        unfinished = self._unfinished(path, other)
+        raise TableAlreadyExists(unfinished.message, hint=unfinished.hint) from error
+
+    def _unfinished(self, path: Path, op_id: str) -> UnfinishedDeclaration:
+        shown, view = "$".join(path), ".".join(path[-2:])
+        error = UnfinishedDeclaration(
+            f"{self.source}: {shown} is being declared, or its declaration was interrupted (operation {op_id})",
+            hint=f"try again; if it remains, no client is declaring it any more: DROP VIEW {view} in Hive removes the entry",
+        )
+        error.op_id = op_id
+        return error
+
+    def _native_id(self, path: Path) -> str | None:
+        try:
+            return convert.native_id(self._store.table(path))
+        except TableNotFound:
+            return None
 
     def _read_back(self, path: Path, wanted: TableRecord) -> TableRecord:
         """What a write really made. Raises Internal if that is not an external table at the wanted location."""
@@ -256,7 +349,7 @@ class HiveCatalog(Catalog):
         catalog = self._store.catalog(path)
         default = (*path, DEFAULT_DATABASE)
         names = self._store.databases(path)
-        if any(name != DEFAULT_DATABASE for name in names) or (names and self._store.has_tables(default)):
+        if any(name != DEFAULT_DATABASE for name in names) or (names and self._store.all_tables(default)):
             raise NamespaceNotEmpty(f"{self.source}: the catalog {path[0]!r} is not empty")
         database = self._store.database(default) if names else None
         location = catalog.locationUri

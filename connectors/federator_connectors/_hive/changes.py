@@ -41,7 +41,11 @@ _IRRELEVANT = frozenset({
 
 
 class _Doubt(Exception):
-    """Why the log cannot say what has changed."""
+    """Why the log cannot say what has changed. ``went_back``: its past is not the one that the cursor saw."""
+
+    def __init__(self, text: str, *, went_back: bool = False) -> None:
+        super().__init__(text)
+        self.went_back = went_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class ChangeFeed:
             events = self._checked(cursor)
             namespaces, tables = self._named(event for event in events if _fingerprint(event) not in cursor.seen)
         except _Doubt as doubt:
-            return Changes(self.cursor(), full_crawl=str(doubt))
+            return Changes(self.cursor(), full_crawl=str(doubt), went_back=doubt.went_back)
         return Changes(self._cursor_at(cursor.event, events).text(), frozenset(namespaces), frozenset(tables))
 
     def _require_log(self) -> None:
@@ -104,15 +108,15 @@ class ChangeFeed:
             raise _Doubt(f"{current - cursor.event:,} events are more than a full crawl costs")
         if cursor.event - current > OVERLAP:
             # What happens next gets ids that are not read again.
-            raise _Doubt(f"the log went back from event {cursor.event} to {current}")
+            raise _Doubt(f"the log went back from event {cursor.event} to {current}", went_back=True)
         events = self._read(cursor.event - OVERLAP)
         last_seen = [event for event in events if event.eventId == cursor.event]
         if last_seen:
             if not any(_fingerprint(event) in cursor.seen for event in last_seen):
-                raise _Doubt(f"event {cursor.event} is not the one that was read")
+                raise _Doubt(f"event {cursor.event} is not the one that was read", went_back=True)
         elif current < cursor.event:
             # Asked only where the event itself is gone: two writers at once may also set the counter back, to below it.
-            raise _Doubt(f"the log is at event {current}, before the cursor's {cursor.event}")
+            raise _Doubt(f"the log is at event {current}, before the cursor's {cursor.event}", went_back=True)
         elif current > cursor.event:
             # Nothing had been seen of a log that was empty: then it must go on without a gap.
             following = min((event.eventId for event in events if event.eventId > cursor.event), default=None)

@@ -17,8 +17,9 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
 
-from federator.connector import InvalidInput, Limits, ServiceUnavailable, politeness
-from federator_connectors._hive import errors
+from federator.connector import CatalogError, IdentityChanged, InvalidInput, Limits, ServiceUnavailable, politeness
+from federator.model import ROOT
+from federator_connectors._hive import errors, responses
 from federator_connectors._hive.errors import Subject
 from federator_connectors._hive.settings import Endpoint
 from federator_connectors._hive.structs import METHODS, Method
@@ -39,12 +40,14 @@ class Connection:
         """
         first = min(timeout, _CONNECT_SECONDS)
         self._sequence = _FIRST_SEQUENCE
+        #: what ``Client.identity`` read on this connection; None: not read
+        self.identity: str | None = None
         self._transport, self._socket = dial(endpoint, first)
         self._protocol = TBinaryProtocolAccelerated(self._transport, strictRead=True)
         self._socket.setTimeout(first * 1000)
         try:
             self.has_catalogs = self._probe()
-        except errors.BROKEN:
+        except BaseException:
             self.close()
             raise
         self._socket.setTimeout(timeout * 1000)
@@ -81,7 +84,12 @@ class Connection:
             declared = getattr(result, failure)
             if declared is not None:
                 raise declared
-        return result.success if method.answers else None
+        if not method.answers:
+            return None
+        lacking = responses.missing(method.name, result.success)
+        if lacking:
+            raise TApplicationException(TApplicationException.MISSING_RESULT, f"the answer to {method.name} lacks {lacking}")
+        return result.success
 
     def is_open(self) -> bool:
         """Whether the server has not closed the connection meanwhile."""
@@ -111,6 +119,8 @@ class Client:
         self._politeness = politeness(source, self._where(), once)
         # A deque's append and pop are atomic, so no lock is needed.
         self._idle: deque[Connection] = deque()
+        #: what ``identity`` returned last; every connection that is used afterwards has the same one. None: it was never read
+        self._identity: str | None = None
 
     def call(self, name: str, *arguments: Any, about: Subject) -> Any:
         """Calls a method of the metastore. Raises CatalogError."""
@@ -139,8 +149,37 @@ class Client:
             self._idle.append(connection)
             return connection.has_catalogs
 
+    def identity(self) -> str:
+        """Read the id of the metastore's database; empty on Hive 2, which has none. Raises CatalogError.
+
+        Connections to another metastore are not used afterwards: opening one raises IdentityChanged.
+        """
+        return self._politeness.call(self._anchor, repeatable=True)
+
     def close(self) -> None:
         self._drop_idle()
+
+    def _anchor(self) -> str:
+        with self._slots:
+            self._identity = None
+            connection = self._take()
+            try:
+                self._identity = connection.identity = self._read_identity(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._idle.append(connection)
+            return self._identity
+
+    def _read_identity(self, connection: Connection) -> str:
+        if not connection.has_catalogs:
+            return ""
+        try:
+            return str(connection.call(METHODS["get_metastore_db_uuid"], ()))
+        except errors.ANSWERS as error:
+            raise errors.answered(self._source, errors.namespace(ROOT), error) from error
+        except errors.BROKEN as error:
+            raise self._unreachable(error) from error
 
     def _ask(self, connection: Connection, method: Method, arguments: Sequence[Any], about: Subject) -> Any:
         usable = False
@@ -151,9 +190,16 @@ class Client:
         except errors.ANSWERS as error:
             usable = True
             raise errors.answered(self._source, about, error) from error
+        except errors.BROKEN:
+            raise
         except UnicodeEncodeError as error:
             # Nothing was sent: the text was refused before the buffer was flushed.
             raise InvalidInput(f"{self._source}: {about.name}: a text that cannot be written as UTF-8") from error
+        except Exception as error:
+            # thrift's decoder trusts types and lengths: what it raises over an answer that is none, or that was cut, differs by field.
+            if not connection.is_open():
+                raise EOFError("the connection ended within an answer") from error
+            raise errors.unreadable(self._source, about, method.name, error) from error
         finally:
             if usable:
                 self._idle.append(connection)
@@ -163,7 +209,7 @@ class Client:
     def _take(self) -> Connection:
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_open():
+            if connection.is_open() and self._identity in (None, connection.identity):
                 return connection
             connection.close()
         return self._open()
@@ -172,11 +218,30 @@ class Client:
         failure: Exception | None = None
         for endpoint in self._endpoints:
             try:
-                return Connection(endpoint, self._timeout, self._dial)
+                return self._checked(Connection(endpoint, self._timeout, self._dial))
             except errors.BROKEN as error:
                 failure = error
+            except CatalogError:
+                raise
+            except Exception as error:
+                raise errors.unreadable(self._source, errors.namespace(ROOT), "get_catalogs", error) from error
         assert failure is not None
         raise self._unreachable(failure) from failure
+
+    def _checked(self, connection: Connection) -> Connection:
+        known = self._identity
+        if known is not None:
+            try:
+                connection.identity = self._read_identity(connection)
+            except BaseException:
+                connection.close()
+                raise
+            if connection.identity != known:
+                connection.close()
+                raise IdentityChanged(
+                    f"{self._source}: two metastores answer at {self._where()}: {connection.identity or 'unknown'} and {known}"
+                )
+        return connection
 
     def _unreachable(self, error: Exception) -> ServiceUnavailable:
         return errors.unreachable(self._source, self._where(), error)

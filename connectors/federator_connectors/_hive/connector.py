@@ -23,7 +23,6 @@ def hive_capabilities(*levels: str) -> Capabilities:
         plain_namespaces_at=frozenset(range(1, depth)),
         # 2.3.10 and 4.x compare expected parameters, 3.1.3 and earlier 2.3 take them and ignore them, and no answer tells which.
         conditional_write=False,
-        makes_location=True,
         # Where the server has the listener; the others say Unsupported.
         change_feed=True,
     )

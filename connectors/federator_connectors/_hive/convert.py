@@ -13,6 +13,9 @@ from federator_connectors._hive import structs
 
 EXTERNAL = "EXTERNAL"
 EXTERNAL_TABLE = "EXTERNAL_TABLE"
+VIRTUAL_VIEW = "VIRTUAL_VIEW"
+#: property of an unfinished declaration: the id of the operation that created it
+DECLARING = "federator.declaring"
 COMMENT = "comment"
 OWNER_TYPE = "database.owner-type"
 # Hive 4 sets it on tables that were declared as managed, and moves their directory when they are renamed.
@@ -46,10 +49,14 @@ def table_record(source: str, path: Path, table: Any) -> TableRecord:
         doc=parameters.get(COMMENT) or None,
         owner=table.owner or None,
         schema=_schema(columns),
-        # Seconds. Hive 4 alone gives tables an id; for the others two declarations within one second are told apart by content only.
-        native_id=str(table.id if table.id is not None else table.createTime),
+        native_id=native_id(table),
         kind=Kind.TABLE if table.tableType == EXTERNAL_TABLE else Kind.MANAGED_TABLE,
     )
+
+
+def native_id(table: Any) -> str:
+    """Hive 4's own number, else the second of creation: two declarations within one second are told apart by content only."""
+    return str(table.id if table.id is not None else table.createTime)
 
 
 def undescribed(source: str, path: Path, problem: str) -> TableRecord:
@@ -168,6 +175,22 @@ def changed_table(table: Any, record: TableRecord) -> Any:
     table.tableType = EXTERNAL_TABLE
     table.sd.location = record.location
     return table
+
+
+def unfinished_table(record: TableRecord, catalog: str | None, op_id: str) -> Any:
+    """The entry that a declaration starts with: a view without location, for which no metastore makes a directory.
+
+    It has the columns of ``record``, so that the metastore checks them, and is no Lance table for any reader. Raises InvalidInput for
+    a record that ``changed_table`` would refuse later.
+    """
+    table = new_table(record, catalog)
+    table.tableType, table.parameters, table.sd.location = VIRTUAL_VIEW, {DECLARING: op_id}, None
+    return table
+
+
+def unfinished_operation(table: Any) -> str | None:
+    """The operation that created an unfinished declaration; None for any other table or view."""
+    return (table.parameters or {}).get(DECLARING) if table.tableType == VIRTUAL_VIEW else None
 
 
 def renamed_table(table: Any, new_path: Path) -> Any:

@@ -140,15 +140,28 @@ class Crawl:
         try:
             self._store.database(database)
             names = sorted(set(self._store.marked_tables(database).names))
+            vanished: list[str] = []
             for start in range(0, len(names), BATCH):
-                yield from self._batch(database, names[start : start + BATCH], tally)
+                yield from self._batch(database, names[start : start + BATCH], tally, vanished)
+            if vanished:
+                yield from self._vanished(database, vanished, tally)
             self._store.database(database)
         except NamespaceNotFound:
             tally.gone()
 
-    def _batch(self, database: Path, names: list[str], tally: _Tally) -> Iterator[TableRecord]:
+    def _vanished(self, database: Path, names: list[str], tally: _Tally) -> Iterator[TableRecord]:
+        """Of tables that were listed and then not found, those that are still listed: present, whatever a second answer says."""
+        listed = set(self._store.marked_tables(database).names)
+        for name in names:
+            if name in listed:
+                error = TableNotFound("it is listed, and not found when it is asked for")
+                tally.undescribed(name, error)
+                yield convert.undescribed(self._source, (*database, name), error.message)
+
+    def _batch(self, database: Path, names: list[str], tally: _Tally, vanished: list[str]) -> Iterator[TableRecord]:
+        """The tables of a batch of names; those that are not found go to ``vanished``."""
         try:
-            answered = {table.tableName: table for table in self._store.tables(database, names)}
+            answered = {table.tableName.lower(): table for table in self._store.tables(database, names)}
         except (ServiceUnavailable, NamespaceNotFound):
             raise
         except CatalogError:
@@ -159,6 +172,7 @@ class Crawl:
             try:
                 table: Any = answered.get(name) or self._store.table(path)
             except TableNotFound:
+                vanished.append(name)
                 continue
             except ServiceUnavailable:
                 raise

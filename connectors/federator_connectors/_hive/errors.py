@@ -141,6 +141,11 @@ def unreachable(source: str, where: str, error: Exception) -> ServiceUnavailable
     )
 
 
+def unreadable(source: str, subject: Subject, method: str, error: Exception) -> Internal:
+    """Our error for an answer over which thrift's own code failed."""
+    return Internal(f"{source}: {subject.name}: the answer to {method} cannot be read ({type(error).__name__})")
+
+
 def not_logged_in(source: str, where: str, error: Exception) -> CatalogError:
     """Our error for a login that failed, before or at the server."""
     text = _first_line(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from federator.connector import Internal, TableNotFound, Unsupported
+from federator.connector import Internal, Unsupported
 from federator.model import ROOT, Path
 from federator_connectors._hive import errors, structs
 from federator_connectors._hive.client import Client
@@ -42,7 +42,7 @@ class Metastore:
         if not self._client.has_catalogs():
             raise Unsupported("this is a Hive 2 metastore, which has no catalogs", hint="use the impl hive2")
         answer = self._client.call("get_catalogs", about=errors.namespace(ROOT))
-        return list(answer.names or [])
+        return _folded(answer.names)
 
     def catalog(self, path: Path) -> Any:
         """Raises NamespaceNotFound."""
@@ -64,7 +64,7 @@ class Metastore:
 
     def databases(self, parent: Path) -> list[str]:
         """Names of the databases; of a catalog that does not exist none."""
-        return list(self._client.call("get_databases", self._qualified((*parent, "*")), about=errors.namespace(parent)) or [])
+        return _folded(self._client.call("get_databases", self._qualified((*parent, "*")), about=errors.namespace(parent)))
 
     def database(self, path: Path) -> Any:
         """Raises NamespaceNotFound."""
@@ -81,9 +81,9 @@ class Metastore:
         """Drops an empty database; its directory stays. Raises NamespaceNotEmpty."""
         self._client.call("drop_database", self._qualified(path), False, False, about=errors.namespace(path))
 
-    def has_tables(self, path: Path) -> bool:
-        """Whether a database holds any table, Lance or not."""
-        return bool(self._client.call("get_all_tables", self._qualified(path), about=errors.namespace(path)))
+    def all_tables(self, path: Path) -> list[str]:
+        """Names of the tables and views of a database, Lance or not; of one that does not exist none."""
+        return _folded(self._client.call("get_all_tables", self._qualified(path), about=errors.namespace(path)))
 
     def marked_tables(self, path: Path) -> Marked:
         """The tables marked as Lance, external or not; of a database that does not exist none.
@@ -92,14 +92,14 @@ class Metastore:
         """
         about, database = errors.namespace(path), self._qualified(path)
         try:
-            return Marked(self._client.call("get_table_names_by_filter", database, _LANCE_FILTER, _ALL, about=about) or [])
+            return Marked(_folded(self._client.call("get_table_names_by_filter", database, _LANCE_FILTER, _ALL, about=about)))
         except (Internal, Unsupported):
-            return Marked(self._client.call("get_all_tables", database, about=about) or [], exact=False)
+            return Marked(self.all_tables(path), exact=False)
 
     def external_tables(self, path: Path) -> list[str]:
         """Names of the external tables; of a database that does not exist none."""
         about = errors.namespace(path)
-        return list(self._client.call("get_tables_by_type", self._qualified(path), "*", "EXTERNAL_TABLE", about=about) or [])
+        return _folded(self._client.call("get_tables_by_type", self._qualified(path), "*", "EXTERNAL_TABLE", about=about))
 
     def tables(self, path: Path, names: Sequence[str]) -> list[Any]:
         """Whole tables, in one answer; a name that does not exist is left out. Raises NamespaceNotFound."""
@@ -107,17 +107,17 @@ class Metastore:
             dbName=path[-1], tblNames=list(names), catName=self.catalog_of(path), capabilities=_CAPABILITIES
         )
         answer = self._client.call("get_table_objects_by_name_req", request, about=errors.namespace(path))
-        return list(answer.tables or [])
+        return list(answer.tables)
 
     def table(self, path: Path) -> Any:
         """Raises TableNotFound, also when the database does not exist: the server does not tell them apart."""
         request = structs.GetTableRequest(
             dbName=path[-2], tblName=path[-1], catName=self.catalog_of(path[:-1]), capabilities=_CAPABILITIES
         )
-        answer = self._client.call("get_table_req", request, about=errors.table(path))
-        if answer.table is None:
-            raise TableNotFound(f"table {path[-1]!r} does not exist")
-        return answer.table
+        table = self._client.call("get_table_req", request, about=errors.table(path)).table
+        if (table.dbName.lower(), table.tableName.lower()) != path[-2:]:
+            raise Internal(f"table {'$'.join(path)!r}: the metastore answers with {table.dbName}.{table.tableName}")
+        return table
 
     def create_table(self, path: Path, table: Any) -> None:
         context = structs.EnvironmentContext({"DO_NOT_UPDATE_STATS": "true"})
@@ -155,6 +155,10 @@ class Metastore:
         about = errors.namespace(ROOT)
         return ",".join(str(self._client.call("get_config_value", name, "", about=about)) for name in _LISTENERS)
 
+    def anchor_identity(self) -> str:
+        """As ``identity``, and no connection to another metastore is used afterwards (``Client.identity``)."""
+        return self._client.identity()
+
     def identity(self) -> str:
         """The id that the metastore's database was given when it was made; empty on Hive 2, which has none."""
         try:
@@ -169,7 +173,7 @@ class Metastore:
     def events(self, after: int, most: int) -> list[Any]:
         """At most ``most`` events with ids above ``after``, in the order of their ids; expired ones are left out silently."""
         request = structs.NotificationEventRequest(lastEvent=after, maxEvents=most)
-        return list(self._client.call("get_next_notification", request, about=errors.namespace(ROOT)).events or [])
+        return list(self._client.call("get_next_notification", request, about=errors.namespace(ROOT)).events)
 
     def catalog_of(self, path: Path) -> str | None:
         """The catalog of a database's path, None without catalogs."""
@@ -181,3 +185,8 @@ class Metastore:
     def _qualified(self, path: Path) -> str:
         """A database's name as a method's argument takes it; catalogs go into it as ``@catalog#database``."""
         return f"@{path[0]}#{path[1]}" if self.levels == 2 else path[0]
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    """Names as Hive keeps them: in lower case, each once."""
+    return list(dict.fromkeys(name.lower() for name in names))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from federator.connector import CatalogError, Internal
+from federator.connector.shapes import Shape, mismatch
 
 _SHOWN = 300
 
@@ -27,7 +28,7 @@ class Answer:
         """The body as JSON data. Raises Internal where a success is no JSON: such an answer must not pass for an empty one."""
         try:
             return json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Internal(f"{self.about}: the server's answer ({self.status}) is not JSON: {self.excerpt}") from None
 
     @property
@@ -38,12 +39,25 @@ class Answer:
             raise Internal(f"{self.about}: the server's answer ({self.status}) is no JSON object: {self.excerpt}")
         return data
 
+    def fitting(self, shape: Shape) -> dict[str, Any]:
+        """The body as a JSON object of a shape. Raise Internal for a field that is missing or of another type."""
+        fields = self.fields
+        problem = mismatch(fields, shape)
+        if problem:
+            raise Internal(f"{self.about}: the server's response ({self.status}) lacks what it always has: {problem}")
+        return fields
+
+    def without_body(self) -> None:
+        """Raise Internal for a success that says something where the server says nothing: another server or a proxy answered."""
+        if self.text.strip():
+            raise Internal(f"{self.about}: the server's response ({self.status}) is not empty, as it always is: {self.excerpt}")
+
     @property
     def error_fields(self) -> dict[str, Any]:
         """The body of an error, as far as it is a JSON object; empty where it is not (401s often have no body)."""
         try:
             data = json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return data if isinstance(data, dict) else {}
 

@@ -15,7 +15,7 @@ import requests
 from requests.auth import AuthBase
 from requests.exceptions import RequestException
 
-from federator.connector import CatalogError, InvalidInput, Limits, ServiceUnavailable, politeness
+from federator.connector import CatalogError, Internal, InvalidInput, Limits, ServiceUnavailable, politeness
 from federator_connectors._http.answer import Answer, ErrorOf, Tls
 from federator_connectors._http.signin import FixedHeaders, SignIn
 
@@ -123,11 +123,14 @@ class HttpClient:
                 method, f"{self._base}{path}", params=given, json=body, data=form, headers=headers,
                 timeout=self._timeouts, allow_redirects=False, verify=self._tls.requests_verify,
             )  # fmt: skip
+            return Answer(
+                what, response.status_code, response.text, response.headers.get("Content-Type", ""), _retry_after(response)
+            )
         except RequestException as error:
             raise self._clean(self._unanswered(what, error)) from None
-        return Answer(
-            what, response.status_code, response.text, response.headers.get("Content-Type", ""), _retry_after(response)
-        )
+        except Exception as error:
+            # What a response makes the client's own code raise: a charset that nobody knows, a header that is no date, and so on.
+            raise Internal(f"{what}: the response of {self._base} cannot be read ({type(error).__name__})") from error
 
     def _session(self) -> requests.Session:
         session: requests.Session | None = getattr(self._local, "session", None)
@@ -147,6 +150,8 @@ class HttpClient:
             return ServiceUnavailable(f"{what}: {self._base} did not answer in time: {_cause(error)}")
         if isinstance(error, requests.exceptions.ConnectionError | requests.exceptions.ChunkedEncodingError):
             return ServiceUnavailable(f"{what}: {self._base} is not reachable: {_cause(error)}")
+        if isinstance(error, requests.exceptions.ContentDecodingError):
+            return Internal(f"{what}: the response of {self._base} cannot be decoded: {_cause(error)}")
         return InvalidInput(f"{what}: the request to {self._base} could not be made: {_cause(error)}")
 
     def _redirected(self, answer: Answer) -> CatalogError | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -10,15 +10,16 @@ from typing import Any
 from federator.connector import (
     Catalog,
     CatalogError,
-    ConcurrentModification,
+    Confirm,
     InvalidInput,
     PermissionDenied,
     Shard,
     TableNotFound,
     Unsupported,
+    unconditional,
 )
-from federator.connector.altering import check_namespace
-from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, path_key
+from federator.connector.altering import check_namespace, check_table
+from federator.model import ROOT, Coverage, Identity, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._polaris import records
 from federator_connectors._polaris.client import Client, Native
 from federator_connectors._polaris.crawl import Crawl
@@ -35,6 +36,18 @@ class PolarisCatalog(Catalog):
         self._client = Client(source, settings)
         self._fan = Fan(settings.threads)
         self._crawl = Crawl(source, self._client, self._fan, settings.catalogs)
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - one answer has all catalogs
+        """The realm, and when each catalog was created, where the management API tells this principal."""
+        named = self._settings.catalogs
+        try:
+            created = self._client.creations()
+        except PermissionDenied:
+            if not named:
+                raise
+            created = {}
+        scopes = {path_key((name,)): created.get(name, "") for name in named or created}
+        return Identity.of(f"realm {self._settings.realm or 'of the server'}", scopes)
 
     # Namespaces
 
@@ -95,13 +108,9 @@ class PolarisCatalog(Catalog):
         made = self._client.create_table(record.path, records.new_table(wanted))
         return records.table_record(self.source, record.path, made)
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Looked at just before: Polaris itself compares nothing."""
-        found = self.describe_table(expected.path)
-        if replace(expected, source=self.source).digest != found.digest:
-            raise ConcurrentModification(
-                f"{self.source}: {found.key} is no longer what it was", hint="read it again and decide anew"
-            )
+        check_table(self.describe_table(expected.path), expected, confirm)
         self._client.drop_table(expected.path)
 
     def native(self, path: Path) -> dict[str, Any]:

@@ -7,14 +7,16 @@ the Lance spec's text has it, a real server does not find them, and a name may h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 from urllib.parse import quote
 
 from federator.connector import Internal, InvalidInput, NamespaceNotFound, PermissionDenied, TableNotFound
+from federator.connector.tokens import PageTokens
 from federator.model import Path, path_key
 from federator_connectors._http.answer import Answer
 from federator_connectors._http.client import HttpClient
+from federator_connectors._polaris import responses
 from federator_connectors._polaris.errors import about_a_table, error_of
 from federator_connectors._polaris.settings import PolarisSettings
 from federator_connectors._polaris.signin import sign_in
@@ -51,6 +53,11 @@ class Client:
 
     # Catalogs
 
+    def creations(self) -> dict[str, str]:
+        """Read when each catalog was created, by name."""
+        answer = self._http.get(_CATALOGS, about="reading when the catalogs were created")
+        return {each["name"]: _created(each) for each in answer.fitting(responses.CATALOGS)["catalogs"]}
+
     def catalogs(self) -> dict[str, Native]:
         """The properties of every catalog, by name."""
         try:
@@ -59,15 +66,15 @@ class Client:
             raise PermissionDenied(
                 error.message, hint="name the catalogs in polaris.catalogs, or allow LIST_CATALOGS"
             ) from None
-        listed = [each if isinstance(each, dict) else {} for each in _entries(answer, "catalogs")]
-        return {_own_name(answer, [each.get("name")], []): each.get("properties") or {} for each in listed}
+        return {each["name"]: each["properties"] for each in answer.fitting(responses.CATALOGS)["catalogs"]}
 
     def catalog(self, name: str) -> Native:
         """The properties of a catalog, as everyone who may use it sees them. Raises NamespaceNotFound."""
         answer = self._http.get(
             f"{_ICEBERG}/config", {"warehouse": self._joined(name)}, about=f"reading the catalog {path_key((name,))}"
         )
-        return _object(answer, "defaults")
+        defaults: Native = answer.fitting(responses.CONFIG)["defaults"]
+        return defaults
 
     # Namespaces
 
@@ -76,21 +83,22 @@ class Client:
         about = f"listing the namespaces of {path_key(parent)}"
         levels = list(parent[1:])
         within = {"parent": self._joined(*levels)} if levels else {}
-        names: list[str] = []
-        for answer in self._pages(self._namespaces(parent[0]), within, about):
-            names += [_own_name(answer, found, levels) for found in _entries(answer, "namespaces")]
-        return list(dict.fromkeys(names))
+        names: dict[str, None] = {}
+        for answer in self._pages(self._namespaces(parent[0]), within, about, names):
+            listed = answer.fitting(responses.NAMESPACES)["namespaces"]
+            names.update(dict.fromkeys(_own_name(answer, found, levels) for found in listed))
+        return list(names)
 
     def namespace(self, path: Path) -> Native:
         """A namespace's properties. Raises NamespaceNotFound."""
-        return _object(self._http.get(self._namespace(path), about=f"reading the namespace {path_key(path)}"), "properties")
+        return _properties(path, self._http.get(self._namespace(path), about=f"reading the namespace {path_key(path)}"))
 
     def create_namespace(self, path: Path, properties: Mapping[str, str]) -> Native:
         """Its properties as they then are. Raises NamespaceAlreadyExists, and NamespaceNotFound of the parent."""
         self._namespace(path)
         body = {"namespace": list(path[1:]), "properties": dict(properties)}
         about = f"creating the namespace {path_key(path)}"
-        return _object(self._http.send("POST", self._namespaces(path[0]), body=body, about=about), "properties")
+        return _properties(path, self._http.send("POST", self._namespaces(path[0]), body=body, about=about))
 
     def alter_namespace(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:
         """Sets and removes properties, one call for both. Raises NamespaceNotFound."""
@@ -100,7 +108,7 @@ class Client:
 
     def drop_namespace(self, path: Path) -> None:
         """Raises NamespaceNotFound, NamespaceNotEmpty."""
-        self._http.send("DELETE", self._namespace(path), about=f"dropping the namespace {path_key(path)}")
+        self._http.send("DELETE", self._namespace(path), about=f"dropping the namespace {path_key(path)}").without_body()
 
     # Generic tables
 
@@ -108,41 +116,38 @@ class Client:
         """The names of all generic tables, Lance or not, each once. Raises NamespaceNotFound."""
         about = f"listing the tables of {path_key(namespace)}"
         levels = list(namespace[1:])
-        names: list[str] = []
-        for answer in self._pages(self._tables(namespace), {}, about):
-            listed = [each if isinstance(each, dict) else {} for each in _entries(answer, "identifiers")]
-            names += [_own_name(answer, [*(each.get("namespace") or []), each.get("name")], levels) for each in listed]
-        return list(dict.fromkeys(names))
+        names: dict[str, None] = {}
+        for answer in self._pages(self._tables(namespace), {}, about, names):
+            listed = answer.fitting(responses.TABLES)["identifiers"]
+            names.update(dict.fromkeys(_own_name(answer, [*each["namespace"], each["name"]], levels) for each in listed))
+        return list(names)
 
     def table(self, path: Path) -> Native:
         """A generic table. Raises TableNotFound, also where its namespace or catalog does not exist."""
         with about_a_table(missing=TableNotFound):
-            return _object(self._http.get(self._table(path), about=f"reading the table {path_key(path)}"), "table")
+            return _table(path, self._http.get(self._table(path), about=f"reading the table {path_key(path)}"))
 
     def create_table(self, path: Path, body: Native) -> Native:
         """The table as Polaris then has it. Raises TableAlreadyExists, NamespaceNotFound."""
         self._table(path)
         with about_a_table(missing=NamespaceNotFound):
             about = f"declaring the table {path_key(path)}"
-            return _object(self._http.send("POST", self._tables(path[:-1]), body=body, about=about), "table")
+            return _table(path, self._http.send("POST", self._tables(path[:-1]), body=body, about=about))
 
     def drop_table(self, path: Path) -> None:
         """Removes the entry; Polaris never touches a generic table's data. Raises TableNotFound."""
         with about_a_table(missing=TableNotFound):
-            self._http.send("DELETE", self._table(path), about=f"removing the table {path_key(path)}")
+            self._http.send("DELETE", self._table(path), about=f"removing the table {path_key(path)}").without_body()
 
     def grants(self, path: Path) -> list[Native]:
         """The grants on a table itself, each with its catalog role. Raises PermissionDenied to who may not manage access."""
         about = f"listing the grants on {path_key(path)}"
         roles_at = f"{_CATALOGS}/{self._segment(path[0])}/catalog-roles"
-        answer = self._http.get(roles_at, about=about)
-        listed = [each if isinstance(each, dict) else {} for each in _entries(answer, "roles")]
+        roles = [each["name"] for each in self._http.get(roles_at, about=about).fitting(responses.ROLES)["roles"]]
         found: list[Native] = []
-        for role in [_own_name(answer, [each.get("name")], []) for each in listed]:
+        for role in roles:
             told = self._http.get(f"{roles_at}/{self._segment(role)}/grants", about=about)
-            for grant in _entries(told, "grants"):
-                if not isinstance(grant, dict):
-                    raise Internal(f"{told.about}: {grant!r} is no grant")
+            for grant in told.fitting(responses.GRANTS)["grants"]:
                 target = (grant.get("type"), grant.get("namespace"), grant.get("tableName"))
                 if target == ("table", list(path[1:-1]), path[-1]):
                     found.append({"role": role, **grant})
@@ -150,19 +155,18 @@ class Client:
 
     # Addresses and pages
 
-    def _pages(self, address: str, within: Mapping[str, str], about: str) -> Iterator[Answer]:
+    def _pages(self, address: str, within: Mapping[str, str], about: str, names: Sized) -> Iterator[Answer]:
+        """Every page; ``names`` is what the caller has read of them."""
         # A server that pages on its own is followed; ``pageSize`` goes with an empty token at first, as Iceberg's REST API has it.
         token = "" if self._page_size else None
-        seen: set[str] = set()
+        tokens = PageTokens(f"{self._source}: {about}")
         while True:
+            known = len(names)
             answer = self._http.get(address, {**within, "pageSize": self._page_size, "pageToken": token}, about=about)
             yield answer
-            token = answer.fields.get("next-page-token")
-            if not token:
+            token = tokens.following(answer.fields.get("next-page-token"), added=len(names) - known)
+            if token is None:
                 return
-            if token in seen:
-                raise Internal(f"{answer.about}: the server gave the same page token twice")
-            seen.add(token)
 
     def _namespaces(self, catalog: str) -> str:
         return f"{_ICEBERG}/{self._segment(catalog)}/namespaces"
@@ -189,18 +193,24 @@ class Client:
         return text
 
 
-def _entries(answer: Answer, key: str) -> list[Any]:
-    found = answer.fields.get(key)
-    if not isinstance(found, list):
-        raise Internal(f"{answer.about}: the server's answer has no list {key!r}: {answer.excerpt}")
-    return found
+def _created(catalog: Native) -> str:
+    created = catalog.get("createTimestamp")
+    return f"created {created}" if created else ""
 
 
-def _object(answer: Answer, key: str) -> Native:
-    found = answer.fields.get(key)
-    if not isinstance(found, dict):
-        raise Internal(f"{answer.about}: the server's answer has no object {key!r}: {answer.excerpt}")
-    return found
+def _properties(path: Path, answer: Answer) -> Native:
+    found = answer.fitting(responses.NAMESPACE)
+    if found["namespace"] != list(path[1:]):
+        raise Internal(f"{answer.about}: the server's response is of {path_key(found['namespace'])}")
+    properties: Native = found["properties"]
+    return properties
+
+
+def _table(path: Path, answer: Answer) -> Native:
+    table: Native = answer.fitting(responses.TABLE)["table"]
+    if table["name"] != path[-1]:
+        raise Internal(f"{answer.about}: the server's response is of {table['name']!r}")
+    return table
 
 
 def _own_name(answer: Answer, found: Any, levels: list[str]) -> str:

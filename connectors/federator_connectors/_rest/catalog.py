@@ -8,15 +8,16 @@ from dataclasses import replace
 
 from federator.connector import (
     Catalog,
-    ConcurrentModification,
+    Confirm,
     Internal,
     Shard,
     TableNotFound,
     Unsupported,
+    unconditional,
 )
-from federator.connector.altering import check_namespace
+from federator.connector.altering import check_namespace, check_table
 from federator.connector.answers import namespace_properties, namespace_record
-from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location, path_key
+from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
 from federator_connectors._http.answer import Tls
 from federator_connectors._http.client import HttpClient
 from federator_connectors._http.signin import FixedHeaders
@@ -83,18 +84,18 @@ class RestCatalog(Catalog):
             )
         return made
 
-    def update_table(self, before: TableRecord, after: TableRecord) -> TableRecord:
+    def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         if after.canonical != before.canonical or after.doc != before.doc:
             raise Unsupported(f"{self.source}: the server can change the properties of {before.key} only")
-        self._still(before)
+        check_table(self.describe_table(before.path), before, confirm)
         changed = {key: value for key, value in after.properties.items() if before.properties.get(key) != value}
         removed = sorted(set(before.properties) - set(after.properties))
         self._protocol.alter(before.path, changed, removed)
         return self.describe_table(before.path)
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Raises Unsupported where the server says that it did so and still has the table."""
-        self._still(expected)
+        check_table(self.describe_table(expected.path), expected, confirm)
         self._protocol.deregister(expected.path)
         if not self.observe(expected.path).absent:
             raise Unsupported(
@@ -103,7 +104,7 @@ class RestCatalog(Catalog):
             )
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
-        self._still(before)
+        check_table(self.describe_table(before.path), before, unconditional)
         self._protocol.rename(before.path, new_path)
         return self.describe_table(new_path)
 
@@ -127,11 +128,6 @@ class RestCatalog(Catalog):
     def close(self) -> None:
         self._fan_out.close()
         self._protocol.close()
-
-    def _still(self, expected: TableRecord) -> None:
-        current = self.describe_table(expected.path)
-        if current.digest != expected.digest:
-            raise ConcurrentModification(f"{self.source}: the table {path_key(expected.path)} is no longer as it was")
 
     def _proven(self, namespace: Path, names: list[str]) -> list[str]:
         # An empty list may be a missing namespace's. Looked at afterwards, so that one dropped meanwhile does not look empty.

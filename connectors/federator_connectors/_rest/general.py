@@ -19,12 +19,14 @@ from federator.connector import (
     TableNotFound,
     Unsupported,
 )
+from federator.connector.shapes import Shape
 from federator.model import ROOT, Path
 from federator_connectors._http.answer import Answer
 from federator_connectors._http.client import HttpClient
+from federator_connectors._rest import responses
 from federator_connectors._rest.errors import general_error
 from federator_connectors._rest.pages import all_names
-from federator_connectors._rest.protocol import Protocol, Told, location_of, shown, texts
+from federator_connectors._rest.protocol import Protocol, Told, shown
 
 
 class GeneralProtocol(Protocol):
@@ -49,14 +51,15 @@ class GeneralProtocol(Protocol):
             # It has no name to ask for, and always exists.
             return {}
         answer = self._read("GetNamespace", _namespace(path), f"reading the namespace {shown(path)}", NamespaceNotFound)
-        return texts(answer, "properties")
+        return self._own(answer, path, responses.GENERAL_NAMESPACE).get("properties") or {}
 
     def table(self, path: Path) -> Told:
         answer = self._read("GetTable", _table(path), f"reading the table {shown(path)}", TableNotFound)
-        managed_by = answer.fields.get("managedBy") or "storage"
+        table = self._own(answer, path, responses.GENERAL_TABLE)
+        managed_by = table.get("managedBy") or "storage"
         if managed_by not in ("storage", "implementation"):
             raise Internal(f"{answer.about}: managedBy is neither storage nor implementation: {answer.excerpt}")
-        return Told(location_of(answer), texts(answer, "properties"), managed=managed_by == "implementation")
+        return Told(table.get("location") or None, table.get("properties") or {}, managed=managed_by == "implementation")
 
     def create_namespace(self, path: Path, properties: Mapping[str, str]) -> None:
         body = {**_namespace(path), "mode": "CREATE", "options": dict(properties)}
@@ -113,7 +116,7 @@ class GeneralProtocol(Protocol):
     def _exists(self, path: Path) -> bool:
         """TableExists is also true of a directory that is no Lance table, where GetTable is an error."""
         answer = self._read("TableExists", _table(path), f"looking for the table {shown(path)}", TableNotFound)
-        return answer.fields.get("exists") is True
+        return answer.fitting(responses.EXISTS)["exists"] is True
 
     def _names(self, operation: str, body: dict[str, Any], items: str, about: str) -> list[str]:
         def ask(token: str | None) -> Answer:
@@ -122,6 +125,14 @@ class GeneralProtocol(Protocol):
             return self._read(operation, asked, about, NamespaceNotFound)
 
         return all_names(ask, items, "nextPageToken")
+
+    @staticmethod
+    def _own(answer: Answer, path: Path, shape: Shape) -> dict[str, Any]:
+        """An object's fields. Raise Internal for a response that lacks some, or that is of another object."""
+        fields = answer.fitting(shape)
+        if fields["name"] != path[-1]:
+            raise Internal(f"{answer.about}: the server's response is of {fields['name']!r}")
+        return fields
 
     def _read(self, operation: str, body: Any, about: str, missing: type[CatalogError]) -> Answer:
         return self._post(operation, body, about, missing=missing, reads=True)

@@ -10,8 +10,9 @@ from federator.connector import CatalogError, InvalidInput, Unsupported
 from federator.model import Path, canonical_location
 from federator_connectors._http.answer import Answer
 from federator_connectors._http.client import HttpClient
+from federator_connectors._rest import responses
 from federator_connectors._rest.pages import all_names
-from federator_connectors._rest.protocol import Protocol, Told, location_of, shown, texts
+from federator_connectors._rest.protocol import Protocol, Told, shown
 
 _DEFAULT_DELIMITER = "$"
 
@@ -36,12 +37,14 @@ class LanceProtocol(Protocol):
 
     def namespace(self, path: Path) -> dict[str, str]:
         about = f"reading the namespace {shown(path)}"
-        return texts(self._post(f"/namespace/{self._id(path)}/describe", {}, about, reads=True), "properties")
+        answer = self._post(f"/namespace/{self._id(path)}/describe", {}, about, reads=True)
+        return answer.fitting(responses.NAMESPACE).get("properties") or {}
 
     def table(self, path: Path) -> Told:
         asked = {"load_detailed_metadata": False, "vend_credentials": False}
         answer = self._post(f"/table/{self._id(path)}/describe", asked, f"reading the table {shown(path)}", reads=True)
-        return Told(location_of(answer), texts(answer, "properties"))
+        table = answer.fitting(responses.TABLE)
+        return Told(table["location"], table.get("properties") or {})
 
     def create_namespace(self, path: Path, properties: Mapping[str, str]) -> None:
         body = {"mode": "Create", "properties": dict(properties)}

@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from federator.connector import Internal, Unsupported
+from federator.connector import Unsupported
 from federator.model import Path, path_key
-from federator_connectors._http.answer import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +69,6 @@ class Protocol(ABC):
     @abstractmethod
     def close(self) -> None:
         """Ends the connections; harmless twice."""
-
-
-def texts(answer: Answer, key: str) -> dict[str, str]:
-    """A field that maps texts to texts; absent and null are empty. Raises Internal for anything else."""
-    found = answer.fields.get(key) or {}
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise Internal(f"{answer.about}: {key!r} does not map texts to texts: {answer.excerpt}")
-    return found
-
-
-def location_of(answer: Answer) -> str | None:
-    """The location of an answer. Raises Internal where it is no text."""
-    found = answer.fields.get("location")
-    if found is not None and not isinstance(found, str):
-        raise Internal(f"{answer.about}: the location is no text: {answer.excerpt}")
-    return found or None
 
 
 def shown(path: Path) -> str:

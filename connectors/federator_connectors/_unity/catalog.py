@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -12,7 +13,7 @@ from federator.connector import (
     LANCE_MARKER,
     Catalog,
     CatalogError,
-    ConcurrentModification,
+    Confirm,
     Internal,
     InvalidInput,
     NamespaceNotEmpty,
@@ -22,9 +23,10 @@ from federator.connector import (
     Shard,
     TableNotFound,
     Unsupported,
+    unconditional,
 )
-from federator.connector.altering import check_namespace
-from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
+from federator.connector.altering import check_namespace, check_table
+from federator.model import ROOT, Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._unity import crawl, records
 from federator_connectors._unity.api import Native, UnityApi
 from federator_connectors._unity.comment import marks_of
@@ -45,6 +47,13 @@ class UnityCatalog(Catalog):
         self._api = UnityApi(source, settings)
         # Learned from the first refusal, so that not every table is declared twice.
         self._marks_in_comment = False
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - there is one catalog
+        """The metastore's id where the server has the call, and the catalog's own id and creation time."""
+        native = self._api.catalog(self._catalog)
+        catalog = ", ".join(f"{key} {native[key]}" for key in ("id", "created_at") if native.get(key))
+        metastore = self._api.metastore()
+        return Identity.of(f"metastore {metastore}" if metastore else "", {path_key((self._catalog,)): catalog})
 
     # Namespaces
 
@@ -189,14 +198,15 @@ class UnityCatalog(Catalog):
             self._marks_in_comment = True
         return self._read_back(record.path)
 
-    def deregister_table(self, expected: TableRecord) -> None:
+    def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Unity compares nothing itself: what changes between our look and our call goes with it."""
         found = self.describe_table(expected.path)
-        if replace(expected, source=self.source).digest != found.digest:
-            raise ConcurrentModification(
-                f"{self.source}: {found.key} is no longer what it was", hint="read it again and decide anew"
-            )
+        check_table(found, expected, confirm)
         self._api.drop_table(expected.path)
+        # The response says nothing: "200 OK" here, an empty object on Databricks.
+        with suppress(TableNotFound):
+            if self._table(expected.path).get("table_id") == found.native_id:
+                raise Internal(f"{self.source}: the server reported {found.key} as removed and still has it")
 
     def default_location(self, path: Path) -> str:
         """Below the source's root. A schema's own location is for the tables that the server manages."""

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from federator.connector import CatalogError, NamespaceNotFound, Shard
-from federator.model import COMPLETE, ROOT, Coverage, NamespaceRecord, Path, Record, failed, fold_digest
+from federator.model import COMPLETE, ROOT, Coverage, NamespaceRecord, Path, Record, failed, fold_digest, skipped
 from federator_connectors._unity import records
 from federator_connectors._unity.api import UnityApi
 from federator_connectors._unity.errors import CatalogNotFound
 
 _SCHEMAS_PER_SHARD = 10
+#: Databricks leaves out the list where nothing is to list; so does a response that lost it
+UNPROVEN_EMPTY = "unproven empty: a response without a list proves neither that something is there nor that nothing is"
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,14 @@ def shards(source: str, catalog: str, api: UnityApi) -> list[Shard]:
     top = records.catalog_record(source, api.catalog(catalog))
     schemas: list[NamespaceRecord] = []
     error: CatalogError | None = None
+    omitted: list[str] = []
     try:
-        for schema in api.schemas(catalog):
+        for schema in api.schemas(catalog, omitted=lambda: omitted.append(catalog)):
             schemas.append(records.schema_record(source, catalog, schema))  # noqa: PERF401 - what came before a failure is kept
     except CatalogError as failure:
         error = failure
     rows: list[Record | Coverage] = [top, _coverage(source, ROOT, [top.digest]), *schemas]
-    rows.append(_coverage(source, (catalog,), [schema.digest for schema in schemas], error))
+    rows.append(_coverage(source, (catalog,), [schema.digest for schema in schemas], error, unproven=bool(omitted)))
     paths = [schema.path for schema in schemas]
     parts = (tuple(paths[start : start + _SCHEMAS_PER_SHARD]) for start in range(0, len(paths), _SCHEMAS_PER_SHARD))
     return [Shard((ROOT, (catalog,)), Survey(tuple(rows))), *(Shard(part) for part in parts)]
@@ -57,8 +60,9 @@ def read(source: str, shard: Shard, api: UnityApi) -> Iterator[Record | Coverage
 def _tables(source: str, schema: Path, api: UnityApi) -> Iterator[Record | Coverage]:
     digests: list[str] = []
     error: CatalogError | None = None
+    omitted: list[Path] = []
     try:
-        for table in api.tables(schema):
+        for table in api.tables(schema, omitted=lambda: omitted.append(schema)):
             kind = records.kind_of(table)
             if kind is not None:
                 record = records.table_record(source, schema, table, kind)
@@ -66,11 +70,13 @@ def _tables(source: str, schema: Path, api: UnityApi) -> Iterator[Record | Cover
                 yield record
     except CatalogError as failure:
         error = failure
-    yield _coverage(source, schema, digests, error)
+    yield _coverage(source, schema, digests, error, unproven=bool(omitted))
 
 
-def _coverage(source: str, namespace: Path, digests: Sequence[str], error: CatalogError | None = None) -> Coverage:
-    evidence = failed(error.code, error.message) if error else COMPLETE
+def _coverage(
+    source: str, namespace: Path, digests: Sequence[str], error: CatalogError | None = None, *, unproven: bool = False
+) -> Coverage:
+    evidence = failed(error.code, error.message) if error else skipped(UNPROVEN_EMPTY) if unproven else COMPLETE
     # A server that lost the configured catalog itself proves nothing gone: it may be another server, or an empty database.
     found = not isinstance(error, NamespaceNotFound) or isinstance(error, CatalogNotFound)
     return Coverage(source, namespace, evidence, evidence, len(digests), fold_digest(digests), found)

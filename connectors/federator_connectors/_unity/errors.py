@@ -8,6 +8,9 @@ proxy perhaps, counts by its status alone: a bare 404 does not prove that an obj
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from federator.connector import (
     CatalogError,
@@ -63,11 +66,26 @@ _BY_CODE: dict[str, type[CatalogError]] = {
 _OF_WHAT = re.compile(r"(Catalog|Schema|Table) (?:not found|already exists)")
 
 
+_OPTIONAL = ContextVar("optional call", default=False)
+
+
+@contextmanager
+def about_an_optional_call() -> Iterator[None]:
+    """Inside, a 404 means that the server does not have the call: Unsupported."""
+    token = _OPTIONAL.set(True)
+    try:
+        yield
+    finally:
+        _OPTIONAL.reset(token)
+
+
 def error_of(answer: Answer) -> CatalogError:
     """Our error for an answer that is no success."""
     fields = answer.error_fields
     code, message = str(fields.get("error_code") or ""), str(fields.get("message") or "")
     said = f"{code}: {message}" if code and message else message or code or None
     what = _OF_WHAT.match(message) if code in ("NOT_FOUND", "ALREADY_EXISTS") else None
+    if answer.status == 404 and _OPTIONAL.get():
+        return error(Unsupported, answer, said)
     kind = _BY_CODE.get(f"{what[1].upper()}_{code}" if what else code)
     return error(kind, answer, said) if kind else error_of_status(answer, said)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any, BinaryIO
 
+from anyio import CancelScope
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
@@ -26,18 +27,23 @@ from federator.api.lance.identifiers import Identifier
 from federator.api.lance.pool import PoolOf
 from federator.api.lance.resolving import Table, resolve_table
 from federator.api.lance.writes import OPERATION_HEADER, Target, Write, Writing
-from federator.connector import InvalidInput
+from federator.connector import ConcurrentModification, InvalidInput
 from federator.data import DataPool, Place
 from federator.data.limits import SECTION
 from federator.data.pool import NoAnswer, ProcessEnded
 from federator.index import Index, datasets
 from federator.model import Path
 from federator.settings import Settings
+from federator.sync.table_locks import TABLE_WAIT
 from federator.sync.writing import Order
 
 #: what a route of Arrow bodies takes at most by the app's own measure: ``[serve.data] max_bytes`` bounds them instead
 ANY_SIZE = 1 << 62
 _CHUNK = 1 << 18
+_LOCK_PAUSE = 0.05
+
+#: called with an operation's answer and the row of verification for what is there afterwards; raises CatalogError
+Confirm = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +100,53 @@ class Changing:
         place_of(table)
         return table
 
+    @asynccontextmanager
+    async def locked(self, target: Target) -> AsyncIterator[None]:
+        """Hold the lock of a table, and wait for it without a thread. Raise ConcurrentModification as ``TableLocks.hold``."""
+        ends_at = time.monotonic() + TABLE_WAIT
+        while True:
+            lock = self.write.writer.locks.hold(target.source.name, target.inner, wait=0.0)
+            try:
+                await run_in_threadpool(lock.__enter__)
+                break
+            except ConcurrentModification:
+                if time.monotonic() >= ends_at:
+                    raise
+            await asyncio.sleep(_LOCK_PAUSE)
+        try:
+            yield
+        finally:
+            # Also where the request was given up meanwhile.
+            with CancelScope(shield=True):
+                await run_in_threadpool(lock.__exit__, None, None, None)
+
     async def carry_out(
-        self, table: Table, action: str, operation: str, *, told: Mapping[str, Any] | None = None, **arguments: Any
-    ) -> tuple[Any, str]:
+        self, table: Table, action: str, operation: str, confirm: Confirm | None = None, /, *,
+        told: Mapping[str, Any] | None = None, **arguments: Any,
+    ) -> tuple[Any, str]:  # fmt: skip
         """Writes, journalled and audited as ``action`` with ``told``; what is there afterwards goes into the index.
 
-        Returns the operation's answer and the id under which journal and audit know it.
+        ``confirm`` may still fail the write: it gets the operation's answer and what is at the location afterwards. Returns the
+        operation's answer and the id under which journal and audit know it.
         """
         place = place_of(table)
         order = Order(self.write.caller.name, table.source.name, action, table.path[1:], (), dict(told or {}))
 
         def work(ask: Any) -> tuple[Any, str]:
-            made, op_id = self.write.writer.record(order, lambda: _heard(ask, operation, place, arguments))
-            self._see(table, ask("look", place))
-            return made, op_id
+            found: dict[str, Any] = {}
+
+            def act() -> Any:
+                made = _heard(ask, operation, place, arguments)
+                found.update(ask("look", place))
+                if confirm is not None:
+                    confirm(made, found)
+                return made
+
+            try:
+                return self.write.writer.record(order, act)
+            finally:
+                if found:
+                    self._see(table, found)
 
         return await asyncio.wrap_future(self.pool.submit(work))
 

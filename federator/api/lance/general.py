@@ -23,6 +23,7 @@ from federator.api.lance.altering import altered_namespace, altered_table
 from federator.api.lance.answers import answered, page, wanted
 from federator.api.lance.dropping import drop
 from federator.api.lance.listings import child_namespaces, child_tables
+from federator.api.lance.namespaces import Confirm, confirmation
 from federator.api.lance.pool import PoolOf
 from federator.api.lance.resolving import (
     known_table,
@@ -203,10 +204,12 @@ def alter_namespace(body: AlterNamespace, write: Writing) -> Response:
 
 
 @router.post("/DropNamespace")
-def drop_namespace(body: Namespace, write: Writing) -> Response:
+def drop_namespace(body: Namespace, write: Writing, x_federator_confirm: Confirm = None) -> Response:
     """Dropped by its catalog where it is empty."""
     target = write.target(body.path)
-    request = DropNamespaceRequest(id=list(target.inner), mode="Fail", behavior="Restrict")
+    request = DropNamespaceRequest(
+        id=list(target.inner), mode="Fail", behavior="Restrict", context=confirmation(x_federator_confirm)
+    )
     made = write.carry_out(target, "drop_namespace", lambda face: face.drop_namespace(request), is_table=False, request=body)
     return Response("{}", media_type="application/json", headers=headers(made))
 

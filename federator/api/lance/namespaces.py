@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Response
+from fastapi import APIRouter, Body, Header, Response
 from lance_namespace import (
     CreateNamespaceRequest,
     CreateNamespaceResponse,
@@ -27,8 +27,14 @@ from federator.api.lance.listings import child_namespaces
 from federator.api.lance.resolving import resolve_namespace
 from federator.api.lance.writes import Writing, headers
 from federator.connector import InvalidInput, is_secret_key
-from federator.connector.answers import namespace_properties
+from federator.connector.answers import CONFIRM_HEADER, namespace_properties
 from federator.model import NamespaceRecord
+
+#: a Lance client sends it as ``context={"header.x-federator-confirm": "cascades"}``
+Confirm = Annotated[
+    str | None,
+    Header(description="cascades: the caller knows that the catalog drops the namespace with every table in it"),
+]
 
 router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False)
 
@@ -72,12 +78,13 @@ def namespace_exists(
 
 @router.post("/create")
 def create_namespace(
-    id: NamespaceId, write: Writing, body: Annotated[CreateNamespaceRequest | None, Body()] = None  # noqa: A002
+    id: NamespaceId, write: Writing, body: Annotated[CreateNamespaceRequest | None, Body()] = None,  # noqa: A002
+    x_federator_confirm: Confirm = None,
 ) -> Response:  # fmt: skip
     """Made by its catalog; mode Create, ExistOk or Overwrite."""
     asked = body or CreateNamespaceRequest()
     target = write.target(id.same(asked.id))
-    request = asked.model_copy(update={"id": list(target.inner)})
+    request = asked.model_copy(update={"id": list(target.inner), "context": confirmation(x_federator_confirm)})
     made = write.carry_out(
         target, "create_namespace", lambda face: face.create_namespace(request), is_table=False, request=asked
     )
@@ -87,7 +94,8 @@ def create_namespace(
 
 @router.post("/drop")
 def drop_namespace(
-    id: NamespaceId, write: Writing, body: Annotated[DropNamespaceRequest | None, Body()] = None  # noqa: A002
+    id: NamespaceId, write: Writing, body: Annotated[DropNamespaceRequest | None, Body()] = None,  # noqa: A002
+    x_federator_confirm: Confirm = None,
 ) -> Response:  # fmt: skip
     """Dropped by its catalog where it is empty; behavior Cascade deregisters what is declared inside, and deletes no data."""
     asked = body or DropNamespaceRequest()
@@ -96,10 +104,15 @@ def drop_namespace(
         write.caller.require(Role.WRITER)
         raise InvalidInput("the root namespace cannot be dropped")
     target = write.target(path)
-    request = asked.model_copy(update={"id": list(target.inner)})
+    request = asked.model_copy(update={"id": list(target.inner), "context": confirmation(x_federator_confirm)})
     made = write.carry_out(target, "drop_namespace", lambda face: face.drop_namespace(request), is_table=False, request=asked)
     properties = {key: text for key, text in (made.answer.properties or {}).items() if not is_secret_key(key)}
     return answered(DropNamespaceResponse(properties=properties), headers(made))
+
+
+def confirmation(confirm: str | None) -> dict[str, str] | None:
+    """The context of a request to the facade, from the header of ours."""
+    return {f"header.{CONFIRM_HEADER}": confirm} if confirm else None
 
 
 def _properties(record: NamespaceRecord) -> dict[str, str]:

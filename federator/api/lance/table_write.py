@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from lance_namespace import DeclareTableRequest, DeleteFromTableRequest, UpdateTableRequest
+from lance_namespace import DeclareTableRequest, DeleteFromTableRequest, DeregisterTableRequest, UpdateTableRequest
 
+from federator.api.lance.creating import check_created
 from federator.api.lance.data import ANY_SIZE, Change, Changing, spooled, told
 from federator.api.lance.detail import place_of
 from federator.api.lance.identifiers import TableId
 from federator.api.lance.resolving import Table, shown_properties
 from federator.api.lance.tables import declare
 from federator.api.lance.writes import Target
-from federator.connector import InvalidInput, TableAlreadyExists, Unsupported
+from federator.connector import InvalidInput, TableAlreadyExists, TableNotFound, Unsupported
 from federator.connector.answers import choice
 from federator.connector.errors import TableSchemaValidation
 
@@ -28,8 +30,8 @@ Text = Annotated[str | None, Query(max_length=16_000)]
 async def create_table(
     id: TableId, change: Change, request: Request, mode: Text = None, properties: Text = None, storage_options: Text = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """Declared in its catalog, then written from the body, a stream of Arrow IPC. Where the rows are refused, the declaration is taken
-    back. Mode Overwrite writes the rows as a new version of a table that is there; its old ones stay."""
+    """Declared in its catalog, then written from the body, a stream of Arrow IPC, then opened again. Where the rows are refused, the
+    declaration is taken back. Mode Overwrite writes the rows as a new version of a table that is there; its old ones stay."""
     target = change.target(id)
     chosen = choice("mode", mode, "create", "exist_ok", "overwrite")
     if storage_options and json_object(storage_options, "storage_options"):
@@ -37,15 +39,16 @@ async def create_table(
     if not target.source.data_operations:
         raise Unsupported(f"tables of {target.source.name} are not written here: data_operations = false in its settings")
     asked = DeclareTableRequest(properties=json_object(properties, "properties") if properties else None)
-    async with spooled(request, change.pool) as body:
+    async with spooled(request, change.pool) as body, change.locked(target):
         table, is_new = await _declared(change, target, asked, chosen)
         if not is_new and chosen == "exist_ok":
             found = {"version": (await run_in_threadpool(change.pool.run, "look", place_of(table)))["version"]}
             return told(_created(change, table, found))
         written = "create" if is_new else "overwrite"
         try:
+            confirm = partial(check_created, change.write, table)
             made, op_id = await change.carry_out(
-                table, "create_table", "create", told={"mode": chosen}, input=body, mode=written
+                table, "create_table", "create", confirm, told={"mode": chosen}, input=body, mode=written
             )
         except (InvalidInput, TableSchemaValidation, TableAlreadyExists):
             # Nothing was written, or what lies there is another's.
@@ -58,16 +61,21 @@ async def create_table(
 async def _declared(change: Changing, target: Target, asked: DeclareTableRequest, mode: str) -> tuple[Table, bool]:
     """The table, and whether it was not there before."""
     try:
-        table, _ = await run_in_threadpool(declare, change.write, target, asked)
-    except TableAlreadyExists:
+        table, _ = await run_in_threadpool(partial(declare, change.write, target, asked, locked=True))
+    except TableAlreadyExists as exists:
         if mode == "create":
             raise
-        return await change.table_at(target), False
+        try:
+            return await change.table_at(target), False
+        except TableNotFound:
+            # A directory's own name, whose location holds what was deregistered: there is no table to write into.
+            raise exists from None
     return table, True
 
 
 def _take_back(change: Changing, target: Target) -> None:
-    change.write.carry_out(target, "deregister_table", lambda face: face.deregister_table({"id": list(target.inner)}))  # type: ignore[arg-type]  # the face takes mappings, too
+    request = DeregisterTableRequest(id=list(target.inner))
+    change.write.carry_out(target, "deregister_table", lambda face: face.deregister_table(request), locked=True)
 
 
 def _created(change: Changing, table: Table, made: dict[str, Any]) -> dict[str, Any]:

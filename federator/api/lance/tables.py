@@ -158,14 +158,17 @@ def _declared(write: Write, target: Target, asked: DeclareTableRequest) -> Respo
     return answered(answer, headers(made))
 
 
-def declare(write: Write, target: Target, asked: DeclareTableRequest) -> tuple[Table, Written[DeclareTableResponse]]:
+def declare(
+    write: Write, target: Target, asked: DeclareTableRequest, *, locked: bool = False
+) -> tuple[Table, Written[DeclareTableResponse]]:
     """Declares a table in its catalog, journalled and published, for whoever then writes its data.
 
     Returns it as the catalog has it now (``location`` and ``storage_options()`` say where and how to write), and the write, whose
-    ``headers`` belong into the answer. Raises TableAlreadyExists, NamespaceNotFound, Unsupported and whatever else the catalog says.
+    ``headers`` belong into the answer. ``locked``: the caller holds the table's lock. Raises TableAlreadyExists,
+    NamespaceNotFound, Unsupported and whatever else the catalog says.
     """
     request = asked.model_copy(update={"id": list(target.inner), "vend_credentials": False})
-    made = write.carry_out(target, "declare_table", lambda face: face.declare_table(request), request=asked)
+    made = write.carry_out(target, "declare_table", lambda face: face.declare_table(request), request=asked, locked=locked)
     record = TableRecord(target.source.name, target.inner, made.answer.location, dict(made.answer.properties or {}))
     return Table(target.path, target.source, record), made
 

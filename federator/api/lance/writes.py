@@ -70,8 +70,10 @@ class Write:
     def carry_out(
         self, target: Target, action: str, call: Callable[[CatalogNamespace], T], *,
         is_table: bool = True, also: Sequence[Touched] = (), request: Mapping[str, Any] | BaseModel | None = None,
+        locked: bool = False,
     ) -> Written[T]:  # fmt: skip
-        """Makes one write through the owning catalog's face; ``also`` are further objects that it touches. Raises CatalogError,
+        """Makes one write through the owning catalog's face; ``also`` are further objects that it touches.
+        ``locked``: the caller holds the table's lock. Raises CatalogError,
         PermissionDenied where it says a location and the caller may not see all of the source."""
         asked = (
             request.model_dump(exclude_none=True, exclude={"identity", "context"})
@@ -81,7 +83,7 @@ class Write:
         self._keep_to_own_places(target.source, asked or {})
         touched = (Touched(target.inner, is_table), *also)
         order = Order(self.caller.name, target.source.name, action, target.inner, touched, asked or {})
-        return self.writer.write(order, call)
+        return self.writer.write(order, call, locked=locked)
 
     def _keep_to_own_places(self, source: SourceSettings, asked: Mapping[str, Any]) -> None:
         # A source's credentials reach all of its storage: through a declaration of one's own, any table's data could be read.

@@ -1,6 +1,7 @@
 """Plans: what a mirror would do, and what a person decides about one.
 
-A decision names the plan that it is about twice, in the address and in ``If-Match``: what was looked at is what is decided.
+A decision names the plan that it is about twice, in the address and in ``If-Match`` (its digest, or that of its guarded set): what was
+looked at is what is decided.
 """
 
 from __future__ import annotations
@@ -118,11 +119,11 @@ def summary(seen: plan_views.SeenPlan) -> m.PlanSummary:
 
 
 def _matched(connection: Connection, viewer: Viewer, digest: str, if_match: str | None) -> RowMapping:
-    """The plan's row. Raises Refused without If-Match (428), and where it names another plan (412)."""
+    """The plan's row. Raises Refused without If-Match (428), and where it names neither the plan nor its guarded set (412)."""
     if if_match is None:
         raise Refused(428, "Precondition required", f'If-Match is missing: send the plan\'s digest, If-Match: "{digest[:64]}"')
     row = plan_row(connection, digest, viewer)
-    if if_match.strip().strip('"') != row["digest"]:
+    if if_match.strip().strip('"') not in (row["digest"], row["guarded"]):
         raise Refused(412, "Precondition failed", f"If-Match names another plan than {digest[:12]}: look at this one first")
     return row
 
@@ -145,7 +146,15 @@ def _view(
     index: Index, settings: Settings, viewer: Viewer, row: RowMapping, body: Mapping[str, Any], *, partial: bool
 ) -> m.PlanView:
     told = fresh(index, viewer.scopes, _ends(settings, row["mirror"]))
-    return m.PlanView.model_validate({**row, "plan": masked(dict(body)), "partial": partial, "freshness": told})
+    return m.PlanView.model_validate(
+        {
+            **row,
+            "guarded": None if partial else row["guarded"],
+            "plan": masked(dict(body)),
+            "partial": partial,
+            "freshness": told,
+        }
+    )
 
 
 def _ends(settings: Settings, mirror: str) -> list[str]:

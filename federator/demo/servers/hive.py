@@ -79,6 +79,8 @@ def _hive3_conf() -> dict[str, str]:
         "metastore.transactional.event.listeners": "org.apache.hive.hcatalog.listener.DbNotificationListener",
         # The doubled word is Hive's.
         "metastore.metastore.event.db.notification.api.auth": "false",
+        # Writers of the log wait for each other; 10 s between attempts is the default.
+        "metastore.notification.sequence.lock.retry.sleep.interval": "100ms",
     }
 
 

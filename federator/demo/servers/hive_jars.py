@@ -103,6 +103,9 @@ def jvm_options(run_dir: Path) -> list[str]:
     (run_dir / "tmp").mkdir(exist_ok=True)
     return [
         *_JVM_OPTIONS,
+        # Seconds. Two transactions that wait for each other do so for 20 s by default; other databases end one of them at once.
+        "-Dderby.locks.deadlockTimeout=1",
+        "-Dderby.locks.waitTimeout=10",
         f"-Dderby.system.home={run_dir}",
         f"-Dderby.stream.error.file={run_dir / 'derby.log'}",
         f"-Djava.io.tmpdir={run_dir / 'tmp'}",
@@ -128,15 +131,32 @@ def fetch(version: str, target: Path) -> None:
     if done.returncode:
         raise StateError(f"Maven could not fetch Hive {version}", hint=(done.stdout + done.stderr)[-2000:])
     (archive,) = lib.glob("*.tar.gz")
+    extract(archive, target)
+    archive.unlink()
+    shutil.rmtree(work)
+
+
+def extract(archive: Path, target: Path) -> None:
+    """Unpack the jars and the Derby scripts of a Hive distribution into ``lib`` and ``scripts`` of ``target``.
+
+    Raises StateError for a member outside of ``target``.
+    """
+    root = target.resolve()
     with tarfile.open(archive) as tar:
         for member in tar:
             _, _, inner = member.name.partition("/")
             jar = inner.startswith("lib/") and not Path(inner).name.startswith(_NOT_FROM_HIVE)
-            if member.isfile() and (jar or inner.startswith("scripts/metastore/upgrade/derby/")):
-                member.name = inner
-                tar.extract(member, target, filter="data")
-    archive.unlink()
-    shutil.rmtree(work)
+            needed = member.isfile() and (jar or inner.startswith("scripts/metastore/upgrade/derby/"))
+            content = tar.extractfile(member) if needed else None
+            if content is None:
+                continue
+            path = (root / inner).resolve()
+            if not path.is_relative_to(root):
+                raise StateError(f"{archive.name}: the member {member.name!r} is outside of the archive's directory")
+            # Not tar.extract: its ``filter`` is missing before Python 3.11.4, and without one newer versions warn.
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with content, path.open("wb") as file:
+                shutil.copyfileobj(content, file)
 
 
 def create_template(version: str, target: Path) -> None:

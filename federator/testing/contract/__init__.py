@@ -37,6 +37,7 @@ lie. What the suite cannot know it asks of attributes, most of which add tests:
 ``make_managed``    puts a managed table marked as Lance into a namespace: it is never listed
 ``make_foreign``    puts something else there: it is neither listed nor touched
 ``declares_once``   False where of two declarations of one name at once both may succeed
+``write_requests``  what the requests hold that change or remove a table: the first message after ``confirm`` is one of them
 ``keeps_feed``      False where the server under test keeps no feed of changes, though the connector reads one
 ``odd``             overridden where the location of a table must follow its name
 ==================  ====================================================================================

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pickle
 import secrets
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
+from unittest.mock import patch
 
 import pytest
 
-from federator.connector import Catalog, Connector
+from federator.connector import Catalog, ConcurrentModification, Connector
 from federator.connector.namespace import CatalogNamespace, namespace_class
 from federator.model import Path, TableRecord
 
@@ -130,6 +134,45 @@ def walk(
     return seen
 
 
+class Refused(ConcurrentModification):
+    """What a ``Confirm`` of the suite raises."""
+
+
+@dataclass
+class Confirmation:
+    """A ``Confirm`` that counts its calls and records what this process sends afterwards; it raises Refused if ``refuses``."""
+
+    refuses: bool = False
+    calls: int = 0
+    requests: list[bytes] = field(default_factory=list)
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.refuses:
+            raise Refused("not confirmed")
+
+    def note(self, data: bytes) -> None:
+        # A stub may answer from a thread of this process.
+        if self.calls and not data.startswith(b"HTTP/"):
+            self.requests.append(data)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Sees every message that is sent through a socket of this process."""
+        send, sendall = socket.socket.send, socket.socket.sendall
+
+        def noted_send(sender: socket.socket, data: Any, *flags: int) -> int:
+            self.note(bytes(data))
+            return send(sender, data, *flags)
+
+        def noted_sendall(sender: socket.socket, data: Any, *flags: int) -> None:
+            self.note(bytes(data))
+            sendall(sender, data, *flags)
+
+        with patch.object(socket.socket, "send", noted_send), patch.object(socket.socket, "sendall", noted_sendall):
+            yield
+
+
 class Contract:
     """What the suite's parts share: the fixtures, and the choice of the tests that apply."""
 
@@ -144,6 +187,8 @@ class Contract:
     declares_once: ClassVar[bool] = True
     #: the server under test keeps the feed of changes that the connector can read
     keeps_feed: ClassVar[bool] = True
+    #: what the requests that change or remove a table hold, each its own; empty where no request goes through a socket
+    write_requests: ClassVar[tuple[bytes, ...]] = ()
     #: methods ``(self, namespace, name)`` that put a managed table marked as Lance, or an object that is not Lance at all,
     #: into a namespace, where a test can do that
     make_managed: Any = None

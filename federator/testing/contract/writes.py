@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,13 +10,25 @@ import pytest
 from federator.connector import (
     Catalog,
     ConcurrentModification,
+    Confirm,
     NamespaceNotFound,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
 )
-from federator.model import NamespaceRecord, Path, canonical_location
-from federator.testing.contract.base import MARK, SOURCE, Contract, Location, creates, fresh, needs, writes
+from federator.model import NamespaceRecord, Path, TableRecord, canonical_location
+from federator.testing.contract.base import (
+    MARK,
+    SOURCE,
+    Confirmation,
+    Contract,
+    Location,
+    Refused,
+    creates,
+    fresh,
+    needs,
+    writes,
+)
 
 
 class WriteFace(Contract):
@@ -114,6 +127,46 @@ class WriteFace(Contract):
         catalog.deregister_table(updated)
         with pytest.raises(TableNotFound):
             catalog.update_table(updated, updated)
+
+    @needs(writes)
+    def test_a_removal_is_confirmed_once_and_last(self, catalog: Catalog, namespace: Path, location: Location) -> None:
+        made = self.declared(catalog, namespace, location)
+        self._refuses(catalog, made, lambda confirm: catalog.deregister_table(made, confirm=confirm))
+        self._confirms(lambda confirm: catalog.deregister_table(made, confirm=confirm))
+        assert catalog.observe(made.path).absent
+
+    @needs(lambda c: writes(c) and c.connector.capabilities.can_alter)
+    def test_an_update_is_confirmed_once_and_last(self, catalog: Catalog, namespace: Path, location: Location) -> None:
+        made = self.declared(catalog, namespace, location)
+        changed = replace(made, properties={**made.properties, "team": "ops"})
+        self._refuses(catalog, made, lambda confirm: catalog.update_table(made, changed, confirm=confirm))
+        self._confirms(lambda confirm: catalog.update_table(made, changed, confirm=confirm))
+        assert catalog.describe_table(made.path).properties["team"] == "ops"
+        never = Confirmation()
+        with pytest.raises(ConcurrentModification):
+            catalog.update_table(made, changed, confirm=never)
+        with pytest.raises(ConcurrentModification):
+            catalog.deregister_table(made, confirm=never)
+        assert never.calls == 0
+
+    @staticmethod
+    def _refuses(catalog: Catalog, made: TableRecord, write: Callable[[Confirm], object]) -> None:
+        refusing = Confirmation(refuses=True)
+        with refusing.watching(), pytest.raises(Refused):
+            write(refusing)
+        assert (refusing.calls, refusing.requests) == (1, [])
+        seen = catalog.describe_table(made.path)
+        assert (seen.digest, seen.version) == (made.digest, made.version)
+
+    def _confirms(self, write: Callable[[Confirm], object]) -> None:
+        confirming = Confirmation()
+        with confirming.watching():
+            write(confirming)
+        assert confirming.calls == 1
+        if self.write_requests:
+            # Nothing is read between: the first message is the write itself.
+            first = confirming.requests[0]
+            assert any(request in first for request in self.write_requests), first[:200]
 
     @needs(lambda c: writes(c) and not c.connector.capabilities.can_alter)
     def test_altering_is_unsupported(self, catalog: Catalog, namespace: Path, location: Location) -> None:

@@ -114,6 +114,9 @@ class _Handler(BaseHTTPRequestHandler):
         if noun == "permissions" and self.command == "GET":
             self._send(200, _json(self.stub.world.permissions(name)))
             return
+        if noun == "metastore_summary" and self.command == "GET":
+            self._send(200, _json({"metastore_id": self.stub.world.metastore_id}))
+            return
         if noun not in _CALLS:
             raise Refused(404, "NOT_FOUND", "")
         calls, world = _CALLS[noun], self.stub.world

@@ -59,6 +59,8 @@ class World:
     tables: dict[tuple[str, str, str], Json] = field(default_factory=dict)
     #: by full name of a table: principal and privileges; in the words of the server's own API document, not recorded
     grants: dict[str, list[Json]] = field(default_factory=dict)
+    #: by the server's own API document (``GET /metastore_summary``), not recorded
+    metastore_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def permissions(self, name: str) -> Json:
         kind, _, full = name.partition("/")

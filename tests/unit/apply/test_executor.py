@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from federator.apply import Connections, Executor, Intent, Outcome
+from federator.apply import Connections, Executor, Outcome
 from federator.connector import Catalog, InvalidInput, SourceSpec
 from federator.connector.politeness import Rate
 from federator.model import NamespaceRecord, TableRecord, parse_key
@@ -18,49 +18,10 @@ from federator.planning.marks import Mark
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
 from federator.testing.store import MemoryStore
+from tests.fixtures.journal import Notes
 
 RULE = MirrorRule(name="m", origin="a", target="b")
 MONDAY_NOON = 4 * 86_400.0 + 43_200
-
-
-@dataclass
-class Notes:
-    """A journal in memory. ``leases`` are its answers to ``may_call``, one after the other; then it may."""
-
-    leases: list[bool] = field(default_factory=list)
-    intents: dict[str, Intent] = field(default_factory=dict)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    #: the index's names by canonical location
-    names: dict[str, list[str]] = field(default_factory=dict)
-    #: and the ledger's
-    given: dict[str, list[str]] = field(default_factory=dict)
-    then: Callable[[Outcome], None] = lambda _: None
-
-    def open_intents(self) -> list[Intent]:
-        return [intent for op_id, intent in self.intents.items() if op_id not in self.outcomes]
-
-    def may_call(self, seconds: float) -> bool:
-        return self.leases.pop(0) if self.leases else True
-
-    def intend(self, intent: Intent) -> None:
-        self.intents[intent.op_id] = intent
-
-    def settle(self, intent: Intent, outcome: Outcome) -> None:
-        self.outcomes[intent.op_id] = outcome
-        self.then(outcome)
-
-    def names_at(self, canonical: str) -> Collection[str]:
-        return self.names.get(canonical, [])
-
-    def names_given(self, canonical: str) -> Collection[str]:
-        return self.given.get(canonical, [])
-
-    def names_pending(self, canonical: str) -> Collection[str]:
-        changes = [intent.change for intent in self.open_intents()]
-        return [change.target_path for change in changes if change.after is not None and change.after.canonical == canonical]
-
-    def origin_digest(self, path: str) -> str | None:
-        return None
 
 
 class Side:

@@ -221,7 +221,7 @@ class TestWhatAChangeSays:
         target = ours()
         found = decide(context(), Cell(PATH, (), target, entry(GONE)), knows(s_t=TWICE))
         assert isinstance(found, Change)
-        assert dict(found.precondition) == {"target": target.digest, "origin": "absent"}
+        assert dict(found.precondition) == {"target": target.digest, "origin": "absent", "absent_since": "0.0"}
         assert (found.before, found.after) == (target, None)
 
     def test_pruning_does_not_ask_for_the_origin(self) -> None:

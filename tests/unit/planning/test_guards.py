@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from federator.planning.changes import Action, Change
-from federator.planning.guards import GUARDS, GuardFacts, destructive, objections
+from federator.model import NamespaceRecord
+from federator.planning.changes import Action, Change, destructive
+from federator.planning.guards import GUARDS, GuardFacts, objections
 from federator.planning.rule import MirrorRule
 from tests.fixtures.planning import ours, table
 
@@ -33,6 +34,11 @@ def declared(number: int) -> Change:
     return Change(Action.DECLARE_TABLE, "b", f"s$t{number}", "a", f"s$t{number}", "new", after=table("b", f"s$t{number}"))
 
 
+def dropped(number: int, *, there: bool = True) -> Change:
+    namespace = NamespaceRecord("b", (f"s{number}",)) if there else None
+    return Change(Action.DROP_NAMESPACE, "b", f"s{number}", "a", f"s{number}", "empty", namespace=namespace)
+
+
 def rule(**fields: Any) -> MirrorRule:
     return MirrorRule(name="m", origin="a", target="b", **fields)
 
@@ -45,7 +51,7 @@ def facts(
 
 
 def held(changes: list[Change], known: GuardFacts, **fields: Any) -> set[str]:
-    return {text.partition(":")[0] for text in objections(rule(**fields), changes, known)}
+    return {hold.guard for hold in objections(rule(**fields), changes, known)}
 
 
 class TestPercent:
@@ -120,9 +126,11 @@ def test_a_plan_of_too_many_changes_is_held(changes: int, stops: bool) -> None:
 
 def test_every_guard_names_itself_in_its_objection() -> None:
     said = objections(
-        rule(max_changes=0), [removal(n) for n in range(9)], facts(9, origins={"o": 0}, selected=0, filtered=True)
+        rule(max_changes=0, max_dropped_namespaces=0),
+        [*(removal(n) for n in range(9)), dropped(1)],
+        facts(9, origins={"o": 0}, selected=0, filtered=True),
     )
-    assert [text.partition(": ")[0] for text in said] == list(GUARDS)
+    assert [hold.guard for hold in said] == list(GUARDS)
 
 
 def test_what_is_destructive() -> None:
@@ -132,3 +140,15 @@ def test_what_is_destructive() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("planned", "before", "stops"), [(5, 0, False), (6, 0, True), (1, 5, True), (2, 3, False), (0, 9, False)]
+)
+def test_dropped_namespaces_have_a_limit_of_their_own(planned: int, before: int, stops: bool) -> None:
+    known = replace(facts(), dropped_in_window=before)
+    changes = [*map(dropped, range(planned)), dropped(99, there=False), declared(1)]
+    assert held(changes, known, max_delete_percent=0) == ({"dropped_namespaces"} if stops else set())
+    assert held(changes, known, max_dropped_namespaces=100) == set()
+    for hold in objections(rule(), changes, known):
+        assert [hold.binds(change) for change in changes] == [True] * planned + [False, False]

@@ -12,6 +12,7 @@ import pytest
 from federator.connector import StateError
 from federator.model import Kind, path_key
 from federator.planning.changes import Action, Change, Refusal, record_from_json, record_json
+from federator.planning.holds import Hold
 from federator.planning.namespaces import with_namespaces
 from federator.planning.plan import Plan, check, ordered, refuse_missing_locations, refuse_second_names
 from federator.planning.reasons import Reason
@@ -69,7 +70,7 @@ class TestDigest:
 
     @pytest.mark.parametrize(
         "fields",
-        [{"mirror": "n"}, {"mirror_digest": "e"}, {"refusals": ()}, {"held": ("max_changes: 2",)}, {"selected": 7}],
+        [{"mirror": "n"}, {"mirror_digest": "e"}, {"refusals": ()}, {"holds": (Hold("max_changes", "2"),)}, {"selected": 7}],
         ids=lambda fields: next(iter(fields)),
     )
     def test_it_covers_everything_else(self, fields: dict[str, Any]) -> None:
@@ -88,7 +89,7 @@ class TestDigest:
 
 class TestOnDisk:
     def test_a_plan_survives_json(self) -> None:
-        made = plan(declare("s$a%24b"), remove("s$c"), held=("never_empty: x",), selected=3)
+        made = plan(declare("s$a%24b"), remove("s$c"), holds=(Hold("never_empty", "x"),), selected=3)
         again = Plan.from_json(json.loads(json.dumps(made.to_json())))
         assert again == made
         assert again.digest == made.digest

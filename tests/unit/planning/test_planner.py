@@ -19,6 +19,7 @@ from federator.planning.plan import Plan
 from federator.planning.planner import Facts, Look, ask, plan
 from federator.planning.reasons import Reason
 from federator.planning.rule import Relocate
+from federator.registry import connector
 from tests.fixtures.planning import ANY, context, coverage, knows, ours, table
 
 NEW = Change(
@@ -151,6 +152,21 @@ class TestNamespaces:
     )  # fmt: skip
     def test_emptiness_is_proven_by_its_own_listing(self, target: dict[str, Coverage], known: bool) -> None:
         assert told(self.drop(knowing=knows(target=target))) == ([] if known else [(Reason.NOT_COVERED, "s")])
+
+    def test_one_that_would_take_hidden_tables_with_it_waits_for_a_person(self) -> None:
+        cascading = replace(ANY, drop_cascades=True, listing_filtered=True)
+        found = self.drop(at=context(cascading))
+        assert (found.changes, told(found)) == ((), [(Reason.DROP_CASCADES, "s")])
+        confirmed = self.drop(at=replace(context(cascading), drops_confirmed=True))
+        assert [change.action for change in confirmed.changes] == [Action.DROP_NAMESPACE]
+        # What is gone already takes nothing with it, and a catalog that shows all of its tables has been listed.
+        assert [change.namespace for change in self.drop(at=context(cascading), record=None).changes] == [None]
+        for harmless in (replace(cascading, drop_cascades=False), replace(cascading, listing_filtered=False)):
+            assert len(self.drop(at=context(harmless)).changes) == 1
+
+    @pytest.mark.parametrize("catalog", ["hive2", "hive3", "glue", "unity", "polaris", "dir", "rest"])
+    def test_only_glue_cascades(self, catalog: str) -> None:
+        assert connector(catalog).capabilities.drop_cascades is (catalog == "glue")
 
     @pytest.mark.parametrize(
         "record",

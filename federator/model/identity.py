@@ -1,0 +1,51 @@
+"""Identity: which catalog answers at an address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from federator.model.digests import canonical_json
+
+#: the scope of the part that identifies the whole source
+WHOLE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a catalog states about itself, by scope.
+
+    ``parts`` are sorted pairs: the path key of a namespace, or ``WHOLE``, and the text that identifies what is behind it. An empty text
+    means that the catalog does not tell it to this principal.
+    """
+
+    parts: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, whole: str, namespaces: Mapping[str, str] | None = None) -> Self:
+        """Build an identity from the part of the whole source and those of namespaces, by path key."""
+        return cls(tuple(sorted({**(namespaces or {}), WHOLE: whole}.items())))
+
+    @property
+    def by_scope(self) -> dict[str, str]:
+        return dict(self.parts)
+
+    def to_json(self) -> str:
+        return canonical_json(self.by_scope)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(tuple(sorted((str(scope), str(value)) for scope, value in json.loads(text).items())))
+
+    def __str__(self) -> str:
+        return describe_parts(self.by_scope)
+
+
+def describe_parts(parts: Mapping[str, str]) -> str:
+    """Return the parts of an identity as one text for people."""
+    shown = [
+        f"{scope}: {value or 'unknown'}" if scope != WHOLE else value or "unknown" for scope, value in sorted(parts.items())
+    ]
+    return "; ".join(shown) or "unknown"

@@ -1,0 +1,32 @@
+"""Opening catalogs whose identity counts: before a write, and before an observation that may prove absence."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from federator.connector import Catalog, IdentityChanged, SourceSpec
+from federator.index import Index, identities
+from federator.model import Path
+from federator.planning.identity import IdentityReading, judge
+from federator.registry import open_catalog
+
+
+@contextmanager
+def opened_as_known(index: Index, spec: SourceSpec, namespaces: Collection[Path] | None = ()) -> Iterator[Catalog]:
+    """Open a source whose identity is accepted. Raise IdentityChanged if another catalog answers, CatalogError if that is unknown."""
+    with open_catalog(spec) as catalog:
+        check_identity(index, catalog, namespaces)
+        yield catalog
+
+
+def check_identity(index: Index, catalog: Catalog, namespaces: Collection[Path] | None = ()) -> None:
+    """Read which catalog answers, and raise IdentityChanged unless its identity is accepted. The first one is."""
+    readings = [IdentityReading(catalog.identity(namespaces))]
+    with index.read() as connection:
+        verdict = judge(catalog.source, identities.accepted(connection, catalog.source), readings)
+    if verdict.first or verdict.unknown:
+        with index.write() as connection:
+            verdict = identities.check(connection, catalog.source, readings, crawl=False)
+    if verdict.problem is not None:
+        raise IdentityChanged(verdict.problem)

@@ -1,0 +1,58 @@
+"""One lock per table for direct writes, shared by all processes of one index.
+
+A lock is a lease of the index, behind a lock of this process: waiting threads of one process do not poll the index. Tables share a
+fixed number of leases, so that neither rows nor lock files accumulate; two tables that share one only wait for each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from federator.connector import ConcurrentModification
+from federator.index import Index
+from federator.index.leases import TABLE, LeaseHeld, hold
+from federator.model import Path, path_key
+
+#: seconds that a write waits for another write to the same table
+TABLE_WAIT = 10.0
+_LEASES = 256
+
+
+class TableLocks:
+    """Safe for threads. A lock is not reentrant."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._local = [threading.Lock() for _ in range(_LEASES)]
+
+    @contextmanager
+    def hold(self, source: str, path: Path, *, wait: float | None = None) -> Iterator[None]:
+        """Hold the lock of a table; ``path`` is from the source's root, in any case. Wait up to ``wait`` seconds (``TABLE_WAIT``).
+
+        Raise ConcurrentModification if another write to the table is still in progress then.
+        """
+        wait = TABLE_WAIT if wait is None else wait
+        ends_at = time.monotonic() + wait
+        number = _lease_number(source, path)
+        busy = ConcurrentModification(f"another write to {path_key((source, *path))} is in progress", hint="try again")
+        if not self._local[number].acquire(timeout=wait):
+            raise busy
+        try:
+            with ExitStack() as held:
+                try:
+                    held.enter_context(hold(self._index, f"{TABLE}{number}", wait=max(0.0, ends_at - time.monotonic())))
+                except LeaseHeld:
+                    raise busy from None
+                yield
+        finally:
+            self._local[number].release()
+
+
+def _lease_number(source: str, path: Path) -> int:
+    # Folded, since some catalogs take names in any case.
+    digest = hashlib.blake2b(path_key((source, *path)).lower().encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    return int.from_bytes(digest, "big") % _LEASES

@@ -1,0 +1,114 @@
+"""What a test did to catalogs, written down by itself, and what the product wrote, as a proxy saw it: the oracle compares them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from tests.adversary.http_proxy import HttpProxy, Request, Response
+from tests.adversary.lies import Action
+from tests.adversary.thrift_proxy import EXCEPTION, Message, ThriftProxy, _Wire
+
+#: seconds between the product's last observation and its call that docs/mirroring.md leaves to chance, and a slow machine's share
+SLACK = 6.0
+_GLUE = {"CreateTable": "create", "UpdateTable": "update", "DeleteTable": "delete"}
+_HIVE = {"drop_table": "delete", "alter_table_with_environment_context": "update"}
+
+
+@dataclass
+class Book:
+    """When each table was certainly there, by the clock of this process. ``locations``: of those that are there now."""
+
+    locations: dict[str, str] = field(default_factory=dict)
+    _times: dict[str, list[list[float]]] = field(default_factory=lambda: defaultdict(list))
+
+    def created(self, name: str, location: str) -> None:
+        """Called after the call."""
+        self.locations[name] = location
+        self._times[name].append([time.monotonic(), inf])
+
+    def removing(self, name: str) -> str:
+        """Called before the call; returns the location."""
+        self._times[name][-1][1] = time.monotonic()
+        return self.locations.pop(name)
+
+    def was_there(self, name: str, at: float) -> bool:
+        """Whether the table was there at ``at`` and for ``SLACK`` seconds before."""
+        return any(since <= at - SLACK and at <= until for since, until in self._times[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write of the product that the catalog accepted. ``began``: when it reached the proxy."""
+
+    kind: str
+    database: str
+    table: str
+    began: float
+
+
+class Writes:
+    """The writes that were accepted, in their order; safe for threads."""
+
+    def __init__(self) -> None:
+        self._rows: list[Write] = []
+        self._lock = threading.Lock()
+
+    def add(self, write: Write) -> None:
+        with self._lock:
+            self._rows.append(write)
+
+    def of(self, database: str) -> Sequence[Write]:
+        with self._lock:
+            return [row for row in self._rows if row.database == database]
+
+
+class GlueRecorder(HttpProxy):
+    """Forwards everything, and keeps the writes of tables."""
+
+    def __init__(self, target: str, writes: Writes) -> None:
+        self._writes = writes
+        super().__init__(target)
+
+    def forward(self, request: Request, target: tuple[str, int]) -> Response:
+        began = time.monotonic()
+        response = super().forward(request, target)
+        self._first.clear()
+        if (kind := _GLUE.get(request.call)) and response.status == 200:
+            body = json.loads(request.body)
+            name = body.get("Name") or body["TableInput"]["Name"]
+            self._writes.add(Write(kind, body["DatabaseName"].lower(), name.lower(), began))
+        return response
+
+
+class HiveRecorder(ThriftProxy):
+    """Forwards everything, and keeps drops and alterations of tables."""
+
+    def __init__(self, target: str, writes: Writes) -> None:
+        self._writes = writes
+        super().__init__(target)
+
+    def _forwarded(self, call: Message, action: Action | None, upstreams: dict[tuple[str, int], _Wire]) -> Message:
+        began = time.monotonic()
+        reply = super()._forwarded(call, action, upstreams)
+        self._first.clear()
+        if (kind := _HIVE.get(call.name)) and reply.kind != EXCEPTION and not reply.fields:
+            database, table = (call.fields[number].value.decode() for number in (1, 2))
+            self._writes.add(Write(kind, database.rpartition("#")[2], table, began))
+        return reply
+
+
+def violations(writes: Sequence[Write], origin: Book, people: Book) -> list[str]:
+    """Return the writes that must not have been: deregistering what the origin has, and changing what people made at the target."""
+    found = []
+    for write in writes:
+        if write.kind == "delete" and origin.was_there(write.table, write.began):
+            found.append(f"{write.table} was deregistered while its origin was there")
+        if write.kind in ("delete", "update") and people.was_there(write.table, write.began):
+            found.append(f"{write.kind} of {write.table}, which other people had made")
+    return found

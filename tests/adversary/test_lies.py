@@ -1,0 +1,57 @@
+"""The lie matrix, short: one server of each kind; lies that cost time for two. All of it: ``python -m tests.adversary lies``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.adversary import expectations, worlds
+from tests.adversary.matrix import LIES, PHASES, Kindof, cell_of
+from tests.adversary.worlds import World
+
+_SLOW = {"hang", "drip", "drip forever"}
+_SLOW_FOR = {"unity", "hive2"}
+WORLDS = ("glue", "unity", "polaris", "rest", "hive2")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def impatient() -> Iterator[None]:
+    with worlds.impatient():
+        yield
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, impatient: None) -> Iterator[World]:
+    name, place = request.param, tmp_path_factory.mktemp("lies")
+    opened = {
+        "glue": lambda: worlds.glue_world(request.getfixturevalue("glue_url")),
+        "unity": worlds.unity_world,
+        "polaris": worlds.polaris_world,
+        "rest": lambda: worlds.rest_world(place),
+        "hive2": lambda: worlds.hive_world(request.getfixturevalue("hive2_uri"), 2, place),
+    }[name]
+    with opened() as made:
+        yield made
+
+
+def _cases() -> Iterator[object]:
+    for name in WORLDS:
+        for lie in LIES:
+            if lie.name not in _SLOW or name in _SLOW_FOR:
+                yield pytest.param(name, lie, id=f"{name}-{lie.name}")
+
+
+@pytest.mark.parametrize(("world", "lie"), list(_cases()), indirect=["world"])
+def test_a_lie(world: World, lie: Kindof) -> None:
+    cells = [cell_of(world, lie, phase) for phase in PHASES]
+    assert [(cell.name, cell.observed) for cell in cells if not cell.ok] == [
+        (cell.name, cell.expected) for cell in cells if not cell.ok
+    ]
+
+
+def test_every_phase_and_lie_is_met_somewhere() -> None:
+    """No lie and no phase is ruled out for all worlds, and no exception of the matrix is about a lie that there is not."""
+    names = {lie.name for lie in LIES}
+    assert {lie for _, lie, _ in expectations.EXCEPTIONS} <= names
+    assert set(expectations.CODES) <= names

@@ -1,0 +1,49 @@
+"""An origin that returns right after its copy was removed: the outcome says so, and the next run declares it again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from federator.connector import Confirm
+from federator.index import tables as t
+from federator.model import TableRecord
+from federator.testing.memory import MemoryCatalog
+from tests.fixtures.spark import Worlds, changes, content, outcomes
+
+POLICY: dict[str, Any] = {"from": "a", "to": "b", "misses_before_delete": 1, "min_miss_interval": 0, "max_delete_percent": 100}
+
+
+def test_an_origin_that_returns_after_the_call_is_put_back(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = worlds(mirrors={"m": POLICY})
+    origin = world.store("a")
+    origin.add_namespace(("s",))
+    for name in ("t", "kept"):
+        origin.add_table(("s", name))
+    assert outcomes(world.sync()) == {"s": "done", "s$t": "done", "s$kept": "done"}
+    origin.remove(("s", "t"))
+    deregister = MemoryCatalog.deregister_table
+
+    def returning(self: MemoryCatalog, expected: TableRecord, *, confirm: Confirm) -> None:
+        deregister(self, expected, confirm=confirm)
+        origin.add_table(("s", "t"))
+
+    with monkeypatch.context() as users:
+        users.setattr(MemoryCatalog, "deregister_table", returning)
+        removed = world.sync()
+    assert outcomes(removed) == {"s$t": "done origin_returned"}
+    assert "s$t" not in content(world.store("b"))
+    with world.federator.index.read() as connection:
+        events = [json.loads(event) for event in connection.execute(select(t.audit_event.c.event)).scalars()]
+    (event,) = (e for e in events if e["kind"] == "write" and e["detail"]["action"] == "deregister_table")
+    assert (event["detail"]["state"], event["detail"]["code"]) == ("done", "origin_returned")
+    assert 0 <= event["detail"]["origin_age_seconds"] < 2
+    assert outcomes(world.sync()) == {"s$t": "done"}
+    assert "s$t" in content(world.store("b"))
+    assert changes(world.sync()) == {}
+    # The misses before the return count for nothing: one that is absent again is missed anew.
+    origin.remove(("s", "t"))
+    assert outcomes(world.sync()) == {"s$t": "done"}

@@ -1,0 +1,132 @@
+"""Another catalog behind a source's name, over memory catalogs: what is held, what lifts it, and what a confirmation changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from federator.connector import StateError
+from federator.sync import Result, Step, confirming
+from federator.sync.deciding import decide
+from tests.fixtures.spark import World, Worlds, changes, content, outcomes
+
+AT_ONCE = {"misses_before_delete": 1, "min_miss_interval": 0, "max_delete_percent": 100}
+
+
+def mirrored(worlds: Worlds, *names: str) -> World:
+    world = worlds(mirrors={"m": {"from": "a", "to": "b", **AT_ONCE}})
+    for source in ("a", "b"):
+        world.store(source).identify(f"{source} one")
+    for name in names or ("t", "u", "v"):
+        world.store("a").add_table(("s", name), f"s3://a/{name}")
+    assert world.sync().state == "ok"
+    return world
+
+
+def guards(result: Result) -> list[str]:
+    return [hold.guard for plan in result.plans for hold in plan.holds]
+
+
+def test_another_target_gets_nothing_until_it_is_confirmed(worlds: Worlds) -> None:
+    world = mirrored(worlds)
+    world.store("b").identify("b two")
+    world.store("a").add_table(("s", "new"), "s3://a/new")
+    before = content(world.store("b"))
+    held = world.sync()
+    assert held.sources["b"].state == "failed"
+    assert "b one" in (held.sources["b"].message or "")
+    assert (changes(held), content(world.store("b"))) == ({}, before)
+    # The address leads to the catalog that is known again: nothing is held any more.
+    world.store("b").identify("b one")
+    assert outcomes(world.sync()) == {"s$new": "done"}
+
+
+def test_a_plan_that_was_made_before_is_not_applied(worlds: Worlds) -> None:
+    world = mirrored(worlds)
+    world.store("a").add_table(("s", "new"), "s3://a/new")
+    planned = world.federator.plan()
+    assert changes(planned) == {"s$new": "declare_table"}
+    world.store("a").identify("a two")
+    world.federator.crawl(["a"])
+    before = content(world.store("b"))
+    result = world.federator.apply([(plan, plan.digest) for plan in planned.plans])
+    assert "sources confirm a" in result.errors["mirror m"]
+    assert content(world.store("b")) == before
+
+
+def test_what_cannot_be_read_proves_nothing(worlds: Worlds) -> None:
+    world = mirrored(worlds)
+    world.store("a").faults("identity:/")
+    world.store("a").remove(("s", "t"))
+    result = world.sync()
+    assert (result.sources["a"].state, changes(result)) == ("failed", {})
+    assert set(world.tables("a")) == {"s$t", "s$u", "s$v"}
+    world.store("a").faults("")
+    assert outcomes(world.sync()) == {"s$t": "done"}
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_catalog_that_changes_between_plan_and_call_is_not_written_to(worlds: Worlds, side: str) -> None:
+    world = mirrored(worlds)
+    world.store("a").add_table(("s", "new"), "s3://a/new")
+
+    def during(step: Step) -> None:
+        if (step.stage, step.state) == ("plan", "ok"):
+            world.store(side).identify("another")
+
+    world.during = during
+    before = content(world.store("b"))
+    result = world.sync()
+    assert "sources confirm" in result.errors["mirror m"]
+    assert (outcomes(result), content(world.store("b"))) == ({}, before)
+
+
+def test_a_migrated_target_keeps_what_is_intact(worlds: Worlds) -> None:
+    world = mirrored(worlds)
+    b = world.store("b")
+    with b.state(write=True) as state:
+        state["identity"] = "b two"
+        for key, row in state["tables"].items():
+            row["native_id"] = f"new {key}"
+        state["tables"]["s$v"]["properties"]["federator.op"] = "another"
+    assert world.sync().sources["b"].state == "failed"
+    found = confirming.confirm(world.federator.index, world.settings, "b", actor="test")
+    assert sorted(path for path in found.rebound if "$" in path) == ["s$t", "s$u"]
+    assert {path: row["native_id"] for path, row in world.ledger("m").items() if path != "s$v"} == {
+        "s$t": "new s$t",
+        "s$u": "new s$u",
+    }
+    again = world.sync()
+    assert (again.sources["b"].state, changes(again)) == ("ok", {})
+    with pytest.raises(StateError, match="no identity"):
+        confirming.confirm(world.federator.index, world.settings, "b", actor="test")
+
+
+def test_a_confirmation_forgets_what_the_old_catalog_has_missed(worlds: Worlds) -> None:
+    world = mirrored(worlds)
+    world.mirrors["m"]["misses_before_delete"] = 2
+    world.store("a").remove(("s", "t"))
+    world.sync()
+    assert world.misses("a") == {"s$t": 1}
+    world.store("a").identify("a two")
+    world.sync()
+    confirming.confirm(world.federator.index, world.settings, "a", actor="test")
+    assert world.misses("a") == {}
+
+
+def test_without_identity_half_of_a_source_waits_for_an_approval(worlds: Worlds) -> None:
+    world = mirrored(worlds, "t", "u", "v")
+    world.store("a").remove(("s", "t"))
+    world.store("a").add_table(("s", "u"), "s3://elsewhere/u")
+    world.store("a").add_table(("s", "staged"), "s3://elsewhere/staged")
+    before = content(world.store("b"))
+    held = world.sync()
+    assert (held.state, guards(held)) == ("held", ["half_gone"])
+    # An unchanged source does not let the hold go.
+    assert guards(world.sync()) == ["half_gone"]
+    assert content(world.store("b")) == before
+    decide(world.federator.index, world.sync().plans[0].digest, "approved", actor="test")
+    assert world.sync().state == "ok"
+    assert set(content(world.store("b"))) == {"s$u", "s$v", "s$staged"}
+    # Half of a source, and not more, is no reason to wait.
+    world.store("a").remove(("s", "v"))
+    assert outcomes(world.sync()) == {"s$v": "done"}

@@ -1,0 +1,41 @@
+"""Misses: counted for lost origins that are proven absent, and forgotten."""
+
+from __future__ import annotations
+
+from federator.model import COMPLETE, Coverage, failed
+from federator.planning.misses import KEPT_MISSES, Missed, add_miss, lost_origins, update_misses, valid_misses
+
+COVERAGE = {key: Coverage("lake", path, evidence) for key, path, evidence in (
+    ("", (), COMPLETE), ("s", ("s",), COMPLETE), ("down", ("down",), failed(17, "down")),
+)}  # fmt: skip
+
+
+def test_only_a_lost_origin_that_is_proven_absent_is_missed() -> None:
+    lost = lost_origins(["s$a", "s$there", "down$b"], {"s$there"})
+    assert lost == {"s$a", "down$b"}
+    update = update_misses({"s$a": Missed([1.0], "c")}, "c", lost, COVERAGE, {"s", "down"}, 2.0)
+    assert update.counted == {"s$a": [1.0, 2.0]}
+    assert update.forgotten == set()
+
+
+def test_an_origin_that_is_seen_and_one_that_no_ledger_names_are_forgotten() -> None:
+    stored = {"s$a": Missed([1.0], "c"), "s$b": Missed([1.0], "c"), "down$b": Missed([1.0], "c")}
+    update = update_misses(stored, "c", {"down$b"}, COVERAGE, {"s", "down"}, 2.0)
+    assert (update.counted, update.forgotten) == ({}, {"s$a", "s$b"})
+
+
+def test_misses_of_another_configuration_do_not_count() -> None:
+    stored = {"s$a": Missed([1.0, 2.0], "before"), "s$b": Missed([3.0], "now")}
+    assert valid_misses(stored, "now") == {"s$b": [3.0]}
+    update = update_misses(stored, "now", {"s$a", "s$b"}, COVERAGE, {"s"}, 4.0)
+    assert update.counted == {"s$a": [4.0], "s$b": [3.0, 4.0]}
+    assert update.forgotten == {"s$a"}
+
+
+def test_the_first_and_the_newest_miss_are_kept() -> None:
+    misses: list[float] = []
+    for number in range(100):
+        misses = add_miss(misses, float(number))
+    assert len(misses) == KEPT_MISSES
+    assert (misses[0], misses[-1]) == (0.0, 99.0)
+    assert misses == sorted(misses)

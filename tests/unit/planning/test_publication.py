@@ -1,0 +1,50 @@
+"""Publication rules: the effect of a crawl on one object, and what a crawl removes."""
+
+from __future__ import annotations
+
+import pytest
+
+from federator.model import Coverage, Kind, failed
+from federator.planning.publication import Effect, Version, compare, removable
+
+TABLE = Version(Kind.TABLE, "d1")
+
+
+@pytest.mark.parametrize(
+    ("indexed", "crawled", "effect"),
+    [
+        (None, TABLE, Effect.ADDED),
+        (TABLE, TABLE, Effect.UNCHANGED),
+        (TABLE, Version(Kind.TABLE, "d2"), Effect.CHANGED),
+        (TABLE, None, Effect.MISSING),
+        (TABLE, Version(Kind.UNDESCRIBED, "d2"), Effect.UNDESCRIBED),
+        (Version(Kind.UNDESCRIBED, "d1"), Version(Kind.UNDESCRIBED, "d2"), Effect.CHANGED),
+        (Version(Kind.UNDESCRIBED, "d1"), Version(Kind.TABLE, "d2"), Effect.CHANGED),
+    ],
+)
+def test_the_effect_without_a_direct_observation(indexed: Version | None, crawled: Version | None, effect: Effect) -> None:
+    assert compare(indexed, crawled, 10.0) is effect
+
+
+def test_evidence_that_began_before_a_direct_observation_neither_removes_nor_replaces() -> None:
+    observed = Version(Kind.TABLE, "d1", 20.0)
+    assert compare(observed, None, 19.0) is Effect.OUTDATED
+    assert compare(observed, Version(Kind.TABLE, "d2"), 19.0) is Effect.OUTDATED
+    assert compare(observed, None, 20.0) is Effect.MISSING
+    assert compare(observed, Version(Kind.TABLE, "d2"), 20.0) is Effect.CHANGED
+
+
+def test_a_shard_that_began_later_than_the_crawl_counts_from_its_own_begin() -> None:
+    observed = Version(Kind.TABLE, "d1", 20.0)
+    assert compare(observed, Version(Kind.TABLE, "d2", 21.0), 10.0) is Effect.CHANGED
+    assert compare(observed, Version(Kind.TABLE, "d2", 19.0), 30.0) is Effect.OUTDATED
+
+
+def test_only_what_is_proven_absent_is_removed() -> None:
+    coverage = {
+        "": Coverage("lake", ()),
+        "s": Coverage("lake", ("s",)),
+        "down": Coverage("lake", ("down",), failed(17, "down")),
+    }
+    missing = [(1, "s$a"), (1, "down$b"), (0, "t"), (1, "t$c")]
+    assert removable(missing, coverage, {"s", "down"}) == [(1, "s$a"), (0, "t"), (1, "t$c")]
