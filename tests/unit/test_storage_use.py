@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from pathlib import Path
 
 import lance
@@ -48,4 +49,7 @@ def test_an_object_store_is_listed_with_the_sources_own_options(glue_url: str, s
 def test_a_store_that_does_not_answer_in_time_may_hold_a_table(s3_storage_options: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        threads = threading.enumerate()
         assert not is_unused("s3://lance-data/t.lance", {**s3_storage_options, "aws_endpoint": endpoint}, seconds=0.3)
+        # One that is inside Lance's native code when Python ends aborts the process.
+        assert threading.enumerate() == threads
