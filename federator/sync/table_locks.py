@@ -30,26 +30,27 @@ class TableLocks:
         self._local = [threading.Lock() for _ in range(_LEASES)]
 
     @contextmanager
-    def hold(self, source: str, path: Path, *, wait: float | None = None) -> Iterator[None]:
-        """Hold the lock of a table; ``path`` is from the source's root, in any case. Wait up to ``wait`` seconds (``TABLE_WAIT``).
+    def hold(self, source: str, *paths: Path, wait: float | None = None) -> Iterator[None]:
+        """Hold the locks of tables; each path is from the source's root, in any case. Wait up to ``wait`` seconds (``TABLE_WAIT``).
 
-        Raise ConcurrentModification if another write to the table is still in progress then.
+        Raise ConcurrentModification if another write to one of the tables is still in progress then.
         """
-        wait = TABLE_WAIT if wait is None else wait
-        ends_at = time.monotonic() + wait
-        number = _lease_number(source, path)
-        busy = ConcurrentModification(f"another write to {path_key((source, *path))} is in progress", hint="try again")
-        if not self._local[number].acquire(timeout=wait):
+        ends_at = time.monotonic() + (TABLE_WAIT if wait is None else wait)
+        with ExitStack() as held:
+            # Everybody takes the leases in this order: two writes of several tables cannot wait for each other.
+            for number, path in sorted({_lease_number(source, path): path for path in paths}.items()):
+                self._hold(held, number, path_key((source, *path)), ends_at)
+            yield
+
+    def _hold(self, held: ExitStack, number: int, name: str, ends_at: float) -> None:
+        busy = ConcurrentModification(f"another write to {name} is in progress", hint="try again")
+        if not self._local[number].acquire(timeout=max(0.0, ends_at - time.monotonic())):
             raise busy
+        held.callback(self._local[number].release)
         try:
-            with ExitStack() as held:
-                try:
-                    held.enter_context(hold(self._index, f"{TABLE}{number}", wait=max(0.0, ends_at - time.monotonic())))
-                except LeaseHeld:
-                    raise busy from None
-                yield
-        finally:
-            self._local[number].release()
+            held.enter_context(hold(self._index, f"{TABLE}{number}", wait=max(0.0, ends_at - time.monotonic())))
+        except LeaseHeld:
+            raise busy from None
 
 
 def _lease_number(source: str, path: Path) -> int:

@@ -1,7 +1,8 @@
 """A person's own write to a catalog: journal → the one call → a look at what is there now → published.
 
-The caller's role and scopes are checked before this. A write that declares or removes a table holds its lock (``table_locks``). The
-intent is durable before the call and its outcome after it, with an audit event in the same transaction. Nothing is repeated.
+The caller's role and scopes are checked before this. A write that declares, alters, renames or removes a table holds its lock
+(``table_locks``), a rename those of both names. The intent is durable before the call and its outcome after it, with an audit event in
+the same transaction. Nothing is repeated.
 
 What was written is looked at directly and becomes the source's next revision at once; while a crawl holds the source's lease, which may
 take minutes, the write does not wait for it: the answer says so (``Written.published``), a look at the object finds it here already
@@ -60,8 +61,8 @@ _LONGEST_RETRY = 60.0
 _DEAD_AFTER = 3600.0
 #: a person's writes belong to no mirror
 NO_MIRROR = ""
-#: actions that hold the lock of their table
-_LOCKING = frozenset({"declare_table", "register_table", "deregister_table", "drop_table"})
+#: actions that hold the locks of the tables that they touch
+_LOCKING = frozenset({"declare_table", "register_table", "alter_table", "rename_table", "deregister_table", "drop_table"})
 _DECLARING = frozenset({"declare_table", "register_table"})
 # These say nothing of what is there.
 _TELL_NOTHING = (Unsupported, InvalidInput, PermissionDenied, Unauthenticated)
@@ -123,7 +124,8 @@ class Writer:
         face = self.face(order.source)
         with face.lent() as catalog:
             check_identity(self._index, catalog, [parent(order.path)] if order.path else ())
-        lock = nullcontext() if locked or order.action not in _LOCKING else self.locks.hold(order.source, order.path)
+        tables = [each.path for each in order.touched if each.is_table]
+        lock = nullcontext() if locked or order.action not in _LOCKING else self.locks.hold(order.source, order.path, *tables)
         failure: FederatorError | None = None
         with lock:
             op_id = self._intend(order)

@@ -87,6 +87,13 @@ def test_a_write_waits_for_another_process_and_says_so(own_service: Service, mon
     with TableLocks(other).hold("lake", ("Orders",)):
         for response in (_create(own_service, "orders"), own_service.post("/v1/table/lake%24orders/declare")):
             assert (response.status_code, response.json()["code"]) == (409, 14), response.text
+        for address, body in (
+            ("/v1/table/lake%24orders/rename", {"new_table_name": "other"}),
+            ("/v1/table/lake%24other/rename", {"new_table_name": "orders"}),
+            ("/AlterTable", {"name": "orders", "namespace": ["lake"], "updates": {"a": "1"}}),
+        ):
+            response = own_service.post(address, body)
+            assert (response.status_code, response.json()["code"]) == (409, 14), (address, response.text)
         assert own_service.post("/v1/table/lake%24items/declare").status_code == 200, "another table does not wait"
     assert len(_journal(own_service)) == before + 1
     assert _create(own_service, "orders").status_code == 200
@@ -99,5 +106,8 @@ def test_a_lock_is_free_after_an_error(own_service: Service, tmp_path: FilePath)
         raise ZeroDivisionError
     with locks.hold("lake", ("a",)), pytest.raises(ConcurrentModification), locks.hold("lake", ("A",), wait=0.0):
         pytest.fail("held twice")
-    with locks.hold("lake", ("a",), wait=0.0):
+    with locks.hold("lake", ("a",), ("A",), ("b",), wait=0.0), pytest.raises(ConcurrentModification):  # noqa: SIM117
+        with locks.hold("lake", ("c",), ("b",), wait=0.0):
+            pytest.fail("held twice")
+    with locks.hold("lake", ("a",), ("b",), ("c",), wait=0.0):
         pass
