@@ -402,6 +402,23 @@ class Requested(Answer):
     created_at: Moment
 
 
+class WaitingChange(Answer):
+    """A change of a plan that does not go now."""
+
+    change: int = Field(examples=[0], description="its position in the plan's `changes`, from 0")
+    action: str = Field(examples=["deregister_table"])
+    target: str = Field(examples=["aws$sales$orders"])
+    reason: str = Field(examples=["held_by_guard"], description="held_by_guard, approval_required or outside_window")
+    held_by: str = Field(examples=["max_delete_percent"], description="the guard that holds it, or a change that it depends on")
+    detail: str = Field(examples=["5 of 9 tables removed or moved within 24 h, max_delete_percent is 20"])
+
+
+class ApplyRequested(Requested):
+    """A request to apply a plan. `waiting` are the changes that stay until they are approved; the others are made."""
+
+    waiting: list[WaitingChange]
+
+
 class PlanView(Answer):
     """A plan with what became of it."""
 
@@ -416,6 +433,9 @@ class PlanView(Answer):
         examples=[False], description="the caller sees a part of it: its changes and refusals inside the scopes, without guards"
     )
     guarded: str | None = Field(None, description="the digest of the guarded set, which an approval or a rejection is of")
+    waiting: list[WaitingChange] = Field(
+        [], description="the changes that do not go now; the others may. Empty for a plan that is applied or outdated"
+    )
     plan: dict[str, Any]
     freshness: Told
 

@@ -81,6 +81,8 @@ class Executor:
     max_failures: int | None = None
     #: the plan was made by another run: each origin is observed before its change
     stored: bool = False
+    #: why no namespace of the target is dropped (``planning.namespaces.drop_refusal``), also in a plan that was made when it could be
+    drop_refusal: str | None = None
     #: target paths whose last call's fate is unknown: nothing more is done there until it is settled
     _open: set[str] = field(default_factory=set, init=False)
     #: places that target paths have left in this application: (path, canonical location)
@@ -224,7 +226,7 @@ class Executor:
         return self.journal.may_call(self.deadline)
 
     def _look(self, at: Connections) -> Look:
-        return Look(self.journal, at.target, self._freed, self.clock, at.origin if self.stored else None)
+        return Look(self.journal, at.target, self._freed, self.clock, at.origin if self.stored else None, self.drop_refusal)
 
     def _fate(self, at: Connections, intent: Intent) -> Outcome:
         try:

@@ -21,6 +21,7 @@ class Look:
     """``freed`` are places (target path, canonical location) that this application has left, whatever the index says of them.
 
     ``origin`` is given for a plan that another run made: each origin is observed, since the index may be older or newer than the plan.
+    ``drop_refusal`` says why no namespace is dropped, whatever the plan has.
     """
 
     journal: Journal
@@ -28,6 +29,7 @@ class Look:
     freed: Collection[tuple[str, str]]
     clock: Callable[[], float]
     origin: Catalog | None = None
+    drop_refusal: str | None = None
 
     def objection(self, change: Change) -> Outcome | None:
         """Why the Change must not be made; None if it may. Raises CatalogError where nobody can tell."""
@@ -71,7 +73,7 @@ class Look:
             return self._moved(change, "the namespace has changed since the plan was made")
         if self.target.list_namespaces(path) or self.target.list_tables(path):
             return Outcome(change, State.SKIPPED, "not_empty", "something is in the namespace by now")
-        return None
+        return Outcome(change, State.SKIPPED, Reason.DROP_CASCADES, self.drop_refusal) if self.drop_refusal else None
 
     def _origin(self, change: Change) -> Outcome | None:
         # A proven absence is observed immediately before the call (``confirmation``), and not here.

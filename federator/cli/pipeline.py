@@ -17,7 +17,11 @@ from federator.cli.running import need_sources, working
 from federator.connector.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from federator.index import Index
     from federator.planning.plan import Plan
+    from federator.planning.release import Approvals
     from federator.settings import Settings
     from federator.sync import Result
 
@@ -81,9 +85,10 @@ def plan(
     need_mirrors(cli.settings, mirrors)
     with working(cli, spark=True) as federator:
         result = federator.plan(mirrors or (), refresh=refresh)
+        approved = approvals_of(federator.index, result)
     if out is not None:
         planfile.save(out, result.plans)
-    show(cli, result, everything=everything)
+    show(cli, result, approved, everything=everything)
     if out is not None:
         cli.note(f"saved in {out}; federator apply {out} carries it out")
     code = results.exit_code(result)
@@ -118,10 +123,11 @@ def sync(cli: Cli, mirrors: MIRRORS = None, max_failures: MAX_FAILURES = None) -
     with working(cli, spark=True) as federator:
         federator.max_failures = max_failures
         result = federator.sync(mirrors or ())
+        approved = approvals_of(federator.index, result)
     if not cli.json:
         results.show_sources(cli, result)
         for made in result.plans:
-            show_plan(cli, made, state=_state(result, made))
+            show_plan(cli, made, state=_state(result, made), approvals=approved[made.mirror])
     return done(cli, result)
 
 
@@ -133,14 +139,16 @@ def plan_and_apply(
     if not yes and not sys.stdin.isatty():
         raise ConfigError("this asks before it changes anything, and there is nobody to ask", hint="--yes answers")
     with working(cli, spark=True, settings=settings) as federator:
-        planned = federator.plan(mirrors, drops_confirmed=pruning)
+        federator.drops_confirmed = pruning
+        planned = federator.plan(mirrors)
+        approved = approvals_of(federator.index, planned)
     changing = [made for made in planned.plans if made.changes]
     if not changing:
-        show(cli, planned, everything=everything)
+        show(cli, planned, approved, everything=everything)
         return results.exit_code(planned)
     if not cli.json:
         for made in planned.plans:
-            show_plan(cli, made, everything=everything, state=_state(planned, made))
+            show_plan(cli, made, everything=everything, state=_state(planned, made), approvals=approved[made.mirror])
     results.show_errors(cli, planned)
     for warning in cascade_warnings(settings, changing):
         cli.note(warning)
@@ -148,7 +156,7 @@ def plan_and_apply(
         cli.note("nothing was changed")
         return OK
     with working(cli, spark=False, settings=settings) as federator:
-        federator.max_failures = max_failures
+        federator.max_failures, federator.drops_confirmed = max_failures, pruning
         result = federator.apply([(made, made.digest) for made in changing])
     return max(done(cli, result), results.exit_code(planned)) if result.state == "ok" else done(cli, result)
 
@@ -168,13 +176,22 @@ def cascade_warnings(settings: Settings, planned: list[Plan]) -> list[str]:
     ]
 
 
-def show(cli: Cli, result: Result, *, everything: bool) -> None:
-    """Plans that were made and not applied."""
+def approvals_of(index: Index, result: Result) -> dict[str, Approvals]:
+    """The approvals that hold now, by mirror, for each mirror of which the result has a plan."""
+    from federator.index import approvals
+
+    with index.read() as connection:
+        return {made.mirror: approvals.current(connection, made.mirror) for made in result.plans}
+
+
+def show(cli: Cli, result: Result, approvals: Mapping[str, Approvals] | None = None, *, everything: bool) -> None:
+    """Plans that were made and not applied; ``approvals`` by mirror."""
+    known = approvals or {}
     if cli.json:
         cli.out.document(results.as_data(result))
     else:
         for made in result.plans:
-            show_plan(cli, made, everything=everything, state=_state(result, made))
+            show_plan(cli, made, everything=everything, state=_state(result, made), approvals=known.get(made.mirror))
     results.show_errors(cli, result)
 
 

@@ -62,15 +62,19 @@ def list_(
 
 def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
     """Show one plan in full, and what became of it."""
-    from federator.index import plans
+    from federator.index import approvals, plans
     from federator.planning.plan import Plan
 
     with cli.index() as index, index.read() as connection:
         row = plans.get(connection, digest)
+        approved, released = approvals.current(connection, row["mirror"]), approvals.released(connection, row)
     if cli.json:
-        cli.out.document({**_data(row), "plan": json.loads(row["body"])})
+        waiting = [each.to_json() for each in released.waiting]
+        cli.out.document({**_data(row), "guarded": row["guarded"], "waiting": waiting, "plan": json.loads(row["body"])})
         return
-    show_plan(cli, Plan.from_json(json.loads(row["body"])), everything=everything, state=row["state"])
+    show_plan(
+        cli, Plan.from_json(json.loads(row["body"])), everything=everything, state=row["state"], approvals=approved
+    )
     decided = f"; {row['state']} by {row['decided_by']} {at(row['decided_at'])}" if row["decided_at"] else ""
     cli.out.line(f"made by run {row['run_id']} {at(row['created_at'])}{decided}")
 

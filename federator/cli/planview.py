@@ -9,11 +9,12 @@ from federator.cli.context import Cli
 from federator.cli.output import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from federator.model import TableRecord
     from federator.planning.changes import Change
     from federator.planning.plan import Plan
+    from federator.planning.release import Approvals
 
 SYMBOLS = {
     "create_namespace": ("+", "namespace"),
@@ -29,6 +30,8 @@ _COLORS = {"+": "green", "~": "yellow", "=": "cyan", "-": "red", "!": "bold red"
 # Lines per action and per reason before the rest is only counted; --all shows everything.
 CHANGES, REFUSALS = 200, 20
 _SHORT = 12
+#: states of a plan in which nothing waits and nothing goes
+OVER = ("applied", "outdated")
 
 
 def short(digest: str) -> str:
@@ -44,32 +47,45 @@ def subject(plan: Plan) -> str:
     return f"mirror {plan.mirror}" if target is None else f"declare into {target}"
 
 
-def show_plan(cli: Cli, plan: Plan, *, everything: bool = False, state: str | None = None) -> None:
-    """Prints one plan. ``state`` is what became of it, where it was made before."""
+def show_plan(
+    cli: Cli, plan: Plan, *, everything: bool = False, state: str | None = None, approvals: Approvals | None = None
+) -> None:
+    """Prints one plan. ``state`` is what became of it, where it was made before; ``approvals`` are those of its mirror that hold."""
     out = cli.out
+    waits = _waits(plan, approvals or {}) if state not in OVER else {}
     counts = Counter(map(_kind, _lines(plan)))
     told = ", ".join(f"{symbol} {number:,} {word}" for (symbol, word), number in counts.items())
     refused = f"; {counted(len(plan.refusals), 'refusal')}" if plan.refusals else ""
     out.line(f"{subject(plan)}: {told or 'no changes'}{refused}", style="bold")
     if plan.changes or plan.held:
         out.line(f"plan {short(plan.digest)}{f' ({state})' if state else ''}")
-    _show_changes(cli, plan, everything=everything)
+    _show_changes(cli, plan, waits, everything=everything)
     _show_refusals(cli, plan, everything=everything)
-    if plan.held and state not in ("approved", "rejected", "applied"):
+    if plan.held and state not in ("approved", "rejected", *OVER):
         out.line("held by a guard:", style="yellow")
         for objection in plan.held:
             out.line(f"  {objection}")
+        if waits and len(waits) < len(plan.changes):
+            out.line(f"  {len(waits):,} of {counted(len(plan.changes), 'change')} wait, the others may go")
         out.line(f"  to apply it all the same: federator plans approve {short(plan.digest)}")
 
 
-def _show_changes(cli: Cli, plan: Plan, *, everything: bool) -> None:
+def _waits(plan: Plan, approvals: Approvals) -> dict[int, str]:
+    """The guards that changes wait for, by the identity of the change."""
+    from federator.planning.release import release
+
+    return {id(waiting.change): waiting.hold.guard for waiting in release(plan, approvals).waiting}
+
+
+def _show_changes(cli: Cli, plan: Plan, waits: Mapping[int, str], *, everything: bool) -> None:
     seen: Counter[tuple[str, str]] = Counter()
     old = {change.pair: change for change in plan.changes if change.pair is not None and change.after is None}
     for change in _lines(plan):
         kind = _kind(change)
         seen[kind] += 1
         if everything or seen[kind] <= CHANGES:
-            _show_change(cli, change, old.get(change.pair or "") if change.after is not None else None)
+            renamed = old.get(change.pair or "") if change.after is not None else None
+            _show_change(cli, change, renamed, waits.get(id(change)))
     more = sum(number - CHANGES for number in seen.values() if number > CHANGES)
     if more and not everything:
         cli.out.line(f"  and {more:,} more; --all shows them")
@@ -89,13 +105,14 @@ def _kind(change: Change) -> tuple[str, str]:
     return _RENAME if change.pair is not None and change.after is not None else SYMBOLS[change.action.value]
 
 
-def _show_change(cli: Cli, change: Change, old: Change | None) -> None:
+def _show_change(cli: Cli, change: Change, old: Change | None, guard: str | None) -> None:
     symbol, word = _kind(change)
     path = f"{change.target_source}${change.target_path}"
     if old is not None:
         path = f"{change.target_source}${old.target_path} → {path}"
     place = f"  {change.after.location}" if change.before is None and change.after is not None and change.after.location else ""
-    cli.out.line(f"  {symbol} {word:<10}  {path}{place}  ({change.reason})", style=_COLORS[symbol])
+    waits = f"  waits: {guard}" if guard else ""
+    cli.out.line(f"  {symbol} {word:<10}  {path}{place}  ({change.reason}){waits}", style=_COLORS[symbol])
     if change.before is not None and change.after is not None:
         for line in _differences(change.before, change.after):
             cli.out.line(f"      {line}")

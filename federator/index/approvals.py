@@ -6,11 +6,12 @@ import json
 import time
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from federator.index import tables as t
 from federator.index.bulk import chunks
-from federator.planning.release import KEPT, Approvals
+from federator.planning.plan import Plan
+from federator.planning.release import KEPT, Approvals, Release, release
 
 
 def current(connection: Connection, mirror: str) -> Approvals:
@@ -18,6 +19,13 @@ def current(connection: Connection, mirror: str) -> Approvals:
     a = t.approval.c
     query = select(a.evidence, a.guards).where(a.mirror == mirror, a.approved_at > time.time() - KEPT)
     return {evidence: frozenset(json.loads(guards)) for evidence, guards in connection.execute(query)}
+
+
+def released(connection: Connection, row: RowMapping) -> Release:
+    """What of a stored plan may go now, and what waits. Of a plan that is over nothing goes and nothing waits."""
+    if row["state"] in ("applied", "outdated"):
+        return Release((), ())
+    return release(Plan.from_json(json.loads(row["body"])), current(connection, row["mirror"]))
 
 
 def approve(connection: Connection, mirror: str, guards: Mapping[str, Collection[str]], *, plan: str, actor: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from federator.connector import Capabilities
 from federator.model import NamespaceRecord, ancestors, parent, parse_key, path_key
 from federator.planning.changes import Action, Change, Decision, Refusal
 from federator.planning.decide import Knowledge
@@ -96,10 +97,15 @@ def _objection(context: MirrorContext, knowledge: Knowledge, namespace: MadeName
         return Reason.NOT_OURS, "it is empty, and it was dropped and made again by somebody"
     if context.rule.delete == "never":
         return Reason.DELETE_NEVER, "it is empty, and delete = never"
-    if context.target.drop_cascades and context.target.listing_filtered and not context.drops_confirmed:
-        detail = "it looks empty, and its catalog drops a namespace with all that is in it, also what its listing leaves out"
-        return Reason.DROP_CASCADES, detail
-    return None
+    detail = None if context.drops_confirmed else drop_refusal(context.target)
+    return None if detail is None else (Reason.DROP_CASCADES, detail)
+
+
+def drop_refusal(target: Capabilities) -> str | None:
+    """Why a namespace of this target is not dropped (``drop_cascades``) unless a person confirms it; None if it may be."""
+    if not (target.drop_cascades and target.listing_filtered):
+        return None
+    return "it looks empty, and its catalog drops a namespace with all that is in it, also what its listing leaves out"
 
 
 def _drop(context: MirrorContext, namespace: MadeNamespace) -> Change:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from federator.model import ancestors, digest_of, parse_key, path_key
 from federator.planning.changes import Action, Change
@@ -36,6 +37,14 @@ class Waiting:
 
     change: Change
     hold: Hold
+    #: position of the change in the plan
+    number: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form: ``change`` is the position of the change in the plan, from 0."""
+        target = path_key((self.change.target_source, *parse_key(self.change.target_path)))
+        about = {"change": self.number, "action": self.change.action.value, "target": target}
+        return {**about, "reason": self.reason.value, "held_by": self.hold.guard, "detail": self.hold.detail}
 
     @property
     def reason(self) -> Reason:
@@ -77,7 +86,7 @@ def release(plan: Plan, approvals: Approvals) -> Release:
     if waiting:
         _spread(plan.changes, waiting)
     free = (change for number, change in enumerate(plan.changes) if number not in waiting)
-    held = (Waiting(change, waiting[number]) for number, change in enumerate(plan.changes) if number in waiting)
+    held = (Waiting(change, waiting[number], number) for number, change in enumerate(plan.changes) if number in waiting)
     return Release(tuple(free), tuple(held))
 
 

@@ -43,7 +43,8 @@ class Federator:
     """The service's core, over one configuration.
 
     ``report`` receives each Step, ``started`` each run's id and kind; ``stop`` ends a run between two steps or two writes, and
-    ``max_failures`` a mirror's changes once so many have failed.
+    ``max_failures`` a mirror's changes once so many have failed. ``drops_confirmed``: the caller asks a person before a namespace is
+    dropped whose catalog drops it with all that is in it.
     """
 
     settings: Settings
@@ -52,6 +53,7 @@ class Federator:
     stop: threading.Event = field(default_factory=threading.Event)
     started: Callable[[runs.RunHandle], None] = lambda _: None
     max_failures: int | None = None
+    drops_confirmed: bool = False
 
     @classmethod
     def open(cls, settings: Settings, report: Callable[[Step], None] = lambda _: None, *, create: bool = True) -> Federator:
@@ -82,19 +84,15 @@ class Federator:
         return work.result
 
     def plan(
-        self, mirrors: Sequence[str] = (), *, refresh: bool = True, drops_confirmed: bool = False, trigger: str = "cli",
-        actor: str | None = None,
-    ) -> Result:  # fmt: skip
-        """Plans mirrors (default: all), after reading their sources unless told not to.
-
-        ``drops_confirmed``: the caller asks a person before a namespace is dropped whose catalog drops it with all that is in it.
-        """
+        self, mirrors: Sequence[str] = (), *, refresh: bool = True, trigger: str = "cli", actor: str | None = None
+    ) -> Result:
+        """Plans mirrors (default: all), after reading their sources unless told not to."""
         rules = self._rules(mirrors)
         with self._run("plan", trigger, actor) as work:
             if refresh:
                 resume(work, rules)
                 crawl(work, _sources_of(rules))
-            plan(work, rules, drops_confirmed=drops_confirmed)
+            plan(work, rules)
         return work.result
 
     def apply(self, decided: Sequence[tuple[Plan, str]], *, trigger: str = "cli", actor: str | None = None) -> Result:
@@ -172,7 +170,8 @@ class Federator:
 
     @contextmanager
     def _recorded(self, run: runs.RunHandle) -> Iterator[Work]:
-        work = Work(self.settings, self.index, self.report, self.stop, run, Result(run.id, run.kind), self.max_failures)
+        result = Result(run.id, run.kind)
+        work = Work(self.settings, self.index, self.report, self.stop, run, result, self.max_failures, self.drops_confirmed)
         self.started(run)
         try:
             note_configuration(self.index, self.settings, run)

@@ -17,6 +17,7 @@ from federator.index.observed import Observed, publish_observed
 from federator.model import parent, parse_key
 from federator.planning.changes import Action, Change
 from federator.planning.declaring import rule_into
+from federator.planning.namespaces import drop_refusal
 from federator.planning.plan import Plan, still_proven
 from federator.planning.reasons import Reason
 from federator.planning.release import Release, release
@@ -157,6 +158,7 @@ def _executor(work: Work, rule: MirrorRule, changes: Sequence[Change] = ()) -> I
             writes_per_second=target.writes_per_second,
             max_failures=work.max_failures,
             stored=work.run.kind == "apply",
+            drop_refusal=None if work.drops_confirmed else drop_refusal(capabilities(target.spec)),
         )
         yield executor, lease
 

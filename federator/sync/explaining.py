@@ -9,11 +9,12 @@ from itertools import zip_longest
 from typing import Any
 
 from federator.connector import InvalidInput, TableNotFound
-from federator.index import Connection, Index, RowMapping, coverage, datasets, records, trace
+from federator.index import Connection, Index, RowMapping, approvals, coverage, datasets, records, trace
 from federator.index.freshness import of_source
 from federator.model import Coverage, CoverageState, Path, ancestors, parse_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.evidence import counted_misses, covered
+from federator.planning.release import Waiting
 from federator.planning.rule import MirrorRule
 from federator.planning.selection import selected
 from federator.settings import Settings
@@ -192,7 +193,8 @@ def _part(
     far = _far(rule, other, mine[0] if mine else planned)
     origin_path = mine[0]["origin_path"] if mine else key
     seen = trace.misses(connection, rule.origin, origin_path) if mine else []
-    reason, following = _next(rule, role, path, newest, planned, bool(mine))
+    waiting = _waiting(connection, newest, planned)
+    reason, following = _next(rule, role, path, newest, planned, waiting, bool(mine))
     return Part(
         mirror=rule.name, role=role, other=far, in_ledger=bool(mine), next=following, reason=reason,
         plan=newest[0]["digest"] if newest else None, plan_state=newest[0]["state"] if newest else None,
@@ -216,9 +218,19 @@ def _planned(newest: tuple[RowMapping, dict[str, Any]] | None, role: str, key: s
     return next((item for item in (*body["changes"], *body["refusals"]) if item[f"{role}_path"] == key), None)
 
 
+def _waiting(
+    connection: Connection, newest: tuple[RowMapping, dict[str, Any]] | None, planned: Mapping[str, Any] | None
+) -> Waiting | None:
+    """What keeps the planned change from going now."""
+    if newest is None or planned is None or "action" not in planned:
+        return None
+    number = next(number for number, each in enumerate(newest[1]["changes"]) if each is planned)
+    return next((each for each in approvals.released(connection, newest[0]).waiting if each.number == number), None)
+
+
 def _next(
     rule: MirrorRule, role: str, path: Path, newest: tuple[RowMapping, dict[str, Any]] | None,
-    planned: Mapping[str, Any] | None, in_ledger: bool,
+    planned: Mapping[str, Any] | None, waiting: Waiting | None, in_ledger: bool,
 ) -> tuple[str | None, str]:  # fmt: skip
     """The reason code, if it was refused, and what happens next."""
     if newest is None:
@@ -232,14 +244,12 @@ def _next(
         return planned["reason"], f"left as it is: {planned['detail']}"
     what = f"{planned['action']}: {planned['reason']}"
     state, digest = newest[0]["state"], newest[0]["digest"][:12]
-    match state:
-        case "held":
-            held = newest[1]["held"][0] if newest[1]["held"] else "held"
-            return "held_by_guard", f"{what}; waits for approval ({held}): federator plans approve {digest}"
-        case "rejected":
-            return None, f"{what}; rejected by {newest[0]['decided_by']}, until a plan reads something else"
-        case "applied":
-            return None, f"nothing: {what}, carried out by plan {digest}"
+    if state == "applied":
+        return None, f"nothing: {what}, carried out by plan {digest}"
+    if state == "rejected" and (waiting is not None or not newest[1].get("holds")):
+        return None, f"{what}; rejected by {newest[0]['decided_by']}, until a plan reads something else"
+    if waiting is not None:
+        return waiting.reason, f"{what}; waits for approval ({waiting.hold}): federator plans approve {digest}"
     return None, f"{what}; the next sync of {rule.name} carries it out"
 
 

@@ -46,14 +46,14 @@ from federator.sync.work import Work
 _RENAMES_SINCE = 30 * 86_400.0
 
 
-def plan(work: Work, rules: Sequence[MirrorRule], *, drops_confirmed: bool = False) -> None:
-    """Plans each mirror; a mirror that cannot be planned does not stop the others. ``drops_confirmed``: for a person's pruning."""
+def plan(work: Work, rules: Sequence[MirrorRule]) -> None:
+    """Plans each mirror; a mirror that cannot be planned does not stop the others."""
     from federator.pipeline.session import engine_errors
 
     for rule in rules:
         with work.recording(f"mirror {rule.name}"), work.step("plan", rule.name) as done, engine_errors(f"plan {rule.name}"):
             deployment.check_instance_id(work.index, work.settings.instance)
-            made = _plan(work, rule, drops_confirmed=drops_confirmed)
+            made = _plan(work, rule)
             work.result.plans.append(made)
             if made.held and decision(work, made) == "approved":
                 work.result.approved.add(made.digest)
@@ -67,10 +67,10 @@ def decision(work: Work, made: Plan) -> str:
         return str(plans.get(connection, made.digest)["state"])
 
 
-def _plan(work: Work, rule: MirrorRule, *, drops_confirmed: bool) -> Plan:
+def _plan(work: Work, rule: MirrorRule) -> Plan:
     from federator.pipeline.candidates import candidates
 
-    context = replace(context_of(work, rule), drops_confirmed=drops_confirmed)
+    context = replace(context_of(work, rule), drops_confirmed=work.drops_confirmed)
     with work.index.read() as connection:
         at = {name: records.published(connection, name) for name in (rule.origin, rule.target)}
         # What the mirror declared in another target, before it was pointed at this one, stays there and says nothing of this one.

@@ -37,7 +37,8 @@ _KIND = {
 class Work:
     """The configuration, the index, the run's row and result; where progress goes and what ends the run early.
 
-    After ``max_failures`` failed changes of a mirror no more of its changes are begun; None: any number.
+    After ``max_failures`` failed changes of a mirror no more of its changes are begun; None: any number. ``drops_confirmed``: a person
+    was asked before a namespace is dropped whose catalog drops it with all that is in it.
     """
 
     settings: Settings
@@ -47,6 +48,7 @@ class Work:
     run: RunHandle
     result: Result
     max_failures: int | None = None
+    drops_confirmed: bool = False
 
     @contextmanager
     def step(self, stage: str, subject: str) -> Iterator[Callable[[str, str], None]]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from sqlalchemy import update
 
 from federator.index import Index, plans, requests, schedules
-from federator.planning.holds import Hold
+from federator.index import tables as t
+from federator.model import TableRecord
+from federator.planning.changes import Action, Change
+from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
+from federator.planning.release import guarded_digest
 from tests.api.conftest import Api
 from tests.api.test_runs import add_plan
 
@@ -98,3 +103,57 @@ def test_coverage_says_which_namespaces_were_not_read_and_why(api: Api) -> None:
     second = api.json(f"/api/v1/sources/lake/coverage?limit=1&cursor={first['next']}")
     assert (second["namespaces"], second["next"]) == ([hr], None)
     assert api.get("/api/v1/sources/nope/coverage").status_code == 404
+
+
+def _add_mixed(index: Index) -> str:
+    """A held plan of which one change waits and one may go."""
+    gone, new = TableRecord("copy", ("s", "gone"), "s3://a/1"), TableRecord("copy", ("s", "new"), "s3://a/2")
+    changes = (
+        Change(Action.DEREGISTER_TABLE, "copy", "s$gone", "lake", "s$gone", "gone at the origin", before=gone),
+        Change(Action.DECLARE_TABLE, "copy", "s$new", "lake", "s$new", "new at the origin", after=new),
+    )
+    plan = Plan("m", "d", 1, 1, changes, holds=(Hold("max_delete_percent", "too much", Binds.DESTRUCTIVE),))
+    with index.write() as connection:
+        plans.save(
+            connection, digest=plan.digest, mirror="m", run_id="r", state="held", body=json.dumps(plan.to_json()),
+            guarded=guarded_digest(plan),
+        )  # fmt: skip
+    return plan.digest
+
+
+def test_what_may_go_of_a_held_plan_is_applied_and_the_answer_says_what_waits(api: Api, index: Index) -> None:
+    digest = _add_mixed(index)
+    held = {
+        "change": 0, "action": "deregister_table", "target": "copy$s$gone", "reason": "held_by_guard",
+        "held_by": "max_delete_percent", "detail": "too much",
+    }  # fmt: skip
+    shown = api.json(f"/api/v1/plans/{digest}")
+    assert (shown["state"], shown["waiting"]) == ("held", [held])
+    asked = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
+    assert (asked.status_code, asked.json()["waiting"]) == (202, [held]), asked.text
+    assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 202
+    with index.read() as connection:
+        assert [request.argument for request in requests.queued(connection, requests.RUNS)] == [{"plans": [digest]}] * 2
+    # The address names the plan, If-Match what was shown of it.
+    other = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": '"another set"'})
+    assert other.status_code == 412
+    approved = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{shown["guarded"]}"'}).json()
+    assert (approved["state"], approved["waiting"]) == ("approved", [])
+    # An approval that has ended lets nothing of it go, though the plan was approved.
+    with index.write() as connection:
+        connection.execute(update(t.approval).values(approved_at=t.approval.c.approved_at - 8 * 86_400))
+    again = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
+    assert again.json()["waiting"] == [held]
+
+
+def test_a_plan_of_which_everything_waits_is_refused(api: Api, index: Index) -> None:
+    new = TableRecord("copy", ("s", "new"), "s3://a/2")
+    change = Change(Action.DECLARE_TABLE, "copy", "s$new", "lake", "s$new", "new at the origin", after=new)
+    plan = Plan("m", "d", 1, 1, (change,), holds=(Hold("approval_required", "a person's word"),))
+    with index.write() as connection:
+        plans.save(connection, digest=plan.digest, mirror="m", run_id="r", state="held", body=json.dumps(plan.to_json()))
+    refused = api.post(f"/api/v1/plans/{plan.digest}/apply", headers={"If-Match": plan.digest})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        f"all of the plan {plan.digest[:12]} is held: approval_required: a person's word",
+    )

@@ -60,9 +60,10 @@ def test_a_plan_reads_as_what_would_be_done_and_why(shell: Shell) -> None:
     printed = shell.run("plans", "show", made.digest[:8]).stdout
     assert "mirror nightly: - 1 deregister, + 1 namespace, = 1 adopt, ~ 1 update, + 1 declare; 25 refusals" in printed
     for line in (
-        "  - deregister  copy$s$old  (because)",
+        "  - deregister  copy$s$old  (because)  waits: max_delete_percent",
+        "  2 of 5 changes wait, the others may go",
         "  + declare     copy$s$new  s3://a/new  (because)",
-        "  ~ update      copy$s$moved  (because)",
+        "  ~ update      copy$s$moved  (because)  waits: max_delete_percent",
         "      location: s3://a/1 → s3://a/2",
         "      team: [x] → [y]",
         "      gone: 1 → (none)",
@@ -171,3 +172,15 @@ def test_an_altered_plan_is_refused(shell: Shell) -> None:
 def test_apply_wants_an_answer_and_a_file_that_is_there(shell: Shell) -> None:
     assert shell.run("apply").exit_code == 64
     assert "no such file" in shell.run("apply", "nothing.json").stderr
+
+
+def test_each_change_says_whether_it_waits_and_an_approval_lets_it_go(shell: Shell) -> None:
+    made = plan(held=True)
+    saved(shell, made)
+    data = json.loads(shell.run("plans", "show", made.digest, "--output", "json").stdout)
+    assert [(each["change"], each["target"], each["reason"], each["held_by"]) for each in data["waiting"]] == [
+        (0, "copy$s$old", "held_by_guard", "max_delete_percent"), (3, "copy$s$moved", "held_by_guard", "max_delete_percent"),
+    ]  # fmt: skip
+    shell.run("plans", "approve", made.digest)
+    assert json.loads(shell.run("plans", "show", made.digest, "--output", "json").stdout)["waiting"] == []
+    assert "waits" not in shell.run("plans", "show", made.digest).stdout

@@ -14,6 +14,7 @@ from federator.apply.outcome import RESTORED
 from federator.apply.port import Intent
 from federator.connector import StateError
 from federator.planning.changes import Action, Change
+from federator.planning.namespaces import drop_refusal
 from federator.planning.plan import Plan, check, still_proven
 from federator.planning.reasons import Reason
 from federator.planning.release import release
@@ -201,6 +202,7 @@ def _executor(world: World, instance: Instance, rule: MirrorRule) -> Executor:
     return Executor(
         MemoryJournal(world, instance, rule, stop), rule, origin, target, target.capabilities.keeps_properties, stop,
         clock=lambda: world.now, monotonic=lambda: world.now, op_ids=world.operation, max_failures=2 if instance.impatient else None,
+        drop_refusal=drop_refusal(target.capabilities),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from federator.planning.identity import Accepted, IdentityReading, IdentityState
 from federator.planning.misses import MissUpdate
 from federator.planning.origins import ExpectedOrigin
 from federator.planning.planner import Look
-from federator.planning.reasons import Reason
+from tests.prove import applying
 from tests.prove.world import World
 
 
@@ -112,13 +112,7 @@ def _leases() -> list[Any]:
 
 
 def _cascades() -> list[Any]:
-    objected = namespaces._objection
-
-    def dropped(*arguments: Any) -> Any:
-        objection = objected(*arguments)
-        return None if objection is not None and objection[0] is Reason.DROP_CASCADES else objection
-
-    return [patch.object(namespaces, "_objection", dropped)]
+    return [patch.object(module, "drop_refusal", lambda _: None) for module in (namespaces, applying)]
 
 
 def _identity() -> list[Any]:

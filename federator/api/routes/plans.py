@@ -21,9 +21,10 @@ from federator.api.routes.runs import applicable, plan_row, seen_plan
 from federator.api.told import fresh
 from federator.connector import InvalidInput
 from federator.connector.options import masked
-from federator.index import Connection, Index, RowMapping, plan_views, requests
+from federator.index import Connection, Index, RowMapping, approvals, plan_views, requests
 from federator.index.run_views import Viewer
 from federator.planning.declaring import target_of
+from federator.planning.release import Release
 from federator.settings import Settings
 from federator.sync.deciding import Decision, decide
 
@@ -31,7 +32,11 @@ router = APIRouter(prefix="/api/v1/plans", tags=["plans"])
 
 Digest = Annotated[str, Path(max_length=128, description="the plan's whole digest")]
 IfMatch = Annotated[
-    str | None, Header(max_length=200, description="the plan's digest in quotes: what was looked at", examples=['"9f2c…"'])
+    str | None,
+    Header(
+        max_length=200, description="in quotes, what was looked at: the digest of the guarded set, or of the plan",
+        examples=['"9f2c…"'],
+    ),
 ]
 STATES = ("ready", "held", "approved", "rejected", "applied", "outdated")
 _DECIDES = documented(400, 403, 404, 409, 412, 428)
@@ -97,19 +102,19 @@ def reject(
     return _decided(index, settings, viewer, digest, if_match, "rejected")
 
 
-@router.post("/{digest}/apply", status_code=202, response_model=m.Requested, responses=_DECIDES, summary="Apply a plan")
+@router.post("/{digest}/apply", status_code=202, response_model=m.ApplyRequested, responses=_DECIDES, summary="Apply a plan")
 def apply(
     index: IndexOf, caller: CallerOf, viewer: ViewerOf, digest: Digest, response: Response, if_match: IfMatch = None
-) -> m.Requested:
-    """Asks the worker to apply a plan that is ready or approved. The request's address is in `Location`; each change is made only
-    where its object still is as the plan read it."""
+) -> m.ApplyRequested:
+    """Asks the worker to apply what may go of a plan; the answer names the changes that wait for an approval. If all of them wait, it
+    is refused. The request's address is in `Location`; each change is made only where its object still is as the plan read it."""
     caller.require(Role.OPERATOR)
     with index.write() as connection:
         row = _matched(connection, viewer, digest, if_match)
-        applicable(connection, row["digest"], viewer)
+        found = applicable(connection, row["digest"], viewer)
         asked = requests.add(connection, "apply", {"plans": [row["digest"]]}, actor=caller.name)
     response.headers["Location"] = f"/api/v1/requests/{asked.id}"
-    return m.Requested.model_validate(asked)
+    return m.ApplyRequested(**m.Requested.model_validate(asked).model_dump(), waiting=_waiting(found))
 
 
 def summary(seen: plan_views.SeenPlan) -> m.PlanSummary:
@@ -146,15 +151,22 @@ def _view(
     index: Index, settings: Settings, viewer: Viewer, row: RowMapping, body: Mapping[str, Any], *, partial: bool
 ) -> m.PlanView:
     told = fresh(index, viewer.scopes, _ends(settings, row["mirror"]))
+    with index.read() as connection:
+        waiting = [] if partial else _waiting(approvals.released(connection, row))
     return m.PlanView.model_validate(
         {
             **row,
             "guarded": None if partial else row["guarded"],
             "plan": masked(dict(body)),
             "partial": partial,
+            "waiting": waiting,
             "freshness": told,
         }
     )
+
+
+def _waiting(found: Release) -> list[m.WaitingChange]:
+    return [m.WaitingChange.model_validate(each.to_json()) for each in found.waiting]
 
 
 def _ends(settings: Settings, mirror: str) -> list[str]:

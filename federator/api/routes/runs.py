@@ -13,8 +13,9 @@ from federator.api.paging import decode, documented_304, encode, printable, tagg
 from federator.api.problems import NotFound, documented
 from federator.api.told import fresh
 from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
-from federator.index import Connection, Index, RowMapping, plan_views, requests, run_views
+from federator.index import Connection, Index, RowMapping, approvals, plan_views, requests, run_views
 from federator.index.run_views import Viewer
+from federator.planning.release import Release
 from federator.settings import Settings
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
@@ -127,11 +128,19 @@ def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest, 
     return {field: list(known)}
 
 
-def applicable(connection: Connection, digest: str, viewer: Viewer) -> None:
-    """Raises StateError for a plan that waits for a decision, or for which it is too late."""
-    state = plan_row(connection, digest, viewer)["state"]
-    if state not in ("ready", "approved"):
-        raise StateError(f"the plan {digest[:12]} is {state}", hint="approve it first" if state == "held" else "plan again")
+def applicable(connection: Connection, digest: str, viewer: Viewer) -> Release:
+    """What of a plan may go now, and what waits.
+
+    Raises StateError for a plan of which everything waits for a decision, or for which it is too late.
+    """
+    row = plan_row(connection, digest, viewer)
+    state, found = row["state"], approvals.released(connection, row)
+    if state not in ("ready", "held", "approved"):
+        raise StateError(f"the plan {digest[:12]} is {state}", hint="plan again")
+    if not found.changes and (found.waiting or state == "held"):
+        why = f": {found.waiting[0].hold}" if found.waiting else ""
+        raise StateError(f"all of the plan {digest[:12]} is held{why}", hint="approve it first")
+    return found
 
 
 def _reaches(connection: Connection, viewer: Viewer, request: requests.Request) -> bool:
