@@ -72,9 +72,7 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
         waiting = [each.to_json() for each in released.waiting]
         cli.out.document({**_data(row), "guarded": row["guarded"], "waiting": waiting, "plan": json.loads(row["body"])})
         return
-    show_plan(
-        cli, Plan.from_json(json.loads(row["body"])), everything=everything, state=row["state"], approvals=approved
-    )
+    show_plan(cli, Plan.from_json(json.loads(row["body"])), everything=everything, state=row["state"], approvals=approved)
     decided = f"; {row['state']} by {row['decided_by']} {at(row['decided_at'])}" if row["decided_at"] else ""
     cli.out.line(f"made by run {row['run_id']} {at(row['created_at'])}{decided}")
 

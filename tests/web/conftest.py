@@ -18,10 +18,12 @@ from federator.api.app import create_app
 from federator.index import Connection, Index, coverage, datasets, migrate, open_index, plans, revisions, runs
 from federator.index import tables as t
 from federator.index.leases import hold
-from federator.model import ROOT, Coverage, failed
+from federator.model import ROOT, Coverage, TableRecord, failed
 from federator.model.drift import Drift, DriftKind
-from federator.planning.holds import Hold
+from federator.planning.changes import Action, Change
+from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
+from federator.planning.release import guarded_digest
 from federator.settings import parse
 from tests.integration.index_support import fill, namespace, table
 
@@ -101,10 +103,21 @@ def service(filled: Path, tmp_path: Path) -> Iterator[Service]:
         "mirrors": {"nightly": {"from": "lake", "to": "copy"}},
     }
     index = open_index("sqlite:///federator.db", base=tmp_path)
-    plan = Plan("nightly", "d", 1, 1, holds=(Hold("max_delete_percent", "it would deregister 40% of the mirror's tables"),))
+    gone = Change(
+        Action.DEREGISTER_TABLE, "copy", "sales$gone", "lake", "sales$gone", "gone at the origin",
+        before=TableRecord("copy", ("sales", "gone"), "s3://lake/gone"),
+    )  # fmt: skip
+    new = Change(
+        Action.DECLARE_TABLE, "copy", "sales$new", "lake", "sales$new", "new at the origin",
+        after=TableRecord("copy", ("sales", "new"), "s3://lake/new"),
+    )  # fmt: skip
+    hold_ = Hold("max_delete_percent", "it would deregister 40% of the mirror's tables", Binds.DESTRUCTIVE)
+    plan = Plan("nightly", "d", 1, 1, (gone, new), holds=(hold_,))
     with index.write() as connection:
         body = json.dumps(plan.to_json())
-        plans.save(connection, digest=plan.digest, mirror="nightly", run_id="r", state="held", body=body)
+        plans.save(
+            connection, digest=plan.digest, mirror="nightly", run_id="r", state="held", body=body, guarded=guarded_digest(plan)
+        )
     run = runs.start(index, "crawl", trigger="request", actor="ann")
     server = uvicorn.Server(uvicorn.Config(create_app(parse(raw, tmp_path / "federator.toml")), port=0, log_config=None))
     thread = threading.Thread(target=server.run)

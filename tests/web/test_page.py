@@ -128,12 +128,24 @@ def test_a_held_plan_is_decided(look: Look, service: Service, button: str, state
     page = look("plans")
     page.get_by_role("table", name="Held plans").get_by_role("link").click()
     expect(page.get_by_role("region", name="Held")).to_contain_text("it would deregister 40% of the mirror's tables")
-    page.get_by_role("button", name=button).click()
+    waiting, going = page.get_by_role("table", name="Changes").locator("tbody tr").all()
+    expect(waiting).to_contain_text("waits: max delete percent")
+    expect(going).to_contain_text("goes")
+    if state == "rejected":
+        page.get_by_role("button", name="Apply the others").click()
+        expect(page.get_by_role("status")).to_contain_text(
+            "asked the worker to apply it; 1 of its changes wait for an approval"
+        )
+    with service.index.read() as connection:
+        guarded = plans.get(connection, service.plan)["guarded"]
+    with page.expect_request("**/approve" if state == "approved" else "**/reject") as decided:
+        page.get_by_role("button", name=button).click()
+    assert decided.value.headers["if-match"] == f'"{guarded}"'
     expect(page.get_by_role("status")).to_have_text(state)
     with service.index.read() as connection:
         assert plans.get(connection, service.plan)["state"] == state
     if state == "approved":
-        page.get_by_role("button", name="Apply").click()
+        page.get_by_role("button", name="Apply", exact=True).click()
         expect(page.get_by_role("status")).to_contain_text("asked the worker")
         with service.index.read() as connection:
             assert [asked.argument for asked in requests.queued(connection, requests.RUNS)] == [{"plans": [service.plan]}]

@@ -34,7 +34,8 @@ Digest = Annotated[str, Path(max_length=128, description="the plan's whole diges
 IfMatch = Annotated[
     str | None,
     Header(
-        max_length=200, description="in quotes, what was looked at: the digest of the guarded set, or of the plan",
+        max_length=200,
+        description="in quotes, what was looked at: the digest of the guarded set, or of the plan",
         examples=['"9f2c…"'],
     ),
 ]
