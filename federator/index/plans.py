@@ -14,13 +14,10 @@ from federator.connector import StateError
 from federator.index import notices
 from federator.index import tables as t
 from federator.model.notices import Event, Notice
+from federator.planning.release import keeps_state
 
 # Counts of plans' bodies by digest: as many as there are mirrors, with room.
 _KEPT = 1000
-# The state of a plan that was made before, and the one that it has by the approvals now: it keeps its row and its decision.
-_KEEPS = {
-    ("held", "held"), ("approved", "approved"), ("approved", "ready"), ("rejected", "held"), ("rejected", "ready"),
-}  # fmt: skip
 _KNOWN: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
 
 
@@ -35,7 +32,7 @@ def save(
     """
     p = t.plan.c
     known = connection.execute(select(p.state).where(p.digest == digest)).scalar()
-    if (known, state) in _KEEPS:
+    if known is not None and keeps_state(str(known), state):
         return str(known)
     before = _of_set(connection, mirror, guarded)
     connection.execute(delete(t.plan).where(p.digest == digest))

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 from federator.connector.calls import Counts
 from federator.connector.errors import IdentityChanged
-from federator.model import ROOT, Coverage, failed, path_key
+from federator.model import ROOT, Coverage, path_key
 from federator.pipeline.columns import COVERAGE, IDENTITY, RECORD
 from federator.pipeline.staging import coverage_of, identity_of
-from federator.planning.crawls import Arrival, validate_crawl
+from federator.planning.crawls import Arrival, unread, validate_crawl
 from federator.planning.identity import IdentityReading
 
 _COVERAGE = (
@@ -59,8 +59,7 @@ def untouched(source: str, carried: Mapping[str, Coverage], *, began_at: float) 
 
 def unproven(crawled: Crawled, problem: str) -> Crawled:
     """The crawl of a source that proves nothing, because of ``problem``: none of its records counts."""
-    evidence = failed(IdentityChanged.code, problem)
-    coverage = {path_key(ROOT): Coverage(crawled.source, ROOT, evidence, evidence)}
+    coverage = {path_key(ROOT): unread(crawled.source, IdentityChanged.code, problem)}
     return replace(crawled, records=None, total=0, coverage=coverage, namespaces=frozenset(), read=None)
 
 

@@ -104,6 +104,12 @@ def validate_crawl(
     return CrawlEvidence(kept, listed, None if read is None else frozenset(read))
 
 
+def unread(source: str, code: int, reason: str) -> Coverage:
+    """Return all that is known of a source that could not be read, or whose crawl does not count: nothing."""
+    evidence = failed(code, reason)
+    return Coverage(source, ROOT, evidence, evidence)
+
+
 def check_coverage(source: str, key: str, arrival: Arrival) -> Coverage:
     """Return the Coverage of one namespace: as it was stated, or failed where the records that arrived do not add up to it."""
     stated = arrival.stated

@@ -6,8 +6,9 @@ The target's own rules (lower case, name patterns, depth) are applied here, befo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from federator.connector import Capabilities, is_endpoint_key, is_secret_key
 from federator.model import Path, TableRecord, is_location, path_key, stable_properties
@@ -41,6 +42,14 @@ class MirrorContext:
     rivals: Mapping[str, str] = field(default_factory=dict)
     #: a person asked for this plan, and confirms that dropping a namespace may cascade
     drops_confirmed: bool = False
+
+    @classmethod
+    def of(
+        cls, rule: MirrorRule, instance: str, origin: Capabilities, target: Capabilities, home: Path, rules: Iterable[MirrorRule]
+    ) -> Self:  # fmt: skip
+        """With what the catalogs of both sides can do. ``rules`` are all of the instance's mirrors."""
+        rivals = {other.name: other.origin for other in rules if other.target == rule.target and other.name != rule.name}
+        return cls(rule, instance, origin.levels, target, home, origin.nested, rivals)
 
 
 @dataclass(frozen=True, slots=True)

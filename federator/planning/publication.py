@@ -1,12 +1,13 @@
-"""Publication rules: what a crawled record does to the indexed one, and which indexed records a crawl removes."""
+"""Publication rules: what a crawled or observed record does to the indexed one, and which indexed records a crawl removes."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from federator.model import Coverage, Kind, parse_key
+from federator.model import Coverage, Kind, Path, Record, parse_key, path_key
 from federator.planning.evidence import proves_absent
 
 
@@ -68,3 +69,26 @@ def removable(
 ) -> list[tuple[int, str]]:
     """Return those of the missing objects, as ``(is_table, path)``, that the crawl proves absent."""
     return [key for key in missing if proves_absent(parse_key(key[1]), coverage, namespaces)]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One object as a direct look found it at a time; ``record`` is None where it is absent."""
+
+    path: Path
+    record: Record | None
+    at: float
+    is_table: bool
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """``(is_table, path)``, as the index has it."""
+        return int(self.is_table), path_key(self.path)
+
+
+def changed_observations(
+    seen: Iterable[Observed], indexed: Mapping[tuple[int, str], str | None]
+) -> dict[tuple[int, str], Observed]:
+    """Return the newest observation of each object that differs from the index. ``indexed``: the digests there, by ``Observed.key``."""
+    newest = {look.key: look for look in seen}
+    return {key: look for key, look in newest.items() if indexed[key] != (look.record.digest if look.record else None)}

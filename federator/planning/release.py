@@ -28,6 +28,10 @@ KEPT = 7 * 86_400.0
 #: the guards that objected when a change was approved, by the change's evidence
 Approvals = Mapping[str, frozenset[str]]
 
+# The state of a plan that was made before, and the one that it has by the approvals now: it keeps its row and its decision.
+_KEEPS = {
+    ("held", "held"), ("approved", "approved"), ("approved", "ready"), ("rejected", "held"), ("rejected", "ready"),
+}  # fmt: skip
 _REASONS = {Reason.APPROVAL_REQUIRED.value: Reason.APPROVAL_REQUIRED, Reason.OUTSIDE_WINDOW.value: Reason.OUTSIDE_WINDOW}
 
 
@@ -96,6 +100,16 @@ def state_of(plan: Plan, approvals: Approvals) -> str:
     if any(_hold(plan, change, approvals) is not None for change in bound):
         return "held"
     return "approved" if bound else "ready"
+
+
+def keeps_state(before: str, state: str) -> bool:
+    """Whether a plan that is made again keeps the state that it had, with its decision. ``state`` is by the approvals now."""
+    return (before, state) in _KEEPS
+
+
+def objecting_guards(plan: Plan) -> dict[str, frozenset[str]]:
+    """What approving a plan approves: the guards that object to each change of its guarded set, by the change's evidence."""
+    return {evidence(change): frozenset(hold.guard for hold in plan.holds if hold.binds(change)) for change in guarded(plan)}
 
 
 def _hold(plan: Plan, change: Change, approvals: Approvals) -> Hold | None:

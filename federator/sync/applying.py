@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from federator.apply import Connections, Executor, Outcome, State
+from federator.apply import Application, Connections, Executor, Outcome
 from federator.apply.index_journal import IndexJournal
-from federator.apply.outcome import RESTORED
 from federator.connector import IdentityChanged
 from federator.index import approvals, coverage, deployment, identities, journal, leases, plans
 from federator.index.leases import Lease, hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import parent, parse_key
-from federator.planning.changes import Action, Change
+from federator.planning.changes import Change
 from federator.planning.declaring import rule_into
 from federator.planning.namespaces import drop_refusal
-from federator.planning.plan import Plan, still_proven
-from federator.planning.reasons import Reason
+from federator.planning.plan import Plan
 from federator.planning.release import Release, release
 from federator.planning.rule import MirrorRule
 from federator.registry import capabilities
@@ -30,7 +28,24 @@ from federator.sync.mirroring import decision
 from federator.sync.result import Step, counted, is_bad, tally
 from federator.sync.work import LEASE_PATIENCE, Work
 
-_OUTDATED = "what proved at the time of the plan that its origin is gone does not hold any more"
+
+@dataclass(frozen=True)
+class _Index:
+    """``ApplicationIndex`` in SQL, for one run. ``lease`` is the target's."""
+
+    work: Work
+    lease: Lease
+
+    def absences(self, source: str) -> Mapping[str, Sequence[float]]:
+        with self.work.index.read() as connection:
+            return coverage.absences(connection, source)
+
+    def publish(self, source: str, seen: Sequence[Observed]) -> None:
+        publish_observed(self.work.index, self.lease, source, self.work.run.id, seen)
+
+    def mark_applied(self, plan: str) -> None:
+        with self.work.index.write() as connection:
+            plans.decide(connection, plan, "applied", self.work.run.actor)
 
 
 def resume(work: Work, rules: Sequence[MirrorRule]) -> None:
@@ -44,9 +59,9 @@ def resume(work: Work, rules: Sequence[MirrorRule]) -> None:
         with (
             work.recording(f"mirror {rule.name}"),
             work.step("resume", rule.name) as done,
-            _executor(work, rule) as (executor, lease),
+            _application(work, rule) as application,
         ):
-            work.result.outcomes += _settle_left(work, rule, executor, lease)
+            work.result.outcomes += application.resume()
             done("ok", f"{counted(left, 'call')} without an outcome")
 
 
@@ -97,36 +112,13 @@ def _apply(work: Work, made: Plan, granted: Release) -> list[Outcome]:
         subject = f"{change.action.value} {change.target_source}${change.target_path}"
         work.report(Step("change", subject, outcome.state.value, outcome.message or ""))
 
-    with _executor(work, rule, made.changes) as (executor, lease):
-        left = _settle_left(work, rule, executor, lease)
-        with work.index.read() as connection:
-            proven, unproven = still_proven(rule, granted.changes, coverage.absences(connection, rule.origin))
-        outdated = [Outcome(change, State.SKIPPED, Reason.NOT_COVERED, _OUTDATED) for change in unproven]
-        outcomes = [*left, *outdated, *executor.apply(made.digest, proven, report, any_time=_let_go_at_any_time(made))]
-        _publish(work, lease, rule.target, outcomes)
-    if not granted.waiting:
-        with work.index.write() as connection:
-            plans.decide(connection, made.digest, "applied", work.run.actor)
-    return outcomes
-
-
-def _let_go_at_any_time(made: Plan) -> bool:
-    """A plan that is held for its windows: what goes of it was approved all the same."""
-    return any(hold.guard == Reason.OUTSIDE_WINDOW for hold in made.holds)
-
-
-def _settle_left(work: Work, rule: MirrorRule, executor: Executor, lease: Lease) -> list[Outcome]:
-    settled = executor.resume()
-    _publish(work, lease, rule.target, settled)
-    # A call that was made, or not made, is as good as any other; one that nobody can tell of, or that was half made and can never be
-    # made whole, is this run's failure too.
-    lost = (State.NEEDS_ADOPTION, State.UNKNOWN)
-    return [outcome for outcome in settled if outcome.state in lost or outcome.code == Reason.NAMESPACE_MISSING]
+    with _application(work, rule, made.changes) as application:
+        return application.apply(made, granted, report)
 
 
 @contextmanager
-def _executor(work: Work, rule: MirrorRule, changes: Sequence[Change] = ()) -> Iterator[tuple[Executor, Lease]]:
-    """What makes a mirror's changes, with its leases held; the lease is the target's.
+def _application(work: Work, rule: MirrorRule, changes: Sequence[Change] = ()) -> Iterator[Application]:
+    """What makes a mirror's changes, with its leases held.
 
     Raises IdentityChanged unless every connection reaches a catalog that is known, also behind the namespaces of ``changes``.
     """
@@ -160,15 +152,4 @@ def _executor(work: Work, rule: MirrorRule, changes: Sequence[Change] = ()) -> I
             stored=work.run.kind == "apply",
             drop_refusal=None if work.drops_confirmed else drop_refusal(capabilities(target.spec)),
         )
-        yield executor, lease
-
-
-def _publish(work: Work, lease: Lease, target: str, outcomes: Sequence[Outcome]) -> None:
-    """What was seen of the target while writing becomes its next revision."""
-    of_namespaces = (Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE)
-    seen = [
-        Observed(parse_key(o.change.target_path), o.record, o.observed_at, o.change.action not in of_namespaces)
-        for o in outcomes
-        if o.state is State.DONE or o.code == RESTORED
-    ]
-    publish_observed(work.index, lease, target, work.run.id, seen)
+        yield Application(executor, _Index(work, lease))

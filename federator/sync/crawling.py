@@ -16,7 +16,8 @@ from federator.connector.spans import ended
 from federator.index import DatabaseError, calls, datasets, identities, records, revisions, runs
 from federator.index.failures import describe_failure
 from federator.index.leases import Lease, LeaseLost, hold
-from federator.model import ROOT, Coverage, failed, path_key
+from federator.model import ROOT, path_key
+from federator.planning.crawls import unread
 from federator.sync.following import Reading, follow
 from federator.sync.result import Interrupted, counted, tally
 from federator.sync.work import LEASE_PATIENCE, Work
@@ -104,8 +105,8 @@ def _publishing_failure(work: Work, name: str, lease: Lease) -> Iterator[None]:
     except (Interrupted, LeaseLost):
         raise
     except FederatorError as error:
-        evidence = failed(ServiceUnavailable.code, error.message)
-        crawled = untouched(name, {path_key(ROOT): Coverage(name, ROOT, evidence, evidence)}, began_at=began_at)
+        unproven = {path_key(ROOT): unread(name, ServiceUnavailable.code, error.message)}
+        crawled = untouched(name, unproven, began_at=began_at)
         digest = work.settings.source(name).digest
         try:
             publish(work.index, lease, crawled, Delta.nothing(name), run_id=work.run.id, config_digest=digest)

@@ -14,7 +14,7 @@ from federator.connector import StateError
 from federator.index import Connection, Index, RowMapping, approvals, audit_log, plans
 from federator.planning.holds import LiftedBy
 from federator.planning.plan import Plan
-from federator.planning.release import evidence, guarded, guarded_digest
+from federator.planning.release import guarded, guarded_digest, objecting_guards
 
 Decision = Literal["approved", "rejected"]
 
@@ -47,12 +47,10 @@ def decide(index: Index, digest: str, decision: Decision, *, actor: str) -> RowM
 
 
 def _decide_changes(connection: Connection, row: RowMapping, plan: Plan, decision: Decision, actor: str) -> None:
-    changes = guarded(plan)
     if decision == "rejected":
-        approvals.withdraw(connection, plan.mirror, [evidence(change) for change in changes])
+        approvals.withdraw(connection, plan.mirror, list(objecting_guards(plan)))
         return
     for hold in plan.holds:
         if hold.lifted_by is LiftedBy.CONFIRMATION:
             raise StateError(f"the plan {row['digest'][:12]} cannot be approved: {hold}")
-    guards = {evidence(change): [hold.guard for hold in plan.holds if hold.binds(change)] for change in changes}
-    approvals.approve(connection, plan.mirror, guards, plan=row["digest"], actor=actor)
+    approvals.approve(connection, plan.mirror, objecting_guards(plan), plan=row["digest"], actor=actor)

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federator.apply.port import Intent
-from federator.connector import CatalogError
-from federator.model import ROOT, Coverage, Identity, NamespaceRecord, Record, TableRecord, failed, parent, parse_key
-from federator.planning import crawls, identity, misses, publication
+from federator.model import Coverage, Identity, NamespaceRecord, Record, TableRecord, parent, parse_key
+from federator.planning import crawls, identity, journal_lines, misses, publication
 from federator.planning.cells import LedgerRow
 from federator.planning.changes import Change
 from federator.planning.crawls import CrawlEvidence
 from federator.planning.identity import IdentityReading
-from federator.planning.journal_lines import (
-    JournalLine,
-    count_dropped,
-    is_obstructed,
-    is_renamed,
-    pending_paths,
-    removals,
-    unfinished_renames,
-)
+from federator.planning.journal_lines import JournalLine
+from federator.planning.losses import Loss
 from federator.planning.misses import Missed
-from federator.planning.namespaces import MadeNamespace, without_tables
+from federator.planning.namespaces import MadeNamespace
 from federator.planning.plan import Plan
-from federator.planning.publication import Effect, Version
-from federator.planning.release import KEPT, Approvals, evidence, guarded, state_of
+from federator.planning.publication import Effect, Observed, Version
+from federator.planning.release import KEPT, Approvals, keeps_state, objecting_guards, state_of
 from federator.planning.rule import MirrorRule
 
+#: what verification says of the places that tables point to, by the place's last letter; of others nothing is known
+STATES = {"1": "valid", "2": "valid", "3": "valid", "4": "corrupt", "5": "valid", "6": "missing", "8": "valid", "9": "valid"}
 _DIFFERING = (Effect.ADDED, Effect.CHANGED)
 _KEPT = (Effect.OUTDATED, Effect.UNDESCRIBED)
 
@@ -90,7 +84,7 @@ class MemoryIndex:
     #: counts every change of ledger and journal
     version: int = 0
 
-    # Crawling: pipeline.normalise, pipeline.diff, pipeline.publish.
+    # Crawls and observations.
 
     def crawled(self, source: str, items: Iterable[Record | Coverage], began_at: float) -> bool:
         """Publishes a crawl and counts misses; returns whether all of it was newer than what was known."""
@@ -106,11 +100,6 @@ class MemoryIndex:
             state.misses.update({path: Missed(at, state.config) for path, at in update.counted.items()})
             state.version += len(update.forgotten) + len(update.counted)
         return newer
-
-    def unproven(self, source: str, error: CatalogError, began_at: float) -> None:
-        """A crawl whose shards could not be cut (``pipeline.reading.slots``), or of another catalog (``normalise.unproven``)."""
-        evidence = failed(error.code, str(error))
-        self.crawled(source, [Coverage(source, ROOT, evidence, evidence)], began_at)
 
     def _publish(self, source: str, read: Sequence[Record], proven: CrawlEvidence, began_at: float) -> bool:
         state = self.states[source]
@@ -145,6 +134,13 @@ class MemoryIndex:
         if observed_at is not None and record is not None:
             state.observed[key] = observed_at
 
+    def publish(self, source: str, seen: Sequence[Observed]) -> None:
+        known = {look.key: self._content(source, look.is_table).get(look.key[1]) for look in seen}
+        changed = publication.changed_observations(seen, {key: record and record.digest for key, record in known.items()})
+        for key, look in changed.items():
+            self._store(source, key, look.record, look.at)
+        self.states[source].version += bool(changed)
+
     def configured(self, source: str) -> None:
         """``revisions.register`` with another configuration."""
         state = self.states[source]
@@ -162,74 +158,73 @@ class MemoryIndex:
             state.unconfirmed = verdict.problem
         return verdict.problem
 
-    def observed(self, source: str, key: str, record: Record | None, at: float, *, is_table: bool) -> None:
-        """``observed.publish_observed`` of one look."""
-        known = self._content(source, is_table).get(key)
-        if (known.digest if known else None) != (record.digest if record else None):
-            self._store(source, (int(is_table), key), record, at)
-            self.states[source].version += 1
-
-    # Reading: index.records, index.ledger, index.journal.
-
-    def names_at(self, source: str, canonical: str) -> list[str]:
-        return [key for key, record in self.states[source].tables.items() if record.canonical == canonical]
-
-    def names_given(self, target: str, canonical: str) -> list[str]:
-        """``ledger.names_at``."""
-        return [key[3] for key, row in self.ledger.items() if (row["target_source"], row["canonical"]) == (target, canonical)]
-
-    def names_pending(self, target: str, canonical: str) -> list[str]:
-        """``journal.names_pending``."""
-        open_ = [entry.intent.change for entry in self.journal.values() if entry.state == "intent"]
-        return sorted(pending_paths(open_, target, canonical))
+    # What a plan reads: ``planning.facts.FactsIndex``, and the mirror's entries.
 
     def entries(self, rule: MirrorRule) -> list[LedgerRow]:
         """``ledger.with_origins``, less what lies in another target."""
-        rows = sorted(
-            (row for key, row in self.ledger.items() if key[0] == rule.name and key[4]), key=lambda r: r["target_path"]
-        )
-        rows = [row for row in rows if row["target_source"] == rule.target]
+        rows = sorted(self._made(rule, 1), key=lambda row: str(row["target_path"]))
         return [LedgerRow.of({**r, "origin_there": r["origin_path"] in self.states[r["origin_source"]].tables}) for r in rows]
 
-    def made(self, rule: MirrorRule, entries: Sequence[LedgerRow]) -> list[MadeNamespace]:
-        """``sync.mirroring._made``."""
-        made = [
-            MadeNamespace(key[3], key[2], row["native_id"])
-            for key, row in self.ledger.items()
-            if key[0] == rule.name and not key[4] and row["target_source"] == rule.target
-        ]
-        return (
-            [self._filled(rule.target, each) for each in without_tables(made, (e.target_path for e in entries))] if made else []
-        )
+    def _made(self, rule: MirrorRule, is_table: int) -> list[dict[str, Any]]:
+        rows = (row for key, row in self.ledger.items() if key[0] == rule.name and key[4] == is_table)
+        return [row for row in rows if row["target_source"] == rule.target]
 
-    def _filled(self, target: str, made: MadeNamespace) -> MadeNamespace:
-        state, path = self.states[target], parse_key(made.path)
-        inside = any(parent(r.path) == path for r in (*state.tables.values(), *state.namespaces.values()))
-        return replace(made, record=state.namespaces.get(made.path), inside=int(inside))
+    def made_namespaces(self, rule: MirrorRule) -> list[MadeNamespace]:
+        return [MadeNamespace(row["target_path"], row["origin_path"], row["native_id"]) for row in self._made(rule, 0)]
+
+    def content(self, source: str, namespace: str) -> tuple[NamespaceRecord | None, int]:
+        state, path = self.states[source], parse_key(namespace)
+        inside = any(parent(record.path) == path for record in (*state.tables.values(), *state.namespaces.values()))
+        return state.namespaces.get(namespace), int(inside)
+
+    def namespaces(self, source: str) -> Mapping[str, NamespaceRecord]:
+        return self.states[source].namespaces
+
+    def paths_at(self, source: str, locations: Sequence[str]) -> dict[str, list[str]]:
+        tables = self.states[source].tables.items()
+        return {place: [key for key, record in tables if record.canonical == place] for place in locations}
+
+    def verified(self, locations: Sequence[str]) -> dict[str, str]:
+        return {place: STATES[place[-1]] for place in locations if place[-1] in STATES}
+
+    def unconfirmed(self, source: str) -> str | None:
+        return self.states[source].unconfirmed
+
+    def losses(self, _: MirrorRule) -> Sequence[Loss]:
+        return ()
+
+    def open_intents(self, mirror: str | None = None) -> list[Intent]:
+        """Of one mirror, or of all."""
+        return [row.intent for row in self.journal.values() if row.state == "intent" and mirror in (None, row.mirror)]
 
     def _lines(self, mirror: str, since: float = float("-inf")) -> list[JournalLine]:
         rows = (row for row in self.journal.values() if row.mirror == mirror and row.at >= since)
         return [JournalLine(row.intent.change, row.state, row.code) for row in rows]
 
     def destructive_since(self, mirror: str, since: float) -> list[str]:
-        return removals(self._lines(mirror, since), lambda source, path: self.states[source].tables.get(path))
+        return journal_lines.removals(self._lines(mirror, since), lambda source, path: self.states[source].tables.get(path))
 
     def dropped_since(self, mirror: str, since: float) -> int:
-        return count_dropped(self._lines(mirror, since))
+        return journal_lines.count_dropped(self._lines(mirror, since))
 
     def obstructed(self, mirror: str) -> set[str]:
-        return {c.target_path for c, state, code in self._lines(mirror) if is_obstructed(c.action, state, code)}
+        lines = self._lines(mirror)
+        return {c.target_path for c, state, code in lines if journal_lines.is_obstructed(c.action, state, code)}
 
     def unfinished_renames(self, mirror: str, since: float) -> list[Change]:
-        return unfinished_renames(c for c, state, code in self._lines(mirror, since) if is_renamed(state, code))
+        lines = self._lines(mirror, since)
+        return journal_lines.unfinished_renames(c for c, state, code in lines if journal_lines.is_renamed(state, code))
+
+    # Plans and their approvals.
 
     def save(self, plan: Plan, now: float) -> Kept:
         """``plans.save`` and ``plans.supersede``: the state follows from the approvals that hold."""
+        before, state = self.plans.pop(plan.digest, None), state_of(plan, self.approved(plan.mirror, now))
         for other in self.plans.values():
             if other.state == "held" and other.plan.mirror == plan.mirror:
                 other.state = "outdated"
-        self.plans.pop(plan.digest, None)
-        kept = self.plans[plan.digest] = Kept(plan, state_of(plan, self.approved(plan.mirror, now)))
+        kept = before if before is not None and keeps_state(before.state, state) else Kept(plan, state)
+        self.plans[plan.digest] = kept
         return kept
 
     def approved(self, mirror: str, now: float) -> Approvals:
@@ -238,11 +233,9 @@ class MemoryIndex:
 
     def approve(self, kept: Kept, now: float) -> None:
         """``sync.deciding.decide``."""
-        plan = kept.plan
-        for change in guarded(plan):
-            guards = frozenset(hold.guard for hold in plan.holds if hold.binds(change))
-            self.approvals[plan.mirror, evidence(change)] = (now, guards)
+        for key, guards in objecting_guards(kept.plan).items():
+            self.approvals[kept.plan.mirror, key] = (now, guards)
         kept.state = "approved"
 
 
-__all__ = ["Entry", "Kept", "MemoryIndex", "State"]
+__all__ = ["STATES", "Entry", "Kept", "MemoryIndex", "State"]

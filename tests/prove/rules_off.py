@@ -10,13 +10,12 @@ from unittest.mock import patch
 
 from federator.apply import executor, leased_journal, looking, steps
 from federator.apply.confirmation import NotConfirmed, OriginConfirmation
-from federator.planning import crawls, decide, identity, journal_lines, mapping, misses, namespaces, planner, publication
+from federator.planning import crawls, decide, facts, identity, journal_lines, mapping, misses, namespaces, planner, publication
 from federator.planning.identity import Accepted, IdentityReading, IdentityState, IdentityVerdict
 from federator.planning.misses import MissUpdate
 from federator.planning.origins import ExpectedOrigin
 from federator.planning.planner import Look
 from tests.prove import applying
-from tests.prove.world import World
 
 
 def _absence() -> list[Any]:
@@ -27,7 +26,7 @@ def _absence() -> list[Any]:
         patch.object(decide, "covered", yes),
         patch.object(namespaces, "covered", yes),
         patch.object(decide, "enough_misses", yes),
-        patch.object(World, "_look", lambda *_: Look()),
+        patch.object(facts, "observe_origin", lambda *_: Look()),
         patch.object(ExpectedOrigin, "find_contradiction", lambda *_: None),
     ]
 

@@ -1,24 +1,22 @@
 """A world: catalogs, the federator's instances over them, a clock; and what a service does there: crawl, plan, apply, resume.
 
-Decisions and execution are the product's own; what stands between them (``federator.sync``) is restated over memory.
+Decisions, their facts and execution are the product's own; the order of a run (``federator.sync``) is followed here.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from federator.connector import CatalogError, IdentityChanged, ServiceUnavailable
-from federator.model import TableRecord, parent, parse_key, path_key
-from federator.planning import planner
-from federator.planning.cells import Candidates, LedgerRow, decide_all
+from federator.connector import Catalog, IdentityChanged, ServiceUnavailable
+from federator.model import Path, TableRecord
+from federator.planning import facts, planner
+from federator.planning.cells import decide_all
+from federator.planning.crawls import unread
 from federator.planning.decide import Knowledge
-from federator.planning.guards import GuardFacts
 from federator.planning.mapping import MirrorContext
 from federator.planning.plan import Plan
-from federator.planning.planner import Facts, Look
 from federator.planning.rule import MirrorRule
 from tests.prove import applying
 from tests.prove.catalog import LightCatalog
@@ -28,9 +26,6 @@ from tests.prove.worlds import Kind
 
 #: a Thursday
 BEGINNING = 1_000_000_000.0 - 1_000_000_000.0 % 86_400 + 4 * 86_400
-_RENAMES_SINCE = 30 * 86_400.0
-#: what verification says of the places that tables point to, by the place's last letter; of others nothing is known
-STATES = {"1": "valid", "2": "valid", "3": "valid", "4": "corrupt", "5": "valid", "6": "missing", "8": "valid", "9": "valid"}
 
 
 @dataclass
@@ -75,9 +70,7 @@ class World:
         if known is not None and known.rule is rule:
             return known
         origin, target = self.catalogs[rule.origin].capabilities, self.catalogs[rule.target].capabilities
-        others = instance.rules.values()
-        rivals = {other.name: other.origin for other in others if other.target == rule.target and other.name != rule.name}
-        made = MirrorContext(rule, instance.id, origin.levels, target, (), origin.nested, rivals)
+        made = MirrorContext.of(rule, instance.id, origin, target, (), instance.rules.values())
         instance.contexts[rule.name] = made
         return made
 
@@ -92,11 +85,11 @@ class World:
         try:
             shards = catalog.shards()
         except ServiceUnavailable as error:
-            index.unproven(source, error, began_at)
+            index.crawled(source, [unread(source, error.code, str(error))], began_at)
             return
         problem = index.identified(source, catalog.identity(), crawl=True)
         if problem is not None:
-            index.unproven(source, IdentityChanged(problem), began_at)
+            index.crawled(source, [unread(source, IdentityChanged.code, problem)], began_at)
             return
         items = [item for shard in shards for item in catalog.read(shard)]
         self.oracle.listed(instance, catalog, items, began_at)
@@ -117,14 +110,16 @@ class World:
             self.catalogs[rule.origin].version,
             self.catalogs[rule.target].version,
         )
-        known = instance.memory.get(rule.name)
-        if known is not None and known[0] == read and not rule.windows:
-            return self._planned(instance, rule, known[1])
+        last = instance.memory.get(rule.name)
+        if last is not None and last[0] == read and not rule.windows:
+            return self._planned(instance, rule, last[1])
         context = self.context(instance, rule)
         entries = index.entries(rule)
         knowledge = Knowledge(origin.coverage, target.coverage, origin.absences)
         found = decide_all(context, knowledge, origin.tables.values(), target.tables.values(), entries)
-        made = planner.plan(context, knowledge, found, self._facts(instance, context, entries, found))
+        able = self.catalogs[rule.origin].capabilities
+        known = facts.collect(context, able, entries, found, _Sources(self, instance, rule), now=self.now)
+        made = planner.plan(context, knowledge, found, known)
         if not made.changes:
             # What a plan of changes says also depends on the clock.
             instance.memory[rule.name] = (read, made)
@@ -147,7 +142,7 @@ class World:
 
     def resume(self, instance: Instance, rule: MirrorRule) -> bool:
         """``sync.applying.resume``; returns whether it was possible."""
-        open_ = any(entry.state == "intent" and entry.mirror == rule.name for entry in instance.index.journal.values())
+        open_ = bool(instance.index.open_intents(rule.name))
         if open_ and not self._known(instance, rule):
             return False
         if open_:
@@ -199,56 +194,29 @@ class World:
         ]
         self.now = max([self.now, *newest, *misses])
 
-    def _facts(self, instance: Instance, context: MirrorContext, entries: Sequence[LedgerRow], found: Candidates) -> Facts:
-        """``sync.mirroring._facts``."""
-        index, rule = instance.index, context.rule
-        questions = planner.ask(context, found)
-        deleted = index.destructive_since(rule.name, self.now - rule.guard_window)
-        suspect = index.obstructed(rule.name) | {entry.target_path for entry in entries}
-        return Facts(
-            declared={place: index.names_at(rule.target, place) for place in questions.locations},
-            states={place: STATES[place[-1]] for place in questions.locations if place[-1] in STATES},
-            namespaces=index.states[rule.target].namespaces,
-            made=index.made(rule, entries),
-            taken=self._taken(rule.target, suspect.intersection(questions.targets)),
-            halves=index.unfinished_renames(rule.name, self.now - _RENAMES_SINCE),
-            now=self.now,
-            unconfirmed=[text for name in (rule.origin, rule.target) if (text := index.states[name].unconfirmed) is not None],
-            looks={key: self._look(instance, rule.origin, key) for key in questions.origins},
-            guards=GuardFacts(
-                live=len(entries),
-                live_by_namespace=_by_namespace(entry.target_path for entry in entries),
-                there_by_origin=_by_namespace(entry.origin_path for entry in entries if entry.origin_there),
-                deleted_in_window=len(deleted),
-                deleted_by_namespace=_by_namespace(deleted),
-                selected=found.selected,
-                origin_filters_listings=self.catalogs[rule.origin].capabilities.listing_filtered,
-                dropped_in_window=index.dropped_since(rule.name, self.now - rule.guard_window),
-            ),
-        )
 
-    def _taken(self, target: str, paths: Iterable[str]) -> dict[str, str]:
-        """``sync.mirroring._taken``."""
-        found: dict[str, str] = {}
-        for key in sorted(paths):
-            with suppress(CatalogError):
-                found[key] = self.catalogs[target].observe(parse_key(key)).foreign or ""
-        return found
+@dataclass(frozen=True)
+class _Sources:
+    """``FactSources`` of one mirror: the index in memory, and the catalogs of the world."""
 
-    def _look(self, instance: Instance, origin: str, key: str) -> Look:
-        """``sync.mirroring._looks``."""
-        problem = instance.index.identified(origin, self.catalogs[origin].identity())
+    world: World
+    instance: Instance
+    rule: MirrorRule
+
+    def read(self) -> AbstractContextManager[MemoryIndex]:
+        return nullcontext(self.instance.index)
+
+    @contextmanager
+    def open_origin(self, namespaces: Collection[Path]) -> Iterator[Catalog]:
+        """``sync.identities.opened_as_known``."""
+        catalog = self.world.catalogs[self.rule.origin]
+        problem = self.instance.index.identified(catalog.source, catalog.identity(namespaces))
         if problem is not None:
-            return Look(error=problem)
-        try:
-            seen = self.catalogs[origin].observe(parse_key(key))
-        except CatalogError as error:
-            return Look(error=error.message)
-        return Look() if seen.absent else Look(found=seen.foreign or "a direct look found it")
+            raise IdentityChanged(problem)
+        yield catalog
+
+    def open_target(self) -> AbstractContextManager[Catalog]:
+        return nullcontext(self.world.catalogs[self.rule.target])
 
 
-def _by_namespace(keys: Iterable[str]) -> Counter[str]:
-    return Counter(path_key(parent(parse_key(key))) for key in keys)
-
-
-__all__ = ["BEGINNING", "STATES", "Instance", "State", "TableRecord", "World"]
+__all__ = ["BEGINNING", "Instance", "State", "TableRecord", "World"]
