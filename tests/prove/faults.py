@@ -11,7 +11,7 @@ from federator.apply import Outcome
 from federator.apply.port import Intent
 from federator.connector import StateError
 from tests.prove.catalog import Crash
-from tests.prove.journal import MemoryJournal
+from tests.prove.index import MemoryJournal
 from tests.prove.oracle import Violation
 
 if TYPE_CHECKING:

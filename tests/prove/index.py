@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from federator.apply.port import Intent
+from federator.apply import Intent, Outcome
+from federator.apply.leased_journal import LeasedJournal
 from federator.model import Coverage, Identity, NamespaceRecord, Record, TableRecord, parent, parse_key
 from federator.planning import crawls, identity, journal_lines, misses, publication
 from federator.planning.cells import LedgerRow
@@ -21,11 +23,10 @@ from federator.planning.plan import Plan
 from federator.planning.publication import Effect, Observed, Version
 from federator.planning.release import KEPT, Approvals, keeps_state, objecting_guards, state_of
 from federator.planning.rule import MirrorRule
+from federator.planning.settlement import ledger_key
 
 #: what verification says of the places that tables point to, by the place's last letter; of others nothing is known
 STATES = {"1": "valid", "2": "valid", "3": "valid", "4": "corrupt", "5": "valid", "6": "missing", "8": "valid", "9": "valid"}
-_DIFFERING = (Effect.ADDED, Effect.CHANGED)
-_KEPT = (Effect.OUTDATED, Effect.UNDESCRIBED)
 
 
 @dataclass(slots=True)
@@ -44,8 +45,6 @@ class State:
     config: str = "0"
     #: counts every change, so that a plan over unchanged knowledge need not be made again
     version: int = 0
-    #: versions of catalog, state and index after a crawl that saw everything; None: it may have missed something
-    seen: tuple[int, int, int] | None = None
 
     @property
     def absences(self) -> dict[str, list[float]]:
@@ -86,40 +85,37 @@ class MemoryIndex:
 
     # Crawls and observations.
 
-    def crawled(self, source: str, items: Iterable[Record | Coverage], began_at: float) -> bool:
+    def crawled(self, source: str, items: Sequence[Record | Coverage], began_at: float) -> bool:
         """Publishes a crawl and counts misses; returns whether all of it was newer than what was known."""
-        read = list(items)
-        proven = crawls.validate_crawl(source, crawls.collect_arrivals(read))
-        newer = self._publish(source, [item for item in read if not isinstance(item, Coverage)], proven, began_at)
-        state = self.states[source]
+        proven, state = crawls.validate_crawl(source, crawls.collect_arrivals(items)), self.states[source]
+        newer = self._publish(source, [item for item in items if not isinstance(item, Coverage)], proven, began_at)
         lost = misses.lost_origins({key[2] for key in self.ledger if key[4] and key[1] == source}, state.tables)
         if lost or state.misses:
             update = misses.update_misses(state.misses, state.config, lost, proven.coverage, proven.namespaces, began_at)
-            for path in update.forgotten:
-                del state.misses[path]
-            state.misses.update({path: Missed(at, state.config) for path, at in update.counted.items()})
+            counted = {path: Missed(at, state.config) for path, at in update.counted.items()}
+            state.misses = {path: known for path, known in state.misses.items() if path not in update.forgotten} | counted
             state.version += len(update.forgotten) + len(update.counted)
         return newer
 
     def _publish(self, source: str, read: Sequence[Record], proven: CrawlEvidence, began_at: float) -> bool:
         state = self.states[source]
-        crawled: dict[tuple[int, str], Record] = {(int(isinstance(record, TableRecord)), record.key): record for record in read}
-        effects: dict[tuple[int, str], Effect] = {}
-        for key in {**crawled, **{(1, path): None for path in state.tables}, **{(0, path): None for path in state.namespaces}}:
+        crawled = {(int(isinstance(record, TableRecord)), record.key): record for record in read}
+        known = [*((1, path) for path in state.tables), *((0, path) for path in state.namespaces)]
+        effects: dict[Effect, list[tuple[int, str]]] = {effect: [] for effect in Effect}
+        for key in dict.fromkeys([*crawled, *known]):
             before, now = self._content(source, key[0]).get(key[1]), crawled.get(key)
             if before is not now:  # the same object has the same digest
                 indexed = before and Version(before.kind, before.digest, state.observed.get(key))
-                effects[key] = publication.compare(indexed, now and Version(now.kind, now.digest), began_at)
-        changed = [(key, crawled[key]) for key, effect in effects.items() if effect in _DIFFERING]
-        missing = [key for key, effect in effects.items() if effect is Effect.MISSING]
-        removed = publication.removable(missing, proven.coverage, proven.namespaces)
-        for key, record in [*changed, *((key, None) for key in removed)]:
-            self._store(source, key, record)
+                effects[publication.compare(indexed, now and Version(now.kind, now.digest), began_at)].append(key)
+        removed = publication.removable(effects[Effect.MISSING], proven.coverage, proven.namespaces)
+        changed = [*effects[Effect.ADDED], *effects[Effect.CHANGED], *removed]
+        for key in changed:
+            self._store(source, key, crawled.get(key))
         # SQL keeps no ``found``: what is kept at all counts as found.
         stored = {key: c if c.found else replace(c, found=True) for key, c in proven.coverage.items()}
-        state.version += bool(changed or removed or stored != state.coverage)
+        state.version += bool(changed or stored != state.coverage)
         state.coverage = stored
-        return not any(effect in _KEPT for effect in effects.values())
+        return not (effects[Effect.OUTDATED] or effects[Effect.UNDESCRIBED])
 
     def _content(self, source: str, is_table: int) -> dict[str, Any]:
         return self.states[source].tables if is_table else self.states[source].namespaces  # type: ignore[return-value]
@@ -238,4 +234,57 @@ class MemoryIndex:
         kept.state = "approved"
 
 
-__all__ = ["STATES", "Entry", "Kept", "MemoryIndex", "State"]
+@dataclass
+class MemoryJournal(LeasedJournal[None]):
+    """``LeasedJournal`` over an index in memory."""
+
+    index: MemoryIndex
+    rule: MirrorRule
+    clock: Callable[[], float]
+
+    def open_intents(self) -> list[Intent]:
+        # As they come back from SQL.
+        return [replace(i, change=Change.from_json(i.change.to_json())) for i in self.index.open_intents(self.rule.name)]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        yield
+
+    def _store_intent(self, transaction: None, intent: Intent) -> None:
+        self.index.journal[intent.op_id] = Entry(intent, self.rule.name, self.clock())
+
+    def _replace_entry(self, transaction: None, change: Change, entry: Mapping[str, Any] | None, *, every_mirror: bool) -> bool:
+        ledger, key = self.index.ledger, ledger_key(self.rule, change)
+        same = ("target_source", "target_path", "is_table", *(() if every_mirror else ("mirror",)))
+        before = [at for at, row in ledger.items() if all(row[column] == key[column] for column in same)]
+        for at in before:
+            del ledger[at]
+        if entry is not None:
+            ledger[key["mirror"], key["origin_source"], key["origin_path"], key["target_path"], key["is_table"]] = dict(entry)
+        return bool(before)
+
+    def _identify(self, transaction: None, change: Change, native_id: str | None) -> None:
+        for row in self.index.ledger.values():
+            if (row["mirror"], row["target_path"], row["is_table"]) == (self.rule.name, change.target_path, 1):
+                row["native_id"] = native_id
+
+    def _store_outcome(self, transaction: None, intent: Intent, outcome: Outcome, code: str | None, *_: Any) -> None:
+        row = self.index.journal[intent.op_id]
+        row.state, row.code = outcome.state.value, code
+        self.index.version += 1
+
+    def names_at(self, canonical: str) -> Sequence[str]:
+        return self.index.paths_at(self.rule.target, [canonical])[canonical]
+
+    def names_given(self, canonical: str) -> Sequence[str]:
+        rows = self.index.ledger.values()
+        return [row["target_path"] for row in rows if (row["target_source"], row["canonical"]) == (self.rule.target, canonical)]
+
+    def names_pending(self, canonical: str) -> Sequence[str]:
+        return sorted(
+            journal_lines.pending_paths((intent.change for intent in self.index.open_intents()), self.rule.target, canonical)
+        )
+
+    def origin_digest(self, path: str) -> str | None:
+        record = self.index.states[self.rule.origin].tables.get(path)
+        return record.digest if record else None

@@ -43,6 +43,8 @@ class Instance:
     left_alone: set[tuple[str, str]] = field(default_factory=set)
     #: a fault of the process that waits, and how many writes of the journal it lets pass
     armed: tuple[str, int] | None = None
+    #: by source: versions of catalog, state and index after a crawl that saw everything
+    complete: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     #: the last plan of each mirror, with everything that it was made from
     memory: dict[str, tuple[tuple[object, ...], Plan]] = field(default_factory=dict)
 
@@ -79,9 +81,9 @@ class World:
         catalog, index, began_at = self.catalogs[source], instance.index, self.now
         state = index.states[source]
         now = (catalog.version, state.version, index.version)
-        if state.seen == now and catalog.armed.listing is None and not state.absences:
+        if instance.complete.get(source) == now and catalog.armed.listing is None and not state.absences:
             return  # nothing has changed since a crawl that saw everything: this one would say the same
-        state.seen = None
+        instance.complete.pop(source, None)
         try:
             shards = catalog.shards()
         except ServiceUnavailable as error:
@@ -96,7 +98,7 @@ class World:
         whole = index.crawled(source, items, began_at)
         self.oracle.crawled(instance, source, began_at)
         if whole and all(c.complete and c.detail.complete for c in state.coverage.values()):
-            state.seen = (catalog.version, state.version, index.version)
+            instance.complete[source] = (catalog.version, state.version, index.version)
 
     def plan(self, instance: Instance, rule: MirrorRule) -> Kept:
         """``sync.mirroring._plan``."""
