@@ -12,6 +12,8 @@ from federator.cli.context import Cli, command
 from federator.cli.output import Column, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from federator.sync.confirming import Confirmation
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.sources, help="The source.")]
@@ -46,24 +48,31 @@ def confirm(cli: Cli, name: NAME, yes: YES = False) -> None:
 
 
 def _show(cli: Cli, found: Confirmation) -> None:
-    from federator.model import describe_parts
+    from federator.planning.identity import joined
 
     if not found.seen:
         cli.out.line(f"{found.source}: no identity waits for a confirmation")
         return
+    state = "the new identity is accepted" if found.confirmed else "another identity waits for a confirmation"
+    cli.out.line(f"{found.source}: {state}")
     known = {scope: " or ".join(sorted(values)) for scope, values in found.accepted.items()}
-    new: dict[str, str] = {}
-    for scope, value in found.seen:
-        new[scope] = f"{new[scope]} and {value}" if scope in new else value
-    state = "accepted now" if found.confirmed else "waits for a confirmation"
-    cli.out.pairs([("source", found.source), ("known", describe_parts(known)), (state, describe_parts(new))])
-    cli.out.line(f"{counted(len(found.entries), 'ledger row')} concerned, {len(found.rebound)} with a new native id")
+    cli.out.pairs([*_pairs("known", known), *_pairs("new", joined(found.seen, " and "))])
+    rebound = f", {len(found.rebound):,} with a new native id" if found.confirmed else ""
+    cli.out.line(f"{counted(len(found.entries), 'ledger row')} concerned{rebound}")
     rows = [_entry(row) for row in found.entries[:_SHOWN]]
     if rows:
         columns = [Column("mirror"), Column("origin", wide=True), Column("target", wide=True)]
         cli.out.table(columns, [(row["mirror"], row["origin"], row["target"]) for row in rows])
     if len(found.entries) > _SHOWN:
         cli.out.line(f"and {len(found.entries) - _SHOWN:,} more")
+
+
+def _pairs(name: str, values: Mapping[str, str]) -> list[tuple[str, str]]:
+    """One line for each part of an identity, since one part fits a terminal of 80 columns."""
+    from federator.model import describe_parts
+
+    parts = [describe_parts({scope: values[scope]}) for scope in sorted(values)] or [describe_parts({})]
+    return [(name if number == 0 else "", part) for number, part in enumerate(parts)]
 
 
 def _data(found: Confirmation) -> dict[str, Any]:

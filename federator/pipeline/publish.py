@@ -56,7 +56,9 @@ def publish(
     values["cursor"] = cursor if state != "failed" else None
     if crawled.read is None:
         values |= {"full_at": crawled.began_at, "full_config": config_digest}
-    if delta.empty and {k: coverage_row(c) for k, c in before.items()} == _rows(crawled):
+    # A feed that went back is kept with a revision, also where the records are the same.
+    same = delta.empty and went_back is None and {k: coverage_row(c) for k, c in before.items()} == _rows(crawled)
+    if same:
         _touch(index, lease, source, values)
     else:
         evidence = {"identity": identity.to_json() if identity is not None else None, "went_back": went_back}

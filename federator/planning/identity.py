@@ -98,12 +98,21 @@ def judge(source: str, accepted: Accepted, readings: Sequence[IdentityReading]) 
 
 def changed_text(source: str, accepted: Accepted, unknown: Sequence[tuple[str, str]]) -> str:
     """Describe a changed identity, with both identities and the command that accepts the new one."""
-    now = describe_parts(dict(unknown))
+    now = describe_parts(joined(unknown, " and "))
     known = describe_parts({scope: " or ".join(sorted(accepted[scope])) for scope, _ in unknown if scope in accepted})
     return (
         f"another catalog answers for {source}: {now}, known is {known}; "
         f"its mirrors are held until: federator sources confirm {source}"
     )
+
+
+def joined(parts: Sequence[tuple[str, str]], word: str) -> dict[str, str]:
+    """Join the values of each scope, of which there may be several."""
+    found: dict[str, str] = {}
+    for scope, value in parts:
+        shown = value or "unknown"
+        found[scope] = f"{found[scope]}{word}{shown}" if scope in found else shown
+    return found
 
 
 def judge_as_confirmed(

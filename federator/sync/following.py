@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from federator.connector import Catalog, Changes, FederatorError, Unsupported
+from federator.connector import Catalog, Changes, FederatorError, IdentityChanged, Unsupported
 from federator.index import feeds, records
 from federator.model import Coverage, Path
 from federator.planning.identity import IdentityReading
@@ -55,6 +55,9 @@ def follow(work: Work, name: str, now: float, *, full: bool = False) -> Reading:
     except Unsupported:
         # The server keeps no feed: then this is how each crawl goes.
         return Reading()
+    except IdentityChanged as error:
+        # The feed's connections met two catalogs: then the crawl has, too.
+        return Reading(identities=(IdentityReading(error=str(error)),))
     except FederatorError as error:
         return Reading(full_because=f"its feed of changes could not be read: {error.message}")
     return replace(_reading(work, name, changes), went_back=changes.went_back, identities=(identity,))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from federator.connector import IdentityChanged
 from federator.demo.servers import hive as servers
+from federator.demo.servers.process import Server
 from federator.index import records
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
@@ -17,19 +20,27 @@ from federator.sync import Federator, confirming
 from federator.sync.deciding import decide
 from federator.testing import MemoryStore
 from federator_connectors import hive3
+from federator_connectors._hive.catalog import HiveCatalog
 from tests.fixtures.hive import started
-from tests.fixtures.relay import Noting
+from tests.fixtures.product import HELD, PARTIAL, Product, guards
+from tests.fixtures.relay import Balancing, Noting
 
 MEMORY = "federator.testing:CONNECTOR"
 DATABASE = "sales"
 
 
-@pytest.fixture
-def pair(tmp_path: Path, hive3_uri: str) -> Iterator[tuple[str, str]]:
-    """Two metastores: ``hive3_uri`` and one of the test's own."""
-    server = started(servers.start_hive3, tmp_path / "other")
-    yield hive3_uri, server.uri
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A metastore of this module's own."""
+    server = started(servers.start_hive3, tmp_path_factory.mktemp("other"))
+    yield server
     server.stop()
+
+
+@pytest.fixture
+def pair(hive3_uri: str, other: Server) -> tuple[str, str]:
+    """Two metastores: ``hive3_uri``, and ``other``, which is empty in the module's first test."""
+    return hive3_uri, other.uri
 
 
 def fill(uri: str, impl: str, namespace: tuple[str, ...], tables: dict[str, Path]) -> None:
@@ -82,7 +93,6 @@ def test_another_metastore_behind_the_same_address(pair: tuple[str, str], tmp_pa
     first, second = pair
     database = f"sales_{secrets.token_hex(4)}"
     fill(first, "hive3", ("hive", database), {"orders": tmp_path / "orders", "customers": tmp_path / "customers"})
-    fill(second, "hive3", ("hive", database), {"orders": tmp_path / "staging/orders", "staged": tmp_path / "staging/staged"})
     relay = Noting(first)
     settings = configured(tmp_path, {"impl": "hive3", "hive3.uri": relay.uri}, include=[f"hive${database}$*"])
     federator = Federator.open(settings)
@@ -91,7 +101,10 @@ def test_another_metastore_behind_the_same_address(pair: tuple[str, str], tmp_pa
     assert sorted(before) == ["customers", "orders"]
     known = indexed(federator)
     relay.target = second
-    for _ in range(2):
+    # Empty at first, then with other tables.
+    for tables in ({}, {name: tmp_path / "staging" / name for name in ("orders", "staged")}):
+        if tables:
+            fill(second, "hive3", ("hive", database), tables)
         result = federator.sync()
         assert (result.state, result.sources["origin"].state) == ("partial", "failed"), result
         message = result.sources["origin"].message or ""
@@ -112,3 +125,76 @@ def test_another_metastore_behind_the_same_address(pair: tuple[str, str], tmp_pa
     relay.target = first
     # Two replicas are accepted: going back needs no confirmation, only an approval again.
     assert federator.sync().state == "held"
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_load_balancer_between_two_metastores(pair: tuple[str, str], tmp_path: Path) -> None:
+    """Two catalogs in one crawl prove nothing, be the second one accepted or not."""
+    first, second = pair
+    database = f"sales_{secrets.token_hex(4)}"
+    fill(first, "hive3", ("hive", database), {"orders": tmp_path / "orders", "customers": tmp_path / "customers"})
+    product, balancer = Product(tmp_path), Balancing(first, second)
+    product.configure({"impl": "hive3", "uri": first}, include=[f"hive${database}$*"])
+    product.sync()
+    before, known = product.copies(), product.known()
+    assert sorted(before) == ["customers", "orders"]
+    # The address changes, and so does the configuration's digest: the feed's cursor is not used.
+    product.configure({"impl": "hive3", "uri": balancer.uri}, include=[f"hive${database}$*"])
+    result = product.sync(PARTIAL)
+    (origin,) = (source for source in result["sources"] if source["name"] == "origin")
+    for text in ("two catalogs answered for origin during one crawl", "federator sources confirm origin"):
+        assert (origin["state"], text in origin["message"]) == ("failed", True), origin["message"]
+    assert (product.copies(), product.known()) == (before, known)
+    product.json("sources", "confirm", "origin", "--yes")
+    result = product.sync(PARTIAL)
+    assert [source["state"] for source in result["sources"] if source["name"] == "origin"] == ["failed"]
+    assert (product.copies(), product.known()) == (before, known)
+
+
+def test_a_connection_to_another_metastore_fails_the_reading_that_follows(pair: tuple[str, str]) -> None:
+    first, second = pair
+    relay = Noting(first)
+    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.configure({"uri": relay.uri, "client.pool-size": "2"})) as catalog:
+        assert isinstance(catalog, HiveCatalog)
+        known = catalog.identity()
+        client = catalog._store._client
+        busy = client._take()
+        relay.target = second
+        with pytest.raises(IdentityChanged, match="two metastores answer"):
+            catalog.list_namespaces(())
+        client._idle.append(busy)
+        # A crawl ends with this: whatever it read, a part of it met another metastore.
+        with pytest.raises(IdentityChanged, match="two metastores answer"):
+            catalog.identity()
+        assert catalog.identity() == known
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_metastore_restored_from_a_backup_holds_its_mirrors(other: Server, tmp_path: Path) -> None:
+    """The same metastore by its id, with fewer events in its log: every listing is complete, and older than what was mirrored."""
+    database = f"sales_{secrets.token_hex(4)}"
+    names = ("a", "b", "c", "d", "e")
+    fill(other.uri, "hive3", ("hive", database), {name: tmp_path / name for name in names})
+    # Nothing writes to it now: a copy of its database is what a snapshot of its disk would be.
+    shutil.copytree(Path(other.run_dir) / "metastore_db", tmp_path / "backup" / "metastore_db")
+    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.configure({"uri": other.uri})) as catalog:
+        catalog.declare_table(TableRecord("raw", ("hive", database, "f"), (tmp_path / "f").as_uri()))
+    relay, product = Noting(other.uri), Product(tmp_path)
+    product.configure({"impl": "hive3", "uri": relay.uri}, include=[f"hive${database}$*"])
+    product.sync()
+    before = product.copies()
+    assert sorted(before) == [*names, "f"]
+    restored = started(servers.start_hive3, tmp_path / "backup")
+    try:
+        assert identity_of(restored.uri) == identity_of(other.uri)
+        relay.target = restored.uri
+        for _ in range(2):
+            held = product.sync(HELD)
+            assert (guards(held), product.copies()) == (["feed_went_back"], before)
+        (text,) = held["plans"][0]["held"]
+        assert "revision" in text
+        product.approve(held)
+        product.sync()
+        assert sorted(product.copies()) == list(names)
+    finally:
+        restored.stop()

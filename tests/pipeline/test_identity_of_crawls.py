@@ -9,6 +9,7 @@ from federator.sync import Result, Step, confirming
 from federator.sync.deciding import decide
 from tests.fixtures.spark import World, Worlds, changes, content, outcomes
 
+FEEDING = "federator.testing:FEEDING"
 AT_ONCE = {"misses_before_delete": 1, "min_miss_interval": 0, "max_delete_percent": 100}
 
 
@@ -20,6 +21,15 @@ def mirrored(worlds: Worlds, *names: str) -> World:
         world.store("a").add_table(("s", name), f"s3://a/{name}")
     assert world.sync().state == "ok"
     return world
+
+
+def restored(world: World, *gone: str) -> None:
+    """The origin as a backup had it: fewer events in its log, and some tables that are not there."""
+    a = world.store("a")
+    for name in gone:
+        a.remove(("s", name))
+    with a.state(write=True) as state:
+        state["feed"] = {"expired": 0, "events": []}
 
 
 def guards(result: Result) -> list[str]:
@@ -130,3 +140,67 @@ def test_without_identity_half_of_a_source_waits_for_an_approval(worlds: Worlds)
     # Half of a source, and not more, is no reason to wait.
     world.store("a").remove(("s", "v"))
     assert outcomes(world.sync()) == {"s$v": "done"}
+
+
+def test_a_plan_without_changes_lets_no_loss_go(worlds: Worlds) -> None:
+    world = mirrored(worlds)
+    world.mirrors["m"]["misses_before_delete"] = 2
+    world.store("a").remove(("s", "t"))
+    world.store("a").remove(("s", "u"))
+    before = content(world.store("b"))
+    assert changes(world.sync()) == {}, "missed once"
+    assert (guards(world.sync()), content(world.store("b"))) == (["half_gone"], before)
+
+
+@pytest.mark.parametrize("gone", [(), ("t",)])
+def test_a_feed_that_went_back_holds_what_comes_next(worlds: Worlds, gone: tuple[str, ...]) -> None:
+    """Also where the records are the same at first: what changes afterwards may be another catalog's."""
+    world = worlds(sources={"a": {"impl": FEEDING}, "b": {}}, mirrors={"m": {"from": "a", "to": "b", **AT_ONCE}})
+    for name in ("t", "u", "v"):
+        world.store("a").add_table(("s", name), f"s3://a/{name}")
+    world.sync()
+    world.store("a").add_table(("s", "w"), "s3://a/w")
+    assert world.sync().state == "ok"
+    before = content(world.store("b"))
+    restored(world, *gone)
+    world.sync()
+    world.store("a").remove(("s", "v"))
+    held = world.sync()
+    assert (held.state, guards(held), content(world.store("b"))) == ("held", ["feed_went_back"], before)
+    decide(world.federator.index, held.plans[0].digest, "approved", actor="test")
+    assert set(outcomes(world.sync())) == {f"s${name}" for name in (*gone, "v")}
+    world.store("a").remove(("s", "w"))
+    assert outcomes(world.sync()) == {"s$w": "done"}
+
+
+def test_losses_are_those_of_the_sources_that_the_mirror_has_now(worlds: Worlds) -> None:
+    """Revisions are numbered by source: those of the origin that a mirror had before say nothing of the one that it has now."""
+    world = mirrored(worlds)
+    for number in range(4):
+        world.store("a").add_table(("s", f"more{number}"), f"s3://a/more{number}")
+        world.sync()
+    world.sources["c"] = {}
+    for name in ("t", "u", "v"):
+        world.store("c").add_table(("s", name), f"s3://a/{name}")
+    world.mirrors["m"]["from"] = "c"
+    world.sync()
+    for name in ("t", "u"):
+        world.store("c").add_table(("s", name), f"s3://elsewhere/{name}")
+    held = world.sync()
+    assert (world.revision("c") < world.revision("a"), guards(held)) == (True, ["half_gone"])
+
+
+def test_a_ledger_that_was_rebuilt_is_something_to_lose(worlds: Worlds) -> None:
+    """A new index has no plans, and what its mirrors declared all the same."""
+    first = mirrored(worlds)
+    world = World(first.directory, first.mirrors, instance=first.instance)
+    world.instance, known = "one", first.directory / "one.db"
+    first.close()
+    known.unlink()
+    world.federator.crawl()
+    world.federator.rebuild(["m"], enter=True)
+    assert len(world.ledger("m")) == 3
+    for name in ("t", "u"):
+        world.store("a").add_table(("s", name), f"s3://elsewhere/{name}")
+    assert guards(world.sync()) == ["half_gone"]
+    world.close()

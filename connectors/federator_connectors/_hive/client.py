@@ -121,6 +121,8 @@ class Client:
         self._idle: deque[Connection] = deque()
         #: what ``identity`` returned last; every connection that is used afterwards has the same one. None: it was never read
         self._identity: str | None = None
+        #: why ``identity`` fails next: a connection reached another metastore after the last reading
+        self._contradiction: str | None = None
 
     def call(self, name: str, *arguments: Any, about: Subject) -> Any:
         """Calls a method of the metastore. Raises CatalogError."""
@@ -152,7 +154,8 @@ class Client:
     def identity(self) -> str:
         """Read the id of the metastore's database; empty on Hive 2, which has none. Raises CatalogError.
 
-        Connections to another metastore are not used afterwards: opening one raises IdentityChanged.
+        Connections to another metastore are not used afterwards: opening one raises IdentityChanged, and so does the next reading, once.
+        So a crawl that ends with a reading knows that a part of it met another metastore.
         """
         return self._politeness.call(self._anchor, repeatable=True)
 
@@ -161,8 +164,11 @@ class Client:
 
     def _anchor(self) -> str:
         with self._slots:
-            self._identity = None
-            connection = self._take()
+            contradiction, self._contradiction = self._contradiction, None
+            if contradiction is not None:
+                raise IdentityChanged(contradiction)
+            # Other threads compare with the last identity until this one is read.
+            connection = self._idle_connection() or self._connect()
             try:
                 self._identity = connection.identity = self._read_identity(connection)
             except BaseException:
@@ -207,18 +213,30 @@ class Client:
                 connection.close()
 
     def _take(self) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_open() and self._identity in (None, connection.identity):
+        while (connection := self._idle_connection()) is not None:
+            if self._identity in (None, connection.identity):
                 return connection
             connection.close()
         return self._open()
 
+    def _idle_connection(self) -> Connection | None:
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if connection.is_open():
+                return connection
+            connection.close()
+
     def _open(self) -> Connection:
+        return self._checked(self._connect())
+
+    def _connect(self) -> Connection:
         failure: Exception | None = None
         for endpoint in self._endpoints:
             try:
-                return self._checked(Connection(endpoint, self._timeout, self._dial))
+                return Connection(endpoint, self._timeout, self._dial)
             except errors.BROKEN as error:
                 failure = error
             except CatalogError:
@@ -238,9 +256,9 @@ class Client:
                 raise
             if connection.identity != known:
                 connection.close()
-                raise IdentityChanged(
-                    f"{self._source}: two metastores answer at {self._where()}: {connection.identity or 'unknown'} and {known}"
-                )
+                found = connection.identity or "unknown"
+                self._contradiction = f"{self._source}: two metastores answer at {self._where()}: {found} and {known}"
+                raise IdentityChanged(self._contradiction)
         return connection
 
     def _unreachable(self, error: Exception) -> ServiceUnavailable:

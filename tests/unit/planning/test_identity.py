@@ -6,7 +6,7 @@ import pytest
 
 from federator.model import Identity, TableRecord
 from federator.planning.holds import Binds, LiftedBy
-from federator.planning.identity import IdentityReading, IdentityState, judge, judge_as_confirmed, rebinds
+from federator.planning.identity import IdentityReading, IdentityState, changed_text, judge, judge_as_confirmed, rebinds
 from federator.planning.losses import Loss, loss_holds
 from federator.planning.marks import Mark
 
@@ -60,6 +60,14 @@ def test_a_problem_names_both_identities() -> None:
     problem = judge("lake", KNOWN, [B]).problem or ""
     assert "metastore a" in problem
     assert "metastore b" in problem
+
+
+def test_a_hold_names_every_identity_that_waits() -> None:
+    """A first crawl that met two catalogs leaves both to a person."""
+    verdict = judge("lake", {}, [A, B])
+    text = changed_text("lake", {}, verdict.unknown)
+    assert "metastore a and metastore b" in text
+    assert "metastore b" in changed_text("lake", KNOWN, [("", "metastore b"), ("", "")])
 
 
 def test_a_confirmation_accepts_what_was_seen_and_nothing_else() -> None:
