@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from tests.stubs.unity.world import World
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(600)]
 
+_STYLE = re.compile("\x1b\\[[0-9;]*m")
 NAMES = tuple(f"t{number:02}" for number in range(12))
 
 
@@ -68,7 +70,7 @@ def on_terminal(product: Product, *words: str, columns: int = 80) -> str:
         pass
     os.close(controller)
     assert process.wait() == 0, printed.decode()
-    return printed.decode().replace("\r\n", "\n")
+    return _STYLE.sub("", printed.decode().replace("\r\n", "\n"))
 
 
 def test_a_migrated_target_is_refused_shown_and_confirmed(stubs: tuple[UnityStub, UnityStub], tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from tests.fixtures.hive import started
 from tests.fixtures.product import HELD, PARTIAL, Product, guards
 from tests.fixtures.relay import Balancing, Noting
 
+pytestmark = pytest.mark.timeout(600)
+
 MEMORY = "federator.testing:CONNECTOR"
 DATABASE = "sales"
 
