@@ -102,7 +102,6 @@ def test_a_migrated_target_is_refused_shown_and_confirmed(stubs: tuple[UnityStub
     assert (check["state"], check["hint"]) == ("fail", "federator sources confirm target")
     assert old in check["message"]
     commands = (
-        ["declare", "file:///elsewhere/own", "--into", "target", "--as", "main$sales$own", "--yes"],
         ["mirror", "prune", "copy", "--yes"],
         ["ledger", "rebuild", "copy", "--yes"],
         ["apply", "--yes"],
