@@ -154,8 +154,8 @@ class Client:
     def identity(self) -> str:
         """Read the id of the metastore's database; empty on Hive 2, which has none. Raises CatalogError.
 
-        Connections to another metastore are not used afterwards: opening one raises IdentityChanged, and so does the next reading, once.
-        So a crawl that ends with a reading knows that a part of it met another metastore.
+        Connections to another metastore are not used afterwards: opening one raises IdentityChanged, and so does the next
+        reading, once. So a crawl that ends with a reading knows that a part of it met another metastore.
         """
         return self._politeness.call(self._anchor, repeatable=True)
 
