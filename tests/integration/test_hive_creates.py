@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path as FilePath
+from typing import Any
 
 import pyarrow as pa
 import pytest
 import requests
 from sqlalchemy import insert
 
+from federator.data import DataPool
 from federator.index import tables as t
 from federator.model import Path, TableRecord, path_key
 from federator_connectors._hive import convert
@@ -81,3 +84,38 @@ def test_the_first_write_removes_what_a_process_left_long_ago(metastore: Metasto
         _intend(service, (*database, "left"), "op-1")
         assert service.post(f"/v1/table/lake%24{'%24'.join((*database, 'other'))}/declare").status_code == 200
         assert catalog.observe((*database, "left")).absent
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("meddle", "status", "code"),
+    [("dropped", 409, 14), ("moved", 409, 14), ("files", 500, 18), ("nothing", 200, None)],
+)
+def test_a_create_without_rows_succeeds_only_if_the_table_can_be_opened(
+    hive3_uri: str, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch, meddle: str, status: int, code: int | None
+) -> None:
+    metastore = Metastore(hive3_uri, 2, ("hive",), tmp_path)
+    path = (*metastore.database(), "orders")
+    honest = DataPool._ask
+
+    def ask(pool: DataPool, operation: str, *arguments: Any, **named: Any) -> Any:
+        answer = honest(pool, operation, *arguments, **named)
+        if operation == "create":
+            calls = metastore.calls()
+            table = calls.table(path)
+            if meddle == "dropped":
+                calls.drop_table(path)
+            elif meddle == "moved":
+                table.sd.location = metastore.location("elsewhere")
+                calls.alter_table(path, table)
+            elif meddle == "files":
+                shutil.rmtree(table.sd.location.removeprefix("file:"))
+            calls.close()
+        return answer
+
+    monkeypatch.setattr(DataPool, "_ask", ask)
+    schema = {"fields": [{"name": "id", "type": {"type": "int64"}, "nullable": True}]}
+    with _service(metastore, tmp_path) as service:
+        body = {"name": path[-1], "namespace": ["lake", *path[:-1]], "schema": schema}
+        response = requests.post(f"{service.url}/CreateTable", json=body, timeout=60)
+    assert (response.status_code, response.json().get("code")) == (status, code), response.text
