@@ -34,6 +34,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "restore": history.restore,
     "set_schema_metadata": columns.set_schema_metadata,
     "stats": stats.stats,
+    "strangers": writing.strangers,
     "tag_version": history.tag_version,
     "tags": history.tags,
     "update": writing.update,

@@ -123,6 +123,31 @@ def drop(place: Place) -> dict[str, Any]:
     return {}
 
 
+def strangers(place: Place) -> dict[str, Any]:
+    """What lies in a table's directory and is none of its own: ``names``, paths from it. Raises what the store answers.
+
+    Lance's drop takes the directory whole: other tables in it, which no catalog needs to declare, and files of any kind.
+    """
+    from lance.file import LanceFileSession
+
+    try:
+        found = LanceFileSession(place.uri, storage_options=place.options).list()
+    except FAULTS as error:
+        raise as_ours(error) from None
+    return {"names": sorted({name for name in map(_stranger, found) if name})}
+
+
+def _stranger(path: str) -> str | None:
+    """The table or the first name that a path belongs to, where it is not the table's own."""
+    names = path.split("/")
+    above = next((at for at, name in enumerate(names) if name in ("_versions", ".lance-reserved")), 0)
+    if above and names[0] != "tree":
+        return "/".join(names[:above])
+    # What Lance makes begins with one of these signs, but for its data and its branches.
+    own = names[0][:1] in ("", "_", ".") or names[0] in ("data", "tree")
+    return None if own else names[0]
+
+
 def _duration(text: str) -> timedelta:
     try:
         return timedelta(seconds=seconds(text))

@@ -23,7 +23,7 @@ def drop(pool: DataPool, write: Write, target: Target) -> tuple[TableRecord, Wri
     """Deregisters a table and deletes its data; returns what it was.
 
     The source must say ``allow_drop = true`` and the caller be its admin. Nothing is removed where another declaration points to the
-    same place or to one inside it, or where the place is neither empty nor a Lance table.
+    same place or to one inside it, where the place is neither empty nor a Lance table, or where it has more in it than the table.
 
     Raises Unsupported, PermissionDenied, InvalidInput, and Internal where the table was deregistered and its data is still there.
     """
@@ -79,6 +79,13 @@ def _written(pool: DataPool, place: Place, name: str) -> bool:
         raise InvalidInput(
             f"{name}: what lies at {place.location} is {seen['state']}, and is not deleted: {seen['message']}",
             hint="DeregisterTable leaves it as it is",
+        )
+    inside = pool.run("strangers", place)["names"]
+    if inside:
+        more = f" and {len(inside) - 3} more" if len(inside) > 3 else ""
+        raise InvalidInput(
+            f"{name}: {', '.join(inside[:3])}{more} in {place.location} is not this table's, and would be deleted with it",
+            hint="move it elsewhere first; DeregisterTable leaves the data",
         )
     return True
 

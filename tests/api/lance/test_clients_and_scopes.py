@@ -169,6 +169,29 @@ def test_dropping_deletes_data_only_where_the_source_allows_it_and_an_admin_asks
     assert company.post("/v1/table/lake%24events/drop").status_code == 406
 
 
+def test_dropping_a_table_spares_what_lies_in_its_directory_and_no_catalog_declares(company: Service) -> None:
+    root = FilePath(company.settings.sources["drop"].properties["root"])
+    rows = pa.table({"a": [1]})
+    for name in ("outer", "deep", "beside", "branched"):
+        lance.write_dataset(rows, str(root / f"{name}.lance"))
+    lance.dataset(str(root / "branched.lance")).create_branch("b/c")
+    company.crawl("drop")
+    # After the crawl, as another client does.
+    others = [root / "outer.lance" / "inner.lance", root / "deep.lance" / "data" / "inner"]
+    for other in others:
+        lance.write_dataset(rows, str(other))
+    (root / "beside.lance" / "export.parquet").write_bytes(b"rows")
+    for name, inside in (("outer", "inner.lance"), ("deep", "data/inner"), ("beside", "export.parquet")):
+        refused = company.post(f"/v1/table/drop%24{name}/drop")
+        assert (refused.status_code, refused.json().get("code")) == (400, 13), refused.text
+        assert inside in refused.text, "what lies there is named"
+        assert company.post(f"/v1/table/drop%24{name}/exists").status_code == 200, "refused before it is deregistered"
+    assert [lance.dataset(str(other)).count_rows() for other in others] == [1, 1]
+    assert (root / "beside.lance" / "export.parquet").exists()
+    assert company.post("/v1/table/drop%24branched/drop").status_code == 200, "a branch is the table's own"
+    assert not (root / "branched.lance").exists()
+
+
 # Callers who see a part.
 
 
