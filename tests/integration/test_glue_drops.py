@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lance_namespace as ln
 import pytest
 from lance_namespace import errors
+from typer.testing import CliRunner
 
-from tests.adversary.http_proxy import HttpProxy
+from federator.cli.app import app
+from federator.planning.plan import Plan
+from federator.settings import load
+from federator.sync import Federator
+from federator.testing import MemoryStore
+from tests.adversary.http_proxy import HttpProxy, Request, Response
 from tests.adversary.lies import Edit, Lie, Op
 from tests.api.lance.conftest import served
+from tests.cli.conftest import Shell
 from tests.fixtures.glue import GlueAccount
+from tests.integration.test_whole_way import glue
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -91,3 +103,90 @@ def test_a_lance_client_confirms_through_the_service(
         face.drop_namespace(ln.DropNamespaceRequest(id=path, context=CONFIRMED))
         with pytest.raises(errors.NamespaceNotFoundError):
             face.namespace_exists(ln.NamespaceExistsRequest(id=path))
+
+
+class Permissions(HttpProxy):
+    """Hides one table, as a permission filter does: no listing has it, and nobody may read it."""
+
+    def forward(self, request: Request, target: tuple[str, int]) -> Response:
+        response = super().forward(request, target)
+        if request.call == "GetTable" and json.loads(request.body)["Name"] == "hidden":
+            return replace(response, status=400, body=b'{"__type": "AccessDeniedException", "message": "not permitted"}')
+        if request.call == "GetTables":
+            body = json.loads(response.body)
+            body["TableList"] = [table for table in body["TableList"] if table["Name"] != "hidden"]
+            return replace(response, body=json.dumps(body).encode())
+        return response
+
+
+def _mirror(account: GlueAccount, proxy: HttpProxy, place: Path) -> Shell:
+    """A configuration that mirrors a catalog in a file into the account."""
+    section = glue(account, place).replace(f'"{account.url}"', f'"{proxy.url}"')
+    (place / "federator.toml").write_text(
+        f'[instance]\nid = "test"\n[verify]\nenabled = false\n[sources.target]\n{section}'
+        f'[sources.origin]\nimpl = "federator.testing:CONNECTOR"\nfile = "{place}/origin.json"\n'
+        '[mirrors.copy]\nfrom = "origin"\nto = "target"\nmisses_before_delete = 1\nmin_miss_interval = "0s"\n'
+        "max_delete_percent = 100\nprune_unselected = true\n"
+    )
+    return Shell(place)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("spark")
+def test_a_mirror_leaves_a_namespace_that_may_hide_tables_to_a_person(
+    glue_account: GlueAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, origin = glue_account.client(), MemoryStore(str(tmp_path / "origin.json"))
+
+    def databases() -> set[str]:
+        return {database["Name"] for database in client.get_databases()["DatabaseList"]}
+
+    with Permissions(glue_account.url) as proxy:
+        shell = _mirror(glue_account, proxy, tmp_path)
+        for namespace, names in {"sales": ("a", "b"), "other": ("a", "b", "c", "d", "e")}.items():
+            for name in names:
+                origin.add_table((namespace, name), f"s3://lake/{namespace}/{name}")
+        done = shell.run("sync")
+        assert (done.exit_code, databases()) == (0, {"sales", "other"}), done.output
+        client.create_table(DatabaseName="sales", TableInput={"Name": "hidden", "TableType": "EXTERNAL_TABLE"})
+        for name in ("a", "b"):
+            origin.remove(("sales", name))
+        origin.remove(("sales",))
+
+        # The mirror empties the namespace that it made, and leaves it, run after run.
+        for _ in range(2):
+            done = shell.run("sync")
+            assert done.exit_code == 0, done.output
+        assert "drop_cascades" in done.output
+        assert tables(glue_account) == ["hidden"]
+
+        # A person is told what the command would take, and says no: the plan is stored, and no other way of applying it drops anything.
+        assert "nobody to ask" in shell.run("mirror", "prune", "copy").output
+        monkeypatch.setattr("federator.cli.pipeline.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+        options = {"FEDERATOR_CONFIG": str(tmp_path / "federator.toml"), "NO_COLOR": "1"}
+        asked = CliRunner().invoke(app, ["mirror", "prune", "copy"], input="n\n", env=options)
+        told = (
+            f"drops a namespace with every table in it, also those that its listing leaves out: {glue_account.account_id}$sales"
+        )
+        assert told in asked.output
+        (newest, *_) = shell.json("plans", "list")["plans"]
+        stored = Plan.from_json(shell.json("plans", "show", newest["digest"])["plan"])
+        assert [change.action.value for change in stored.changes] == ["drop_namespace"]
+        result = Federator.open(load(tmp_path / "federator.toml")).apply([(stored, stored.digest)])
+        assert [(each.state.value, each.code) for each in result.outcomes] == [("skipped", "drop_cascades")]
+        assert tables(glue_account) == ["hidden"]
+
+        # Neither does a client of the service, unless it says that it knows.
+        (tmp_path / "served").mkdir()
+        source = {"impl": "glue", **glue_account.properties, "endpoint": proxy.url}
+        source |= {key: f"file:{tmp_path / key}" for key in ("access_key_id", "secret_access_key", "session_token")}
+        with served(tmp_path / "served", {"shop": source}, bare=True) as service:
+            address = f"/v1/namespace/shop${glue_account.account_id}$sales/drop"
+            refused = service.post(address, {"mode": "Fail", "behavior": "Restrict"})
+            assert (refused.status_code, refused.json()["code"]) == (400, 13), refused.text
+        assert "DeleteDatabase" not in proxy.calls
+        assert tables(glue_account) == ["hidden"]
+
+        pruned = shell.run("mirror", "prune", "copy", "--yes")
+        assert pruned.exit_code == 0, pruned.output
+        assert databases() == {"other"}
