@@ -173,23 +173,6 @@ def test_a_feed_that_went_back_holds_what_comes_next(worlds: Worlds, gone: tuple
     assert outcomes(world.sync()) == {"s$w": "done"}
 
 
-def test_losses_are_those_of_the_sources_that_the_mirror_has_now(worlds: Worlds) -> None:
-    """Revisions are numbered by source: those of the origin that a mirror had before say nothing of the one that it has now."""
-    world = mirrored(worlds)
-    for number in range(4):
-        world.store("a").add_table(("s", f"more{number}"), f"s3://a/more{number}")
-        world.sync()
-    world.sources["c"] = {}
-    for name in ("t", "u", "v"):
-        world.store("c").add_table(("s", name), f"s3://a/{name}")
-    world.mirrors["m"]["from"] = "c"
-    world.sync()
-    for name in ("t", "u"):
-        world.store("c").add_table(("s", name), f"s3://elsewhere/{name}")
-    held = world.sync()
-    assert (world.revision("c") < world.revision("a"), guards(held)) == (True, ["half_gone"])
-
-
 def test_a_ledger_that_was_rebuilt_is_something_to_lose(worlds: Worlds) -> None:
     """A new index has no plans, and what its mirrors declared all the same."""
     first = mirrored(worlds)
