@@ -24,6 +24,7 @@ from typing import IO
 from sqlalchemy import Connection, Double, and_, cast, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from federator import logs
 from federator.connector import StateError
 from federator.index import tables as t
 from federator.index.engine import Index
@@ -33,6 +34,10 @@ CALL_DEADLINE = 60.0
 #: how long a row is ours without being renewed. A renewal comes after a sixth of it, and a call must fit into what is left then.
 TTL = 120.0
 
+
+# A row that ends later than this many seconds after a fresh one was written before the database's clock went back.
+_CLOCK_SLACK = 300.0
+_log = logs.get(__name__)
 
 #: what the names of the leases of single tables start with
 TABLE = "table:"
@@ -166,7 +171,13 @@ def _try_row(index: Index, name: str, holder: str) -> int | None:
         _not_for_ever(connection)
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
         row = connection.execute(select(t.lease.c.expires_at).where(t.lease.c.name == name)).scalar()
-        if row is not None and row > 0 and _database_now(connection) < row + CALL_DEADLINE:
+        now = _database_now(connection)
+        if row is not None and row > now + TTL + _CLOCK_SLACK:
+            # The database's clock went back. A holder that lives renews what is left now; one that died would hold it until then.
+            _log.warning("lease shortened: the clock of the database went back", lease=name, seconds=round(row - now))
+            connection.execute(t.lease.update().where(t.lease.c.name == name).values(expires_at=now + TTL))
+            return None
+        if row is not None and row > 0 and now < row + CALL_DEADLINE:
             return None
         return _take(connection, name, holder, ttl=TTL)
 

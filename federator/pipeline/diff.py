@@ -5,6 +5,7 @@ What was listed is written as it is. What was not listed is closed only where th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,18 +129,20 @@ def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, records: D
     return joined.select(
         F.coalesce("s.is_table", "i.is_table").alias("is_table"),
         F.coalesce("s.path", "i.path").alias("path"),
-        effect_column(crawled.began_at).alias("what"),
+        effect_column(crawled.began_at, time.time()).alias("what"),
     ).where(F.col("what").isin(*_DIFFERING))
 
 
-def effect_column(began_at: float) -> Column:
-    """``planning.publication.compare`` as an expression over the full join of crawled (``s``) and indexed (``i``) keys."""
+def effect_column(began_at: float, now: float) -> Column:
+    """``planning.publication.compare`` as an expression over the full join of crawled (``s``) and indexed (``i``) keys, whose
+    observations count with their ``known_time``."""
+    observed_at = F.when(F.col("i.observed_at") <= now, F.col("i.observed_at"))
     read_at = F.coalesce(F.col("s.began_at"), F.lit(began_at))
     undescribed = (F.col("s.kind") == Kind.UNDESCRIBED.value) & (F.col("i.kind") != Kind.UNDESCRIBED.value)
     return (
         F.when(F.col("i.path").isNull(), Effect.ADDED.value)
         .when(F.col("s.digest") == F.col("i.digest"), Effect.UNCHANGED.value)
-        .when(read_at < F.col("i.observed_at"), Effect.OUTDATED.value)
+        .when(read_at < observed_at, Effect.OUTDATED.value)
         .when(F.col("s.path").isNull(), Effect.MISSING.value)
         .when(undescribed, Effect.UNDESCRIBED.value)
         .otherwise(Effect.CHANGED.value)

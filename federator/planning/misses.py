@@ -59,8 +59,11 @@ def update_misses(
 
 
 def add_miss(misses: Sequence[float], at: float) -> list[float]:
-    """Return the misses with one more at the end; beyond ``KEPT_MISSES``, the one before it is left out."""
-    added = [*misses, at]
+    """Return the misses with one more at the end; beyond ``KEPT_MISSES``, the one before it is left out.
+
+    Misses later than ``at`` were counted by a clock that went back. They are forgotten, since no miss could follow them for so long.
+    """
+    added = [*(miss for miss in misses if miss <= at), at]
     if len(added) > KEPT_MISSES:
         del added[-2]
     return added

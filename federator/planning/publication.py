@@ -59,6 +59,14 @@ def is_outdated(read_at: float, observed_at: float | None) -> bool:
     return observed_at is not None and read_at < observed_at
 
 
+def known_time(observed_at: float | None, now: float) -> float | None:
+    """Return the time of an observation; None if it is later than ``now``: the clock went back, and the order of both is unknown.
+
+    A crawl is newer evidence then. Otherwise it would change nothing of the object until the clock is there again.
+    """
+    return observed_at if observed_at is not None and observed_at <= now else None
+
+
 def loses_description(indexed: Kind | str, crawled: Kind | str) -> bool:
     """Whether a listed object that could not be described would replace a description."""
     return crawled == Kind.UNDESCRIBED and indexed != Kind.UNDESCRIBED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +111,15 @@ def scheduler(settings: Settings, index: Index) -> Iterator[BackgroundScheduler]
     made.add_listener(_loud, EVENT_JOB_ERROR | EVENT_JOB_MISSED)
     made.start(paused=True)
     try:
-        _reconcile(made, settings, index)
+        reconcile(made, settings, index)
         made.resume()
         yield made
     finally:
         made.shutdown(wait=True)
 
 
-def _reconcile(made: BackgroundScheduler, settings: Settings, index: Index) -> None:
+def reconcile(made: BackgroundScheduler, settings: Settings, index: Index) -> None:
+    """Make the scheduler's jobs those of the configuration, each due when its schedule says by the clock of now."""
     wanted = {job.name: job for job in configured(settings) if job.schedule != AFTER_CRAWL}
     with index.read() as connection:
         states = schedules.read(connection)
@@ -129,7 +130,7 @@ def _reconcile(made: BackgroundScheduler, settings: Settings, index: Index) -> N
         state = states.get(name, schedules.JobState())
         args = (job.kind, job.subject, str(settings.path))
         old, due = known.get(name), trigger(job.schedule, settings.schedule.jitter)
-        if old is None or old.args != args or _differ(old.trigger, due) or old.next_run_time is None:
+        if old is None or old.args != args or _differ(old.trigger, due) or _beyond(old.next_run_time, due):
             first = _first(job, state)
             options = {"next_run_time": first} if first else {}
             made.add_job("federator.schedule:run_job", due, args, id=name, name=name, replace_existing=True, **options)
@@ -142,13 +143,21 @@ def _differ(one: Any, other: Any) -> bool:
     return str(one) != str(other) or one.jitter != other.jitter
 
 
+def _beyond(next_run_time: datetime | None, due: Any) -> bool:
+    """Whether a job is not due by its schedule: it never will be, or only when a clock that went back is there again."""
+    if next_run_time is None:
+        return True
+    latest = due.get_next_fire_time(None, datetime.now(UTC)) + timedelta(seconds=(due.jitter or 0) + 1)
+    return bool(next_run_time > latest)
+
+
 def _first(job: Job, state: schedules.JobState) -> datetime | None:
     """When an ``@every`` job runs first: as if no worker had been restarted, and at once if it never ran."""
     length = interval(job.schedule)
     if length is None:
         return None
     now = datetime.now(UTC)
-    if state.last_started_at is None:
+    if state.last_started_at is None or state.last_started_at > now.timestamp():
         return now
     return max(now, datetime.fromtimestamp(state.last_started_at + length, UTC))
 

@@ -19,7 +19,8 @@ from federator.index.leases import Lease, LeaseHeld, LeaseLost, hold
 from federator.model.notices import Event, Notice
 from federator.notify import Courier
 from federator.schedule.execute import Runner
-from federator.schedule.jobs import configured, scheduler
+from federator.schedule.clock import ClockWatch
+from federator.schedule.jobs import configured, reconcile, scheduler
 from federator.schedule.warm import cool
 from federator.settings import Settings
 
@@ -85,7 +86,12 @@ class Worker:
         pool.submit(self._runner.warm)
         courier = Courier(self.settings, self._index)
         with scheduler(self.settings, self._index) as jobs, courier.at_work(), self._in_hand() as current:
+            clock = ClockWatch()
             while not self._stopping.wait(_POLL) and not lease.lost.is_set():
+                if (seconds := clock.find_jump()) is not None:
+                    _log.warning("the clock jumped: jobs are scheduled again", seconds=round(seconds))
+                    reconcile(jobs, self.settings, self._index)
+                    jobs.wakeup()
                 self._obey(lease, jobs)
                 if current and current[0].done():
                     current.pop().result()

@@ -151,6 +151,20 @@ class TestLeases:
                         now = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
                     assert float(now) >= until + leases.CALL_DEADLINE
 
+    def test_of_a_dead_process_end_although_the_clock_of_the_database_went_back(
+        self, index: Index, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(leases, "TTL", 0.6)
+        monkeypatch.setattr(leases, "CALL_DEADLINE", 0.6)
+        with another(index, "print(lease.token, flush=True); time.sleep(60)") as process:
+            token = int(said(process))
+            process.kill()
+            process.wait()
+        with index.write() as connection:
+            connection.execute(update(t.lease).values(expires_at=t.lease.c.expires_at + 86_400))
+        with hold(index, "source:x", wait=60) as lease:
+            assert lease.token == token + 1
+
     def test_that_were_lost_refuse_writes(self, index: Index) -> None:
         revisions.register(index, "lake", "memory", "d")
         with hold(index, "source:lake") as lease:

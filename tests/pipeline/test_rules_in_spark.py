@@ -14,9 +14,9 @@ from federator.pipeline.columns import RECORD
 from federator.pipeline.normalise import normalise, per_namespace
 from federator.pipeline.staging import SCHEMA, batches, coverage_of
 from federator.planning.crawls import Arrival, collect_arrivals, validate_crawl
-from federator.planning.publication import Effect, Version, compare
+from federator.planning.publication import Effect, Version, compare, known_time
 
-BEGAN_AT = 100.0
+BEGAN_AT, NOW = 100.0, 220.0
 INDEXED = [None, *(Version(kind, "d1", at) for kind, at in product(Kind, (None, 50.0, 100.0, 150.0, 250.0)))]
 CRAWLED = [None, *(Version(kind, digest, at) for kind, digest, at in product(Kind, ("d1", "d2"), (None, 40.0, 100.0, 200.0)))]
 
@@ -44,9 +44,12 @@ def test_the_effect_of_a_crawl_on_one_record() -> None:
         ).alias(side)
         for side, at in (("i", "observed_at"), ("s", "began_at"))
     ]  # fmt: skip
-    rows = frame.select("number", *sides).select("number", effect_column(BEGAN_AT).alias("effect")).collect()
+    rows = frame.select("number", *sides).select("number", effect_column(BEGAN_AT, NOW).alias("effect")).collect()
     found = {int(row["number"]): row["effect"] for row in rows}
-    expected = {number: compare(indexed, crawled, BEGAN_AT).value for number, (indexed, crawled) in enumerate(cells)}
+    expected = {
+        number: compare(indexed and indexed._replace(at=known_time(indexed.at, NOW)), crawled, BEGAN_AT).value
+        for number, (indexed, crawled) in enumerate(cells)
+    }
     assert found == expected
     assert set(expected.values()) == {effect.value for effect in Effect}
 

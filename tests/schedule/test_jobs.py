@@ -7,11 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import update
 
 from federator.connector import ConfigError
 from federator.index import Index, requests, schedules
+from federator.index import tables as t
 from federator.schedule import Job, configured, run_job
-from federator.schedule.jobs import after_crawl, argument, scheduler
+from federator.schedule.clock import ClockWatch
+from federator.schedule.jobs import after_crawl, argument, reconcile, scheduler
 from federator.settings import Settings
 
 
@@ -137,3 +140,25 @@ def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def test_jobs_are_due_again_after_the_clock_went_back(configure: Callable[..., Settings], index: Index) -> None:
+    """A worker wrote these times by a clock that was a day ahead: without a repair each job waits for a day."""
+    settings = configure('schedule = "@every 1h"', 'schedule = "*/15 * * * *"')
+    with scheduler(settings, index) as jobs:
+        assert eventually(lambda: len(waiting(index)) == 1)
+        with index.write() as connection:
+            requests.withdraw(connection, waiting(index)[0].id)
+            schedules.started(connection, "crawl:lake", "r1")
+            connection.execute(update(t.schedule_state).values(last_started_at=time.time() + 86_400))
+        for job in jobs.get_jobs():
+            job.modify(next_run_time=job.next_run_time + timedelta(days=1))
+        reconcile(jobs, settings, index)
+        assert jobs.get_job("sync:m").next_run_time - datetime.now(UTC) <= timedelta(minutes=15)
+        assert eventually(lambda: len(waiting(index)) == 1)
+
+
+def test_a_jump_of_the_clock_is_found_once() -> None:
+    wall = iter([100.0, 101.0, 86_502.0, 86_503.0, 104.0])
+    watch = ClockWatch(lambda: next(wall), iter([0.0, 1.0, 2.0, 3.0, 4.0]).__next__)
+    assert [watch.find_jump() for _ in range(4)] == [None, 86_400.0, None, -86_400.0]

@@ -39,3 +39,9 @@ def test_the_first_and_the_newest_miss_are_kept() -> None:
     assert len(misses) == KEPT_MISSES
     assert (misses[0], misses[-1]) == (0.0, 99.0)
     assert misses == sorted(misses)
+
+
+def test_misses_of_a_clock_that_went_back_are_forgotten() -> None:
+    """Else the table would be missed, and nothing more, until the clock is there again."""
+    assert add_miss([10.0, 86_410.0], 20.0) == [10.0, 20.0]
+    assert add_miss([86_410.0], 20.0) == [20.0]

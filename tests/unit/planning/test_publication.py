@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from federator.model import Coverage, Kind, failed
-from federator.planning.publication import Effect, Version, compare, removable
+from federator.planning.publication import Effect, Version, compare, known_time, removable
 
 TABLE = Version(Kind.TABLE, "d1")
 
@@ -32,6 +32,11 @@ def test_evidence_that_began_before_a_direct_observation_neither_removes_nor_rep
     assert compare(observed, Version(Kind.TABLE, "d2"), 19.0) is Effect.OUTDATED
     assert compare(observed, None, 20.0) is Effect.MISSING
     assert compare(observed, Version(Kind.TABLE, "d2"), 20.0) is Effect.CHANGED
+
+
+def test_an_observation_from_a_clock_that_went_back_is_of_unknown_time() -> None:
+    assert [known_time(at, 30.0) for at in (None, 20.0, 30.0, 31.0)] == [None, 20.0, 30.0, None]
+    assert compare(Version(Kind.TABLE, "d1", known_time(86_430.0, 30.0)), None, 29.0) is Effect.MISSING
 
 
 def test_a_shard_that_began_later_than_the_crawl_counts_from_its_own_begin() -> None:
