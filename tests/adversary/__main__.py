@@ -11,12 +11,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.adversary import creates, disk, kills, lie_matrix, rings
+from tests.adversary import clocks, creates, disk, kills, lie_matrix, rings, workers
 from tests.adversary.table import Cell
 
 #: each part gets an empty directory and returns its cells
 PARTS: dict[str, Callable[[Path], Sequence[Cell]]] = {
     "creates": creates.run, "lies": lie_matrix.run, "kills": kills.run, "disk": disk.run, "rings": rings.run,
+    "workers": workers.run, "clocks": clocks.run,
 }  # fmt: skip
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -53,9 +54,11 @@ class Write:
 
 
 class Writes:
-    """The writes that were accepted, in their order; safe for threads."""
+    """The writes that were accepted, in their order; safe for threads. ``watch`` is called as each write arrives, before it is
+    forwarded, with the kind of catalog and the port of the caller's connection."""
 
     def __init__(self) -> None:
+        self.watch: Callable[[str, int], None] = lambda catalog, port: None
         self._rows: list[Write] = []
         self._lock = threading.Lock()
 
@@ -72,10 +75,16 @@ class GlueRecorder(HttpProxy):
     """Forwards everything, and keeps the writes of tables."""
 
     def __init__(self, target: str, writes: Writes) -> None:
-        self._writes = writes
+        self._writes, self._caller = writes, threading.local()
         super().__init__(target)
 
+    def serve(self, connection: socket.socket) -> None:
+        self._caller.port = connection.getpeername()[1]
+        super().serve(connection)
+
     def forward(self, request: Request, target: tuple[str, int]) -> Response:
+        if request.call.startswith(("Create", "Update", "Delete")):
+            self._writes.watch("glue", self._caller.port)
         began = time.monotonic()
         response = super().forward(request, target)
         self._first.clear()
@@ -90,10 +99,16 @@ class HiveRecorder(ThriftProxy):
     """Forwards everything, and keeps drops and alterations of tables."""
 
     def __init__(self, target: str, writes: Writes) -> None:
-        self._writes = writes
+        self._writes, self._caller = writes, threading.local()
         super().__init__(target)
 
+    def serve(self, connection: socket.socket) -> None:
+        self._caller.port = connection.getpeername()[1]
+        super().serve(connection)
+
     def _forwarded(self, call: Message, action: Action | None, upstreams: dict[tuple[str, int], _Wire]) -> Message:
+        if call.name.startswith(("create_", "drop_", "alter_")):
+            self._writes.watch("hive", self._caller.port)
         began = time.monotonic()
         reply = super()._forwarded(call, action, upstreams)
         self._first.clear()

@@ -8,8 +8,10 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,12 +19,13 @@ from pathlib import Path
 from sqlalchemy import select
 
 from federator import audit
+from federator.connector import StateError
 from federator.demo.servers import hive, process
 from federator.index import Index, audit_log, journal, open_index, plans
 from federator.index import tables as t
 from federator.planning.plan import Plan
 from federator.settings import Settings, load
-from federator.sync import Federator, Result
+from federator.sync import Federator, Result, deciding
 from tests.adversary.books import GlueRecorder, HiveRecorder, Writes, violations
 from tests.adversary.churn import Churn
 from tests.adversary.clients import GlueClient, HiveClient
@@ -55,7 +58,7 @@ class Deployment:
     """Mirrors in both directions between ``metastore`` and ``account``, each over a database of its own, behind recording proxies.
 
     ``url``: the index, by default SQLite in ``directory``. ``schedule``: of the mirrors, for ``serve``. ``back``: whether there is a
-    mirror from Glue to Hive.
+    mirror from Glue to Hive. ``policy``: more lines of each mirror.
     """
 
     directory: Path
@@ -65,6 +68,7 @@ class Deployment:
     schedule: str = "@every 2s"
     back: bool = True
     min_miss_interval: str = "1s"
+    policy: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     writes: Writes = field(default_factory=Writes)
 
@@ -122,7 +126,8 @@ class Deployment:
         return (
             f'[mirrors.{name}]\nfrom = "{origin}"\nto = "{target}"\nnamespace = "{above}{{database}}"\n'
             f'include = ["*{self.database(name)}$*"]\nmax_delete_percent = 100\non_missing = "recreate"\n'
-            f'min_miss_interval = "{self.min_miss_interval}"\n' + (f'schedule = "{self.schedule}"\n' if self.schedule else "")
+            f'min_miss_interval = "{self.min_miss_interval}"\n{self.policy}\n'
+            + (f'schedule = "{self.schedule}"\n' if self.schedule else "")
         )
 
     # Commands.
@@ -148,6 +153,32 @@ class Deployment:
         finally:
             federator.index.close()
 
+    def approve_held(self) -> None:
+        """Approve what is held, as a person would; plans that were made anew meanwhile are outdated."""
+        with self.index() as index:
+            with index.read() as connection:
+                held = [row["digest"] for row in plans.recent(connection, state="held")]
+            for digest in held:
+                with suppress(StateError):
+                    deciding.decide(index, digest, "approved", actor="a person")
+
+    @contextmanager
+    def approving(self) -> Iterator[None]:
+        """A person approves whatever is held: on a slow machine half of an origin changes between two syncs."""
+        ending = threading.Event()
+
+        def go_on() -> None:
+            while not ending.wait(1.0):
+                self.approve_held()
+
+        with ThreadPoolExecutor(1, thread_name_prefix="person") as pool:
+            person = pool.submit(go_on)
+            try:
+                yield
+            finally:
+                ending.set()
+            person.result()
+
     # The end.
 
     def come_to_rest(self) -> tuple[Result, int]:
@@ -156,10 +187,7 @@ class Deployment:
             result = self.sync()
             if result.state == "ok" and not any(plan.changes for plan in result.plans) and not _waiting(result.plans):
                 return result, number
-            with self.index() as index, index.write() as connection:
-                for plan in result.plans:
-                    if plan.held:
-                        plans.decide(connection, plan.digest, "approved", "a person")
+            self.approve_held()
             time.sleep(1.1)
         left = [(change.action.value, change.target_path) for plan in result.plans for change in plan.changes]
         raise AssertionError(f"{_ROUNDS} syncs did not come to rest: {result.state}, {result.errors}, {left[:5]}")

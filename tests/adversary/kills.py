@@ -47,7 +47,7 @@ def storm(deployment: Deployment, kills: int, seed: int, size: int, life: float 
     rng, happened = random.Random(seed), Counter[str]()
     churns = {mirror: deployment.churn(mirror, seed + number, size) for number, mirror in enumerate((FORWARD, BACK))}
     deployment.sync()
-    with churns[FORWARD], churns[BACK]:
+    with churns[FORWARD], churns[BACK], deployment.approving():
         while happened.total() - _ended_first(happened) < kills:
             number = happened.total()
             happened[kill(deployment, rng, ("serve", "sync")[number % 2], named=number // 2 % 2 == 0, life=life)] += 1

@@ -1,0 +1,59 @@
+"""The oracle of ``kills`` can fail: without the product's last observation of the origin it reports a deregistration."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federator.apply.confirmation import OriginConfirmation
+from federator.apply.index_journal import IndexJournal
+from federator.planning.changes import Action
+from tests.adversary.books import SLACK, violations
+from tests.adversary.churn import Churn
+from tests.adversary.deployment import FORWARD, Deployment
+from tests.fixtures.glue import GlueAccount
+from tests.fixtures.hive import Metastore
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def test_the_oracle_reports_what_the_last_observation_prevents(
+    spark: None, hive2_uri: str, glue_account: GlueAccount, tmp_path: Path
+) -> None:
+    metastore = Metastore(hive2_uri, 1, (), tmp_path, 2)
+    deployment = Deployment(tmp_path / "deployment", metastore, glue_account, schedule="", back=False)
+    try:
+        churn = deployment.churn(FORWARD, 5, 6)
+        deployment.sync()
+        assert _returned_in_time(deployment, churn, "t0") == []
+        with pytest.MonkeyPatch.context() as without:
+            without.setattr(OriginConfirmation, "_find_refusal", lambda _: None)
+            assert _returned_in_time(deployment, churn, "t1") == ["t1 was deregistered while its origin was there"]
+    finally:
+        deployment.close()
+
+
+def _returned_in_time(deployment: Deployment, churn: Churn, name: str) -> list[str]:
+    """Drop an origin; it is back, for longer than the oracle's slack, when its copy is to be deregistered. Return the violations."""
+    place = churn.book.removing(name)
+    churn.origin.drop(name)
+    deployment.sync()
+    time.sleep(1.1)
+    intend, returned = IndexJournal.intend, list[str]()
+
+    def slowly(journal: IndexJournal, intent: Any, *more: Any) -> Any:
+        if intent.change.action is Action.DEREGISTER_TABLE:
+            churn.origin.create(name, place)
+            churn.book.created(name, place)
+            returned.append(intent.change.target_path)
+            time.sleep(SLACK + 0.5)
+        return intend(journal, intent, *more)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(IndexJournal, "intend", slowly)
+        deployment.sync()
+    assert [path.rpartition("$")[2] for path in returned] == [name]
+    return violations(deployment.writes.of(deployment.database(FORWARD)), churn.book, churn.people)
