@@ -1,4 +1,4 @@
-"""Jumps of the wall clock, found by comparison with the monotonic clock: a scheduler sleeps until a time that may not come for a day."""
+"""Jumps of the wall clock, by comparison with the monotonic one: a scheduler sleeps until a time that may not come for a day."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from federator.index import Connection, DatabaseError, notices, requests, runs, 
 from federator.index.leases import Lease, LeaseHeld, LeaseLost, hold
 from federator.model.notices import Event, Notice
 from federator.notify import Courier
-from federator.schedule.execute import Runner
 from federator.schedule.clock import ClockWatch
+from federator.schedule.execute import Runner
 from federator.schedule.jobs import configured, reconcile, scheduler
 from federator.schedule.warm import cool
 from federator.settings import Settings
