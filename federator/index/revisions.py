@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from federator.connector import StateError
 from federator.index import search_entries, words
 from federator.index import tables as t
 from federator.index.bulk import ROWS, chunks, insert_rows, next_ids
@@ -46,6 +47,16 @@ def register(index: Index, source: str, impl: str, config_digest: str) -> None:
             values = {"impl": impl, "config_digest": config_digest, "cursor": None}
             connection.execute(update(t.source).where(t.source.c.name == source).values(values))
             connection.execute(delete(t.absence).where(t.absence.c.source == source))
+
+
+def check_configuration(connection: Connection, source: str, config_digest: str) -> None:
+    """Raise StateError if a source was configured differently when it was last crawled: its misses are of that configuration."""
+    known = connection.execute(select(t.source.c.config_digest).where(t.source.c.name == source)).scalar()
+    if known not in (None, config_digest):
+        raise StateError(
+            f"the source {source!r} is configured differently since it was last crawled, so a plan that was made before proves nothing",
+            hint="federator plan",
+        )
 
 
 def set_source(connection: Connection, source: str, values: Mapping[str, Any]) -> None:

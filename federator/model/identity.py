@@ -11,6 +11,8 @@ from federator.model.digests import canonical_json
 
 #: the scope of the part that identifies the whole source
 WHOLE = ""
+#: what people read where a catalog does not tell
+NO_IDENTITY = "no identity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,6 @@ class Identity:
 def describe_parts(parts: Mapping[str, str]) -> str:
     """Return the parts of an identity as one text for people."""
     shown = [
-        f"{scope}: {value or 'unknown'}" if scope != WHOLE else value or "unknown" for scope, value in sorted(parts.items())
+        f"{scope}: {value or NO_IDENTITY}" if scope != WHOLE else value or NO_IDENTITY for scope, value in sorted(parts.items())
     ]
-    return "; ".join(shown) or "unknown"
+    return "; ".join(shown) or NO_IDENTITY

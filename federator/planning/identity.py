@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from federator.model import WHOLE, Identity, Record, TableRecord, describe_parts
+from federator.model import NO_IDENTITY, WHOLE, Identity, Record, TableRecord, describe_parts
 from federator.planning.marks import bound_mark
 
 #: the hold of a mirror whose origin or target may be another catalog
@@ -110,7 +110,7 @@ def joined(parts: Sequence[tuple[str, str]], word: str) -> dict[str, str]:
     """Join the values of each scope, of which there may be several."""
     found: dict[str, str] = {}
     for scope, value in parts:
-        shown = value or "unknown"
+        shown = value or NO_IDENTITY
         found[scope] = f"{found[scope]}{word}{shown}" if scope in found else shown
     return found
 

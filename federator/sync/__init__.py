@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from federator import logs
 from federator.audit.configuration import note_configuration
 from federator.connector.options import resolve
-from federator.index import Index, deployment, drift, migrate, open_index, plans, runs
+from federator.index import Index, deployment, drift, migrate, open_index, plans, revisions, runs
 from federator.index.moments import ASIDE
+from federator.planning.declaring import target_of
 from federator.planning.plan import Plan, check
 from federator.planning.rule import MirrorRule
 from federator.settings import Settings
@@ -98,12 +99,16 @@ class Federator:
     def apply(self, decided: Sequence[tuple[Plan, str]], *, trigger: str = "cli", actor: str | None = None) -> Result:
         """Applies plans that were made before, each given with its digest.
 
-        Raises StateError for a plan that was altered, that this index did not make, or that a person rejected.
+        Raises StateError for a plan that was altered, that this index did not make, or that a person rejected, and for a mirror's plan
+        if its origin or target was configured differently when it was last crawled.
         """
         for made, digest in decided:
-            check(made, digest=digest, mirror_digest=rule_of(self.settings, made.mirror).digest)
+            rule = rule_of(self.settings, made.mirror)
+            check(made, digest=digest, mirror_digest=rule.digest)
             with self.index.read() as connection:
                 plans.applicable(connection, digest)
+                for source in _sources_of([rule] if target_of(made.mirror) is None else []):
+                    revisions.check_configuration(connection, source, self.settings.source(source).digest)
         with self._run("apply", trigger, actor) as work:
             work.result.plans = [made for made, _ in decided]
             apply(work)

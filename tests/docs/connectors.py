@@ -43,7 +43,7 @@ Each crawl, and each connection that writes, reads which catalog answers. What i
 | connector | whole source | by namespace |
 | --- | --- | --- |
 | `hive3`; `hive2` at a Hive 3 or 4 | the id of the metastore's database | |
-| `hive2` at a Hive 2 | none | |
+| `hive2` at a Hive 2 | that it has no id: another Hive 2 is not told from it, a Hive 3 is | |
 | `glue` | account (GetCatalogs, else STS), region and catalog id | the target of a database that is a resource link |
 | `unity` | the metastore's id, where the server has `/metastore_summary` and allows it | the catalog's id and creation time |
 | `polaris` | the configured realm | each catalog's creation time, where the management API allows it |

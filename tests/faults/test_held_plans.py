@@ -154,3 +154,25 @@ def test_a_stored_plan_looks_at_each_origin_again(worlds: Worlds) -> None:
         ["s$t23"],
     )
     assert numbers(b) == {*range(12), 21, 22}
+
+
+def test_a_plan_made_before_its_source_was_configured_anew_is_refused(worlds: Worlds) -> None:
+    """Its evidence was read elsewhere, or as another principal. After a crawl, those misses count no more."""
+    world = worlds(mirrors={"m": {**MIRROR, "misses_before_delete": 2}})
+    a, b = world.store("a"), world.store("b")
+    for number in range(4):
+        add(a, number)
+    world.sync()
+    remove(a, 0)
+    world.federator.crawl(["a"])
+    made = world.federator.plan().plans[0]
+    assert [change.action.value for change in made.changes] == ["deregister_table"]
+    add(a, 0)
+    # Another catalog stands in the configuration now, one that never had the table.
+    world.sources["a"] = {"file": str(world.directory / "other.json")}
+    with pytest.raises(StateError, match="the source 'a' is configured differently"):
+        world.federator.apply([(made, made.digest)])
+    world.federator.crawl(["a"])
+    applied = world.federator.apply([(made, made.digest)])
+    assert [(outcome.state.value, outcome.code) for outcome in applied.outcomes] == [("skipped", "not_covered")]
+    assert numbers(b) == set(range(4))

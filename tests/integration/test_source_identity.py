@@ -18,6 +18,7 @@ from federator.registry import open_catalog
 from federator.settings import Settings, parse
 from federator.sync import Federator, confirming
 from federator.sync.deciding import decide
+from federator.sync.identities import opened_as_known
 from federator.testing import MemoryStore
 from federator_connectors import hive3
 from federator_connectors._hive.catalog import HiveCatalog
@@ -127,6 +128,22 @@ def test_another_metastore_behind_the_same_address(pair: tuple[str, str], tmp_pa
     relay.target = first
     # Two replicas are accepted: going back needs no confirmation, only an approval again.
     assert federator.sync().state == "held"
+
+
+def test_a_hive_3_at_the_address_of_a_hive_2_is_another_catalog(hive2_uri: str, hive3_uri: str, tmp_path: Path) -> None:
+    """The first identity is trusted, and a metastore without an id has said so."""
+    relay = Noting(hive2_uri)
+    settings = configured(tmp_path, {"impl": "hive2", "hive2.uri": relay.uri})
+    federator = Federator.open(settings)
+    spec = settings.source("origin").spec
+    with opened_as_known(federator.index, spec):
+        pass
+    relay.target = hive3_uri
+    with pytest.raises(IdentityChanged, match="known is metastore without an id"), opened_as_known(federator.index, spec):
+        pass
+    relay.target = hive2_uri
+    with opened_as_known(federator.index, spec):
+        pass
 
 
 @pytest.mark.usefixtures("spark")

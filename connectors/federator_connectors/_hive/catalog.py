@@ -219,9 +219,10 @@ class HiveCatalog(Catalog):
     def read(self, shard: Shard) -> Iterator[Record | Coverage]:
         return self._crawl.read(shard)
 
-    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - one database has all
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - one database has all
         uuid = self._store.anchor_identity()
-        return Identity.of(f"metastore {uuid}") if uuid else None
+        # Stated, so that a Hive 3 that takes the address of a Hive 2 is another catalog, and not the first with an identity.
+        return Identity.of(f"metastore {uuid}" if uuid else "metastore without an id")
 
     # The feed of changes
 
