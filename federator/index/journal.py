@@ -72,12 +72,12 @@ def destructive_since(connection: Connection, mirror: str, since: float) -> list
 
 
 def _given_up_lines(connection: Connection, mirror: str, since: float) -> Iterator[JournalLine]:
-    """Lines that may be destructive and whose call nobody knows of, less those whose path a later change is done at."""
-    j, later = t.journal.c, t.journal.alias("later").c
-    same_path = (later.mirror == j.mirror, later.target_source == j.target_source, later.target_path == j.target_path)
-    over = select(later.op_id).where(*same_path, later.state == "done", later.intent_at > j.intent_at).exists()
-    acts = j.action.in_(MAY_BE_DESTRUCTIVE)
-    query = select(j.state, j.code, j.change).where(j.mirror == mirror, j.intent_at >= since, acts, given_up_condition(), ~over)
+    """Lines that may be destructive and whose call nobody knows of, with what is done at their paths, in the order of the intents."""
+    j, lost = t.journal.alias("line").c, t.journal.c
+    may = (lost.mirror == mirror, lost.intent_at >= since, lost.action.in_(MAY_BE_DESTRUCTIVE), given_up_condition())
+    same_path = (lost.target_source == j.target_source, lost.target_path == j.target_path)
+    wanted = select(lost.op_id).where(*may, *same_path).exists()
+    query = select(j.state, j.code, j.change).where(j.mirror == mirror, j.intent_at >= since, wanted)
     for state, code, change in connection.execute(query.order_by(j.intent_at)).all():
         yield JournalLine(_change(change), state, code)
 

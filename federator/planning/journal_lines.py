@@ -67,19 +67,25 @@ def removals(lines: Iterable[JournalLine], find_table: FindTable) -> list[str]:
 
 
 def late_removals(lines: Iterable[JournalLine], find_table: FindTable) -> list[str]:
-    """Return the target paths of destructive changes that may have been made after all, until a later change of the path is done.
+    """Return the target paths of destructive changes that may have been made after all.
 
     ``find_table`` returns the indexed table of a target source and path. A line that was given up counts where the target shows its
-    effect. An intent without outcome always counts, since the index may be older than its call.
+    effect. An intent without outcome always counts, since the index may be older than its call. A later change of the path that is
+    done decides: one that found nothing there shows that the removal was made, any other that it was not.
     """
-    found: dict[tuple[str, str], None] = {}
+    late: list[str] = []
+    open_: dict[tuple[str, str], list[tuple[Change, str]]] = {}
     for change, state, code in lines:
         at = (change.target_source, change.target_path)
         if state == "done":
-            found.pop(at, None)
-        elif is_given_up(state, code) and destructive(change) and (state == INTENT or shows_effect(change, find_table(*at))):
-            found[at] = None
-    return sorted(path for _, path in found)
+            if open_.pop(at, None) and (change.action is Action.DECLARE_TABLE or code == ALREADY_GONE):
+                late.append(change.target_path)
+        elif is_given_up(state, code) and destructive(change):
+            open_.setdefault(at, []).append((change, state))
+    for at, changes in open_.items():
+        if any(state == INTENT or shows_effect(change, find_table(*at)) for change, state in changes):
+            late.append(at[1])
+    return sorted(late)
 
 
 def is_obstructed(action: str, state: str, code: str | None) -> bool:

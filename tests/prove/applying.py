@@ -140,8 +140,13 @@ def _tell(world: World, instance: Instance, rule: MirrorRule, outcome: Outcome) 
     change = outcome.change
     # What waits for a place that is never freed, since a recreation there is refused or two tables changed places, waits with it.
     stuck = outcome.code == Reason.LOCATION_DECLARED and (change.moves_location or instance.left_alone)
-    adopts = change.action is Action.ADOPT and not keeps_marks(world.catalogs[rule.target])
-    if stuck or adopts or outcome.code in ("not_restorable", "not_empty"):
+    # Two mirrors that adopt one object where no mark can be kept do so again and again, or point it to and fro.
+    others = (row for other in world.instances if other is not instance for row in other.index.ledger.values())
+    shared = any((row["target_source"], row["target_path"]) == (rule.target, change.target_path) for row in others)
+    unmarked = not keeps_marks(world.catalogs[rule.target]) and (
+        change.action is Action.ADOPT or (change.moves_location and shared)
+    )
+    if stuck or unmarked or outcome.code in ("not_restorable", "not_empty"):
         instance.left_alone.add((rule.name, change.target_path))
     elif outcome.state is State.DONE:
         instance.left_alone.discard((rule.name, change.target_path))

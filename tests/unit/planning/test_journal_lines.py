@@ -52,9 +52,14 @@ def test_an_intent_without_outcome_counts_whatever_the_index_has() -> None:
 
 
 def test_a_later_change_that_is_done_settles_the_path() -> None:
-    lines = [JournalLine(DROP, "failed", "not_made"), JournalLine(DECLARE, "done", None)]
-    assert removals(lines, absent) == []
-    assert removals(lines[::-1], absent) == ["s$t"]
+    given_up = JournalLine(DROP, "failed", "not_made")
+    moved = replace(DECLARE, action=Action.UPDATE_TABLE, before=THERE)
+    # One that found the table there shows that it was not removed; one that found nothing, that it was (story 90671 of seed 35).
+    assert removals([given_up, JournalLine(moved, "done", None)], absent) == []
+    assert removals([given_up, JournalLine(DECLARE, "done", None)], present) == ["s$t"]
+    assert removals([given_up, JournalLine(DROP, "done", ALREADY_GONE)], present) == ["s$t"]
+    assert removals([JournalLine(DECLARE, "done", None), given_up], absent) == ["s$t"]
+    assert removals([given_up, JournalLine(DROP, "done", None)], absent) == ["s$t"]
 
 
 def test_a_rename_waits_for_its_second_half() -> None:
