@@ -84,7 +84,9 @@ def test_removals_of_a_journal(either_index: Index, indexed: TableRecord | None)
             assert sorted(journal.destructive_since(connection, "m", 0.0)) == sorted(expected), (action, outcome, later)
 
 
-OUTCOMES = [("done", None), ("done", lines.ALREADY_GONE), ("failed", "not_made"), ("failed", Reason.NAMESPACE_MISSING.value), ("failed", "15")]
+OUTCOMES = [
+    ("done", None), ("done", lines.ALREADY_GONE), ("failed", "not_made"), ("failed", Reason.NAMESPACE_MISSING.value), ("failed", "15"),
+]  # fmt: skip
 
 
 def test_lost_origins(either_index: Index) -> None:
