@@ -13,6 +13,8 @@ from federator.index import tables as t
 from federator.index.leases import hold
 from federator.index.observed import Observed, publish_observed
 from federator.model import Kind, TableRecord, parse_key
+from federator.pipeline import diff
+from federator.pipeline.diff import effect_column
 from federator.sync import Result
 from tests.fixtures.spark import ODD, World, Worlds
 
@@ -139,7 +141,10 @@ def evil(worlds: Worlds) -> Evil:
     store.faults(FAULTS)
     story = Evil(world, before, [first], [], [], {}, [])
     for _ in range(2):
-        story.results.append(crawl(world))
+        with pytest.MonkeyPatch.context() as clock:
+            # The crawl is published after that look: one later than now would count as of a clock that went back.
+            clock.setattr(diff, "effect_column", lambda began_at, _: effect_column(began_at, looked_at + 1))
+            story.results.append(crawl(world))
         story.after.append(world.tables("lake"))
         story.misses.append(world.misses("lake"))
         story.record_rows.append(world.rows(t.record))
