@@ -6,11 +6,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := 0.13.8
 STAMP := $(VENV)/.installed
+# One pytest worker a core. The tests of a file share its fixtures, so they stay on one worker. Files keep their order, because pytest-xdist
+# would begin with the files of many tests: those with one test of some minutes would end the run, on one worker.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+# Without cached byte code, each command compiles its libraries again, which costs more CPU time than a whole run.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check test pythons bench prove adversary demo lock servers clean
+.PHONY: help setup check test test-quick pythons bench prove adversary cluster fuzz-access interop demo lock servers clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv with everything pinned; the command is .venv/bin/federator
 
@@ -20,21 +25,26 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
 	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m federator.sync.prepare
+	$(BIN)/python -m federator.worker.prepare_class_archive
 	@touch $@
 
 servers: setup ## install what the tests' real servers need: Maven (for Hive 3.1.3) and PostgreSQL
 	@.ci/servers
 
-check: setup ## lint, types, import directions, migrations, docs
+check: setup ## lint, types (of the page, too), import directions, names, sizes of modules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/check_names.py
+	@.ci/page_types
 
 test: servers check ## everything: checks, then the whole suite against real servers
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS) --durations=20
 	@$(MAKE) --no-print-directory pythons
+
+test-quick: setup ## single modules and invariants, without Spark and servers
+	$(BIN)/python -m pytest -q $(WORKERS) -m quick tests/unit tests/property
 
 pythons: setup ## the quick tests on Debian's own Python and on the newest one that is installed
 	@.ci/pythons
@@ -47,6 +57,15 @@ prove: setup ## mirroring, by random stories and an oracle that knows the truth:
 
 adversary: servers ## faults, races and lies against real servers: make adversary PARTS='creates kills'
 	$(BIN)/python -m tests.adversary $(PARTS)
+
+fuzz-access: servers ## every route as every role in every scope, against services that hold only what is visible: make fuzz-access FUZZ_ARGS='--share 0.1'
+	$(BIN)/python -m tests.fuzz_access $(FUZZ_ARGS)
+
+interop: servers ## other projects' clients on the same catalogs, from PyPI: make interop CATALOGS='hive2 glue'
+	$(BIN)/python -m tests.interop $(CATALOGS)
+
+cluster: servers ## the pipeline on a Spark cluster and HDFS that share nothing with the driver (as root, 5 minutes)
+	CI=1 $(BIN)/python -m pytest tests/cluster
 
 demo: setup ## the whole way on real servers, in a temporary folder
 	$(BIN)/federator demo $(DEMO_ARGS)

@@ -1,7 +1,7 @@
-"""Logging: structured events on stderr, for people or as JSON lines. Nothing is configured at import.
+"""Logging: structured events on stderr, for people or as JSON lines. Importing the module configures nothing.
 
-A process calls ``configure`` once; what runs inside it binds its run, source or mirror with ``bound``. Whatever is logged, by us or
-by a library, passes ``_redact`` last.
+A process calls ``configure`` once. Code that runs in it binds its run, source or mirror with ``bound``. Every log line, including
+those of libraries, passes ``_redact`` last. The library is imported at the first use, because commands that only read never log.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar, cast
 
-import structlog
-from structlog.tracebacks import ExceptionDictTransformer
-from structlog.typing import EventDict, Processor, WrappedLogger
+from federator.runtime.redaction import redact, redact_data
 
-from federator.connector.secrets import redacted, redacted_data
+if TYPE_CHECKING:
+    import structlog
+    from structlog.typing import EventDict, Processor, WrappedLogger
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,8 +27,11 @@ R = TypeVar("R")
 #: ``json`` or ``console``; by default JSON unless stderr is a terminal
 FORMAT = "FEDERATOR_LOG"
 LEVEL = "FEDERATOR_LOG_LEVEL"
-# What they say below a warning is about their own clockwork.
-_QUIET = ("apscheduler", "py4j", "uvicorn.access", "alembic", "botocore", "boto3", "s3transfer", "urllib3", "opentelemetry")
+# Below a warning, these libraries log only internal details.
+_QUIET = (
+    "apscheduler", "py4j", "uvicorn.access", "alembic", "botocore", "boto3", "s3transfer", "urllib3", "opentelemetry", "azure", "msal",
+    "google",
+)  # fmt: skip
 
 
 def configure(
@@ -39,13 +42,15 @@ def configure(
     default_format: str = "auto",
     default_level: str = "INFO",
 ) -> None:
-    """Sends our events and those of the libraries to ``stream`` (default: stderr), in one format. May be called again.
+    """Send the events of the federator and of libraries to ``stream`` (default: stderr), in one format. May be called again.
 
-    What is given here wins over the environment, and that over the defaults, which are the configuration's.
+    The arguments override the environment, which overrides the defaults from the configuration.
     """
-    out = stream if stream is not None else sys.stderr
-    wanted = os.environ.get(FORMAT, "").lower() or default_format
-    as_json = json if json is not None else wanted == "json" if wanted in ("json", "console") else not out.isatty()
+    import structlog
+
+    output = stream if stream is not None else sys.stderr
+    format_name = os.environ.get(FORMAT, "").lower() or default_format
+    as_json = json if json is not None else format_name == "json" if format_name in ("json", "console") else not output.isatty()
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -61,37 +66,55 @@ def configure(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )  # fmt: skip
-    handler = logging.StreamHandler(out)
+    handler = logging.StreamHandler(output)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_rendering(as_json, colors=_colours(out)))
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=_rendering(as_json, colors=_supports_colors(output))
+        )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel((level or os.environ.get(LEVEL) or default_level).upper())
     logging.captureWarnings(capture=True)
     for name in _QUIET:
-        # Whoever asks for everything gets theirs too.
+        # At level DEBUG, the libraries' events are shown too.
         logging.getLogger(name).setLevel(logging.NOTSET if root.level <= logging.DEBUG else logging.WARNING)
 
 
-def get(name: str) -> structlog.stdlib.BoundLogger:
-    """A module's logger."""
-    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
-    return logger
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """Return a module's logger."""
+    return cast("structlog.stdlib.BoundLogger", _LazyLogger(name))
+
+
+class _LazyLogger:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        import structlog
+
+        return getattr(structlog.stdlib.get_logger(self._name), attribute)
 
 
 def bind(**values: str | int | None) -> None:
-    """Adds values to every event of this thread until the ``bound`` block that named them ends."""
+    """Add values to every event of this thread until the ``bound`` block that named them ends."""
+    import structlog
+
     structlog.contextvars.bind_contextvars(**values)
 
 
 def bound(**values: str | int | None) -> AbstractContextManager[None]:
-    """Adds values (``run``, ``source``, ...) to every event of this thread within the block."""
+    """Add values (``run``, ``source``, ...) to every event of this thread within the block."""
+    import structlog
+
     return structlog.contextvars.bound_contextvars(**values)
 
 
-def carried(function: Callable[P, R]) -> Callable[P, R]:
-    """The function for another thread, where it runs with what is bound here; each one handed out may run once at a time."""
+def with_bound_context(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function for another thread, with the values that are bound here.
+
+    The returned function may run in several threads, each call with its own copy of the values.
+    """
     context = contextvars.copy_context()
 
     @functools.wraps(function)
@@ -102,26 +125,29 @@ def carried(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _rendering(as_json: bool, *, colors: bool) -> list[Processor]:
+    import structlog
+    from structlog.tracebacks import ExceptionDictTransformer
+
     drop = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    # The library's own renderers print the local variables of every frame, and with them resolved secrets.
+    # The library's default renderers print the local variables of every frame, which may contain resolved secrets.
     if as_json:
         trace = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
-        return [drop, trace, _redact, _redacting(structlog.processors.JSONRenderer(ensure_ascii=False, default=str))]
+        return [drop, trace, _redact, _redact_after(structlog.processors.JSONRenderer(ensure_ascii=False, default=str))]
     console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
-    return [drop, _redact, _redacting(console)]
+    return [drop, _redact, _redact_after(console)]
 
 
 def _redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    # A traceback to be rendered is no text yet: the line as a whole is looked at once more.
-    return {key: value if key == "exc_info" else redacted_data({key: value})[key] for key, value in event.items()}
+    # A traceback is not rendered yet, so the whole line is redacted again later.
+    return {key: value if key == "exc_info" else redact_data({key: value})[key] for key, value in event.items()}
 
 
-def _redacting(render: Processor) -> Processor:
+def _redact_after(render: Processor) -> Processor:
     def run(logger: WrappedLogger, method: str, event: EventDict) -> str:
-        return redacted(str(render(logger, method, event)))
+        return redact(str(render(logger, method, event)))
 
     return run
 
 
-def _colours(out: TextIO) -> bool:
+def _supports_colors(out: TextIO) -> bool:
     return out.isatty() and not os.environ.get("NO_COLOR")

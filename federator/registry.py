@@ -1,4 +1,5 @@
-"""Finds connectors: by entry point in the group ``federator.connectors``, or by dotted path ``package.module:CONNECTOR``."""
+"""Connector registry: finds connectors by entry point (group ``federator.connectors``), or by dotted path
+``package.module:CONNECTOR``."""
 
 from __future__ import annotations
 
@@ -8,31 +9,39 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from federator.connector import Capabilities, Catalog, ConfigError, Connector, SourceSpec
-from federator.connector.calls import METER, Counted, Meter
+from federator.connector.call_metrics import PROCESS_METER, CallMeter, MeteredCatalog
 
 GROUP = "federator.connectors"
+#: the environment variable with the impls that Spark's worker daemon imports before it forks
+PRELOAD = "FEDERATOR_PRELOAD"
 
 
-def impls() -> list[str]:
-    """The names of the installed connectors, sorted."""
+def list_impls() -> list[str]:
+    """Return the names of the installed connectors, sorted."""
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
 @cache
-def connector(impl: str) -> Connector[Any]:
-    """The connector of an impl. Raises ConfigError that lists what there is, or names the extra that is missing."""
+def get_connector(impl: str) -> Connector[Any]:
+    """Return the connector of an impl. Raise ConfigError with the known impls, or with the missing extra."""
     try:
-        found = _load(impl)
+        connector = _load(impl)
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the connector {impl!r} needs the module {error.name!r}",
             hint=f"pip install 'lance-federator[{impl.rstrip('23')}]'",
         ) from error
-    if not isinstance(found, Connector):
+    if not isinstance(connector, Connector):
         raise ConfigError(
             f"{impl!r} is not a connector", hint="a dotted path names an instance of federator.connector.Connector"
         )
-    return found
+    return connector
+
+
+def extra_of(impl: str) -> str | None:
+    """Return the extra with the libraries of an impl. None: the core is enough, or the impl is a dotted path."""
+    name = impl.rstrip("23")
+    return name if ":" not in impl and name != "dir" else None
 
 
 def _load(impl: str) -> object:
@@ -43,20 +52,21 @@ def _load(impl: str) -> object:
         if point.name == impl:
             return point.load()
     raise ConfigError(
-        f"no connector is called {impl!r}", hint=f"one of {', '.join(impls())}, or a dotted path package.module:NAME"
+        f"unknown connector: {impl!r}", hint=f"use one of {', '.join(list_impls())}, or a dotted path package.module:NAME"
     )
 
 
-def capabilities(spec: SourceSpec) -> Capabilities:
-    """What a configured source can do; secret references are resolved in this process. Raises ConfigError."""
-    found = connector(spec.impl)
-    return found.capabilities_of(found.configure(spec.properties, where=f"[sources.{spec.name}] "))
+def source_capabilities(spec: SourceSpec) -> Capabilities:
+    """Return the capabilities of a configured source. Secret references are resolved in this process. Raise ConfigError."""
+    connector = get_connector(spec.impl)
+    return connector.capabilities_for(connector.parse_settings(spec.properties, where=f"[sources.{spec.name}] "))
 
 
-def open_catalog(spec: SourceSpec, meter: Meter = METER) -> Catalog:
-    """Opens a configured source; its secret references are resolved in this process. Its calls are counted by ``meter``.
+def open_catalog(spec: SourceSpec, meter: CallMeter = PROCESS_METER) -> Catalog:
+    """Open a configured source. Secret references are resolved in this process, and ``meter`` counts the calls.
 
-    Raises ConfigError, CatalogError.
+    Raise ConfigError or CatalogError.
     """
-    found = connector(spec.impl)
-    return Counted(found.open(spec.name, found.configure(spec.properties, where=f"[sources.{spec.name}] ")), meter)
+    connector = get_connector(spec.impl)
+    settings = connector.parse_settings(spec.properties, where=f"[sources.{spec.name}] ")
+    return MeteredCatalog(connector.open_catalog(spec.name, settings), meter)

@@ -1,4 +1,4 @@
-"""Alembic's environment: runs on the connection that ``federator.index.migrate`` hands over."""
+"""Alembic's environment: runs on the connection that ``federator.store.migrations`` passes."""
 
 from alembic import context
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from federator.connector import secrets
+from federator.runtime import redaction
 
 pytest_plugins = [
-    "tests.fixtures.index", "tests.fixtures.postgres", "tests.fixtures.spark", "tests.fixtures.hive", "tests.fixtures.glue",
-    "tests.fixtures.unity", "tests.fixtures.polaris", "tests.fixtures.rest",
+    "tests.fixtures.network", "tests.fixtures.quick", "tests.fixtures.index", "tests.fixtures.postgres", "tests.fixtures.spark",
+    "tests.fixtures.hive", "tests.fixtures.glue", "tests.fixtures.unity", "tests.fixtures.polaris", "tests.fixtures.rest",
+    "tests.fixtures.iceberg",
 ]  # fmt: skip
+
+
+# The tests start hundreds of commands and Spark workers. Without cached byte code, each of them compiles its libraries again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _forgotten() -> Iterator[None]:
     """The secrets that a module's tests resolve are no secrets to the next one's, which may say "test" and mean it."""
-    before = {name: getattr(secrets, name) for name in ("_pattern", "_long")} | {"_known": set(secrets._known)}
+    names = ("_pattern", "_long_pattern", "_readable_secrets", "_value_secrets", "_value_pattern")
+    before = {name: getattr(redaction, name) for name in names} | {"_known_secrets": set(redaction._known_secrets)}
     yield
     for name, value in before.items():
-        setattr(secrets, name, value)
+        setattr(redaction, name, value)

@@ -1,18 +1,20 @@
 """A directory of Lance tables, without a catalog: impl ``dir``, the Lance directory namespace.
 
-A directory is a table even if it is empty or holds something else: opening it then fails, which is a matter of verification.
+A subdirectory is a table even if it is empty or contains other files. Opening such a table fails; verification reports that.
 
-- ``x.lance/`` is the table ``x``, else ``x/`` is; if both are there, ``x.lance`` wins and the other is reported. Names that start
-  with ``_`` or ``.`` are no tables. New tables are made as ``x.lance``, with the marker ``.lance-reserved`` until something is
-  written; a deregistered table is hidden by ``.lance-deregistered``, its data stays, and RegisterTable shows it again.
+- ``x.lance/`` is the table ``x``; without it ``x/`` is. If both exist, ``x.lance`` is used and the other is reported. Directories
+  whose names start with ``_`` or ``.`` are not tables. New tables are created as ``x.lance`` with the marker ``.lance-reserved``
+  until data is written. The marker ``.lance-deregistered`` hides a deregistered table; its data stays, and RegisterTable shows the
+  table again.
 - The directory is a path (a relative one starts at the process's working directory) or a URI: ``file:``, ``s3://``, ``gs://``,
   ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage options in ``dir.storage.*``.
-- A directory has no place for properties or for locations elsewhere: both are Unsupported, and so is altering.
-- Where pylance has made a ``__manifest``, its child namespaces are read, too, and its tables at whatever place below the directory
-  it names. ``dir.manifest_enabled = true`` also creates namespaces; ``false`` leaves the manifest out. Tables in a namespace are
-  registered at a place below the directory; without one pylance chooses it. pylance drops the properties of a registered table.
-- In a directory with a manifest, a subdirectory without the suffix ``.lance`` whose name starts with eight hexadecimal digits and
-  ``_``, or that lies above a table of the manifest, belongs to the manifest and is no table of its own.
+- A directory cannot store properties or locations outside itself: both are Unsupported, and so is altering.
+- If pylance has created a ``__manifest``, its child namespaces and its tables are read, too; its tables may be anywhere below the
+  directory. ``dir.manifest_enabled = true`` also creates namespaces; ``false`` ignores the manifest. Tables in a namespace are
+  registered at a location below the directory; without a location pylance chooses one. pylance drops the properties of a registered
+  table.
+- In a directory with a manifest, a subdirectory without the suffix ``.lance`` belongs to the manifest if its name starts with eight
+  hexadecimal digits and ``_``, or if it contains a table of the manifest. It is then not a table itself.
 
 ``DirNamespace`` is the class for ``lance_namespace.connect("federator_connectors.dir.DirNamespace", {...})``.
 """
@@ -23,46 +25,47 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from federator.connector import Capabilities, Connector
-from federator.connector.lazy import lazy_namespace
+from federator.lance.lazy_facade import lazy_facade_class
 from federator_connectors._dir.catalog import DirCatalog
-from federator_connectors._dir.plain import NAMES
 from federator_connectors._dir.settings import OFF, ON, DirSettings
+from federator_connectors._dir.subdirectories import NAMES
 
-#: pylance's manifest knows no limit to nesting; identifiers of callers need one
-_DEEPEST = 64
+#: pylance's manifest has no limit for nesting; object ids need one
+_MAX_DEPTH = 64
 
 
 class DirConnector(Connector[DirSettings]):
-    """The adapter of directories."""
+    """The connector of directories."""
 
     impl = "dir"
     settings_type = DirSettings
     capabilities = Capabilities(
         min_depth=0,
-        max_depth=_DEEPEST,
+        max_depth=_MAX_DEPTH,
         levels=("namespace",),
         names=NAMES,
         can_alter=False,
         keeps_properties=False,
         keeps_comment=False,
         makes_location=True,
+        reports_unwritten=True,
     )
 
-    def capabilities_of(self, settings: DirSettings) -> Capabilities:
+    def capabilities_for(self, settings: DirSettings) -> Capabilities:
         if settings.manifest_enabled == OFF:
             return replace(self.capabilities, max_depth=0, levels=())
         if settings.manifest_enabled == ON:
-            # The manifest joins the names of an identifier by a dollar.
+            # The manifest joins the names of an object id with a dollar sign.
             names = replace(NAMES, pattern=r"(?!.*\$)" + NAMES.pattern)
-            return replace(self.capabilities, names=names, creates_namespaces_at=frozenset(range(1, _DEEPEST + 1)))
+            return replace(self.capabilities, names=names, creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)))
         return self.capabilities
 
     def open(self, source: str, settings: DirSettings) -> DirCatalog:
         return DirCatalog(source, settings)
 
-    def concurrency(self, properties: Mapping[str, str]) -> int:  # noqa: ARG002
+    def crawl_concurrency(self, properties: Mapping[str, str]) -> int:  # noqa: ARG002
         return 1
 
 
 CONNECTOR = DirConnector()
-__getattr__ = lazy_namespace(__name__, CONNECTOR, "DirNamespace")
+__getattr__ = lazy_facade_class(__name__, CONNECTOR, "DirNamespace")

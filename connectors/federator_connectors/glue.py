@@ -1,23 +1,28 @@
 """AWS Glue Data Catalog: impl ``glue``.
 
-Paths are ``(account, database, table)`` for the root catalog, for which ``(database, table)`` is accepted as well, and
-``(catalog, ..., database, table)`` for the catalogs inside it, to any depth. Names are lower case: Glue folds those of databases
-and tables, and its reference (GetCatalog) wants those of catalogs so; an older catalog in mixed case is found in any case.
+Paths are ``(account, database, table)`` for the root catalog, which also accepts ``(database, table)``. Catalogs inside the root
+catalog have ``(catalog, ..., database, table)``, to any depth. Names are in lower case: Glue folds the names of databases and tables,
+and its reference (GetCatalog) requires lower case for catalogs. An older catalog in mixed case is found in any case.
 
 Where the Lance Glue spec is silent, or the service differs:
 
-- The root's children are the account's own catalog, named by its number, and its child catalogs. A service without GetCatalogs
-  (an older API-compatible metastore) has the root catalog only, named by ``catalog_id`` or by STS.
-- CreateNamespace of one level makes a catalog, of more levels a database; Glue cannot create a catalog inside a catalog. A name
-  that a database of the root has already is refused, since ``(database, table)`` would then mean the catalog.
-- DropNamespace, and OVERWRITE, which begins with it: Glue drops a database with all its tables, also those that its listing left out.
-  So the listing must be empty twice in a row, and the request must confirm it with
-  ``context={"header.x-federator-confirm": "cascades"}``; with ``glue.drop_cascades = "confirmed"`` no request has to. CASCADE is
-  unsupported.
-- Denied access is code 16, as the spec has it; the code 15 does not occur.
-- Listings leave out what Lake Formation hides (``listing_filtered``).
-- Reads are retried in botocore's adaptive mode, writes are sent once whatever the machine's AWS settings say; ``limit.*`` counts
-  retries too.
+- The children of the root namespace are the account's own catalog, named by the account number, and its child catalogs. A service
+  without GetCatalogs (an older API-compatible metastore) has only the root catalog, named by ``catalog_id`` or by STS.
+- CreateNamespace creates a catalog for a path of one level, and a database for more levels. Glue cannot create a catalog inside a
+  catalog. The name of an existing database of the root catalog is refused, because ``(database, table)`` would then mean the catalog.
+- DropNamespace, and OVERWRITE, which starts with it: Glue drops a database with all its tables, also those that its listing omitted.
+  The listing must therefore be empty twice in a row, and the request must confirm the drop with
+  ``context={"header.x-federator-confirm": "cascades"}``. With ``glue.drop_cascades = "confirmed"`` no confirmation is needed. CASCADE
+  is unsupported.
+- The owner of a namespace is the parameter ``database.owner``: Glue has no field for it.
+- Denied access has code 16, as in the spec; code 15 does not occur.
+- Listings omit objects that Lake Formation hides (``listing_filtered``).
+- Reads are retried in botocore's adaptive mode. Writes are sent once, whatever the machine's AWS settings are. ``limit.*`` counts
+  retries, too.
+- With ``vend = "catalog"``, credentials for a table's files come from Lake Formation: ``GetTemporaryGlueTableCredentials`` with the
+  table's ARN, ``SELECT`` for readers, and also ``INSERT`` and ``DELETE`` for writers. The source's role needs these permissions on the
+  whole table and ``lakeformation:GetDataAccess``, the location must be registered, and the account must allow external engines full
+  table access. No permission types are sent as supported: Lance cannot filter columns or cells. It was not run on AWS.
 - Glue has no call to rename a table: RenameTable is unsupported.
 
 ``GlueNamespace`` is the class for ``lance_namespace.connect("federator_connectors.glue.GlueNamespace", {...})``.
@@ -25,62 +30,58 @@ Where the Lance Glue spec is silent, or the service differs:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from federator.connector import Capabilities, Connector, NameRules
-from federator.connector.lazy import lazy_namespace
+from federator.lance.lazy_facade import lazy_facade_class
 from federator_connectors._glue.settings import GlueSettings
 
 if TYPE_CHECKING:
     from federator_connectors._glue.catalog import GlueCatalog
 
-# Glue names no limit to the nesting of catalogs; a CatalogId, which holds the names above, has at most 255 characters.
-_DEEPEST = 32
+# Glue documents no limit for the nesting of catalogs. A CatalogId, which contains the names of the parents, has at most 255
+# characters.
+_MAX_DEPTH = 32
 
 
 class GlueConnector(Connector[GlueSettings]):
-    """The adapter of AWS Glue."""
+    """The connector of AWS Glue."""
 
     impl = "glue"
     extra = "glue"
     settings_type = GlueSettings
     capabilities = Capabilities(
         min_depth=1,
-        max_depth=_DEEPEST,
+        max_depth=_MAX_DEPTH,
         levels=("catalog", "database"),
         nested="catalog",
-        # The service's "single-line string", less the slash, which would be another level in ARNs and in default locations.
-        # CreateCatalog takes fewer: at most 64 characters without dots or backslashes, which Glue itself refuses.
+        # The service's "single-line string" without the slash, which would add a level in ARNs and in default locations.
+        # CreateCatalog accepts less, at most 64 characters without dots or backslashes; Glue itself refuses other names.
         names=NameRules(
             pattern=r"[\t\x20-\x2e\x30-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+", max_length=255, folds_case=True
         ),
-        creates_namespaces_at=frozenset(range(1, _DEEPEST + 1)),
-        alters_namespaces_at=frozenset(range(1, _DEEPEST + 1)),
+        creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)),
+        alters_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)),
         conditional_write=True,
         listing_filtered=True,
         cascade=False,
         drop_cascades=True,
+        vends_credentials=True,
         property_key_length=255,
         property_value_length=512_000,
     )
 
-    def preload(self) -> None:
+    def preload_imports(self) -> None:
         import federator_connectors._glue.catalog  # noqa: F401
 
     def open(self, source: str, settings: GlueSettings) -> GlueCatalog:
-        """Connects with the first call."""
-        # boto3 costs a third of a second to import, which listing the connectors should not.
+        """Open the catalog. It connects at the first call."""
+        # Imported only here: boto3 takes a third of a second to import, and listing the connectors must be fast.
         from federator_connectors._glue.catalog import GlueCatalog
 
         return GlueCatalog(source, settings)
 
-    def configure(self, properties: Mapping[str, str], *, where: str = "") -> GlueSettings:
-        settings = super().configure(properties, where=where)
-        settings.check(f"{where}{self.impl}.")
-        return settings
-
 
 CONNECTOR = GlueConnector()
 
-__getattr__ = lazy_namespace(__name__, CONNECTOR, "GlueNamespace")
+__getattr__ = lazy_facade_class(__name__, CONNECTOR, "GlueNamespace")

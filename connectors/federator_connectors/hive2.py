@@ -1,25 +1,40 @@
-"""Hive Metastore 2, or the default catalog of a later one: paths are (database, table). Impl ``hive2``, and ``hive``."""
+"""Hive Metastore 2, and the default catalog of later versions: impls ``hive2`` and ``hive``.
+
+Paths are ``(database, table)``.
+
+Where the Lance Hive spec is silent, or a real metastore differs:
+
+- A declared table has ``EXTERNAL=TRUE``, which is read back: without it a metastore makes a managed table, whose data it may delete.
+- ``lance-namespace-impls`` declares tables without it, with ``managed_by=storage``. They are listed and described, read-only, with this
+  reason. With ``storage_managed = "origins"`` mirrors copy them, too. Nothing here changes or deregisters them, and CASCADE refuses
+  their database. Other managed tables are not listed, and describing them is InvalidInput (13).
+- A table is declared in two calls, so that the metastore creates no directory. CASCADE deregisters one table after the other.
+- A database without a location gets one below ``root``; without ``root`` the metastore chooses one in its warehouse, as a working
+  directory of this process would be of no use to it. A table is declared at its database's location, because other engines look
+  for it there; ``default_location = "root"`` is the layout of the newer text.
+- ``client.pool-size`` limits all connections of one namespace, not those of each concurrent call. A write is never repeated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from federator.connector.lazy import lazy_namespace
-from federator_connectors._hive.connector import HiveConnector, hive_capabilities
+from federator.lance.lazy_facade import lazy_facade_class
+from federator_connectors._hive.base_connector import HiveConnector, build_capabilities
 from federator_connectors._hive.settings import HiveSettings
 
 
 class Hive2Connector(HiveConnector):
-    """Two levels. Its keys may also have the prefix ``hive.``, the impl's other name."""
+    """Paths have two levels. Configuration keys may also have the prefix ``hive.``, the other name of the impl."""
 
     impl = "hive2"
-    capabilities = hive_capabilities("database")
+    capabilities = build_capabilities("database")
 
-    def configure(self, properties: Mapping[str, str], *, where: str = "") -> HiveSettings:
+    def parse_settings(self, properties: Mapping[str, str], *, where: str = "") -> HiveSettings:
         prefix = "hive" if any(key.startswith("hive.") for key in properties) else self.impl
         return self.settings_type.from_properties(prefix, properties, where=where)
 
 
 CONNECTOR = Hive2Connector()
 
-__getattr__ = lazy_namespace(__name__, CONNECTOR, "Hive2Namespace")
+__getattr__ = lazy_facade_class(__name__, CONNECTOR, "Hive2Namespace")

@@ -1,18 +1,35 @@
-"""Hive Metastore 3 and 4, with catalogs: paths are (catalog, database, table). Impl ``hive3``."""
+"""Hive Metastore 3 and 4, with catalogs: impl ``hive3``.
+
+Paths are ``(catalog, database, table)``.
+
+Where the Lance Hive spec is silent, or a real metastore differs:
+
+- A declared table has ``EXTERNAL=TRUE``, which is read back: without it a metastore makes a managed table, whose data it may delete.
+- ``lance-namespace-impls`` declares tables without it, with ``managed_by=storage``. They are listed and described, read-only, with this
+  reason. With ``storage_managed = "origins"`` mirrors copy them, too. Nothing here changes or deregisters them, and CASCADE refuses
+  their database. Other managed tables are not listed, and describing them is InvalidInput (13).
+- A table is declared in two calls, so that the metastore creates no directory. CASCADE deregisters one table after the other.
+- A database without a location gets one below ``root``; without ``root`` the metastore chooses one in its warehouse, as a working
+  directory of this process would be of no use to it. A table is declared at its database's location, because other engines look
+  for it there; ``default_location = "root"`` is the layout of the newer text.
+- A Hive catalog stores a location and a description. Other properties of a catalog, and an owner, are InvalidInput (13), because they
+  would be lost.
+- ``client.pool-size`` limits all connections of one namespace, not those of each concurrent call. A write is never repeated.
+"""
 
 from __future__ import annotations
 
-from federator.connector.lazy import lazy_namespace
-from federator_connectors._hive.connector import HiveConnector, hive_capabilities
+from federator.lance.lazy_facade import lazy_facade_class
+from federator_connectors._hive.base_connector import HiveConnector, build_capabilities
 
 
 class Hive3Connector(HiveConnector):
-    """Three levels."""
+    """Paths have three levels."""
 
     impl = "hive3"
-    capabilities = hive_capabilities("catalog", "database")
+    capabilities = build_capabilities("catalog", "database")
 
 
 CONNECTOR = Hive3Connector()
 
-__getattr__ = lazy_namespace(__name__, CONNECTOR, "Hive3Namespace")
+__getattr__ = lazy_facade_class(__name__, CONNECTOR, "Hive3Namespace")

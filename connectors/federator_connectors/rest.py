@@ -1,20 +1,25 @@
-"""A Lance REST namespace: impl ``rest``, over one of two protocols.
+"""A Lance REST namespace: impl ``rest``, with one of two protocols.
 
-``rest.protocol = "lance"`` is the official Lance REST namespace protocol (``/v1/namespace/{id}/...``), ``"general"`` the routes
-``POST /<operationId>`` of the general Lance namespace spec. What a server lists are Lance tables; namespaces nest to any depth.
+``rest.protocol = "lance"`` is the official Lance REST namespace protocol (``/v1/namespace/{id}/...``). ``"general"`` uses the routes
+``POST /<operationId>`` of the general Lance namespace spec. All listed tables are Lance tables; namespaces nest to any depth.
 
-Where the texts are silent, or a server differs:
+Where the specs are silent, or a server differs:
 
-- An empty listing counts only if the namespace is seen to exist after it: pylance's reference server lists a missing namespace as
-  empty.
-- A page token that repeats is an error, not an endless listing. A 404 without the protocol's error body says that the route is
-  not there, never that the object is gone.
-- A table is declared at a given location by RegisterTable, which touches no storage; where the server takes only locations
-  relative to its root, by one below ``rest.root``; else by DeclareTable. It is read back: a server that chose another place is
-  refused, and its declaration taken back. Without a location and without ``rest.root`` the server chooses.
-- ``lance``: nothing can be altered. ``general``: properties can, locations cannot; DropTable is sent only with
-  ``rest.drop_keeps_data = true``, since the text does not say that the data stays.
-- Credentials that a server hands out with a table are not kept: ``rest.storage.*`` opens the tables.
+- An empty listing is valid only if the namespace exists after it: pylance's reference server lists a missing namespace as empty.
+- A repeated page token is an error, not an endless listing. A 404 without the protocol's error body means that the route does not
+  exist; it never proves that an object is absent.
+- A table is declared at a given location with RegisterTable, which does not touch storage. If the server only accepts locations
+  relative to its root, the path below ``rest.root`` is sent; the last attempt is DeclareTable. The table is then read back: if the
+  server chose another location, its declaration is removed and the operation fails. Without a location and without ``rest.root`` the
+  server chooses.
+- ``lance``: nothing can be altered. ``general``: properties can be altered, locations cannot. DropTable is sent only with
+  ``rest.drop_keeps_data = true``, because the spec does not say that the data stays.
+- Credentials that a server returns with a table are not used: tables are opened with ``rest.storage.*``. They are not vended either
+  (``vend = "catalog"``), because they allow what the source's principal may do, and not what the role of the federator's does.
+- Gravitino's and LanceDB's servers were **not run**. By their published documents and sources, Gravitino's URL ends in ``/lance``, and
+  its listings contain whole ids (``catalog$schema$table``). It refuses to list the tables of a catalog, so that listing fails. Older
+  versions send HTTP statuses as codes, which prove no absence. LanceDB needs ``rest.api_key`` and
+  ``rest.header.x-lancedb-database``; a table that it describes without a location is undescribed.
 
 ``RestNamespace`` is the class for ``lance_namespace.connect("federator_connectors.rest.RestNamespace", {...})``.
 """
@@ -23,41 +28,41 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from federator.connector import Capabilities, Connector, NameRules
-from federator.connector.lazy import lazy_namespace
+from federator.lance.lazy_facade import lazy_facade_class
 from federator_connectors._rest.settings import GENERAL, RestSettings
 
 if TYPE_CHECKING:
     from federator_connectors._rest.catalog import RestCatalog
 
-#: the protocols know no limit to nesting; identifiers of callers need one
-_DEEPEST = 64
+#: the protocols have no limit for nesting; object ids need one
+_MAX_DEPTH = 64
 
 
 class RestConnector(Connector[RestSettings]):
-    """The adapter of Lance REST servers."""
+    """The connector of Lance REST servers."""
 
     impl = "rest"
     extra = "rest"
     settings_type = RestSettings
     capabilities = Capabilities(
         min_depth=0,
-        max_depth=_DEEPEST,
+        max_depth=_MAX_DEPTH,
         levels=("namespace",),
-        creates_namespaces_at=frozenset(range(1, _DEEPEST + 1)),
+        creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)),
         can_alter=False,
         keeps_properties=False,
         keeps_comment=False,
         listing_filtered=True,
     )
 
-    def capabilities_of(self, settings: RestSettings) -> Capabilities:
+    def capabilities_for(self, settings: RestSettings) -> Capabilities:
         general = settings.protocol == GENERAL
         return replace(
             self.capabilities,
-            names=_names("" if general else settings.delimiter),
+            names=_name_rules("" if general else settings.delimiter),
             writes_tables=settings.drop_keeps_data if general else True,
             can_alter=general,
             alters_namespaces_at=self.capabilities.creates_namespaces_at if general else frozenset(),
@@ -65,23 +70,18 @@ class RestConnector(Connector[RestSettings]):
         )
 
     def open(self, source: str, settings: RestSettings) -> RestCatalog:
-        """Connects with the first call."""
-        # requests costs a tenth of a second to import, which listing the connectors should not.
+        """Open the catalog. It connects at the first call."""
+        # Imported only here: requests takes a tenth of a second to import, and listing the connectors must be fast.
         from federator_connectors._rest.catalog import RestCatalog
 
         return RestCatalog(source, settings)
 
-    def configure(self, properties: Any, *, where: str = "") -> RestSettings:
-        settings = super().configure(properties, where=where)
-        settings.check(f"{where}{self.impl}.")
-        return settings
 
-
-def _names(delimiter: str) -> NameRules:
-    # A name that is only dots would be a step in the URL's path; one with the delimiter would be two.
+def _name_rules(delimiter: str) -> NameRules:
+    # In a URL, a name of one or two dots would be a relative path, and a name with the delimiter would be two names.
     without = f"(?!.*{re.escape(delimiter)})" if delimiter else ""
     return NameRules(pattern=rf"(?s)(?!\.{{1,2}}\Z){without}[^/\x00]+")
 
 
 CONNECTOR = RestConnector()
-__getattr__ = lazy_namespace(__name__, CONNECTOR, "RestNamespace")
+__getattr__ = lazy_facade_class(__name__, CONNECTOR, "RestNamespace")

@@ -17,10 +17,12 @@ from fastapi.responses import HTMLResponse
 from starlette.middleware.gzip import GZipMiddleware
 
 import federator
-from federator import web
-from federator.api import guard, problems, wire
-from federator.api.docs import add_examples, render
+from federator.api import http_middleware, problems, security_middleware
+from federator.api.cursor_seal import CursorSeal
+from federator.api.docs_page import add_examples, render_docs
 from federator.api.lance import serving as lance
+from federator.api.page import install_page
+from federator.api.route_paths import route_paths
 from federator.api.routes import (
     audit,
     datasets,
@@ -30,46 +32,51 @@ from federator.api.routes import (
     health,
     history,
     jobs,
+    me,
     metrics,
     mirrors,
     notifications,
+    overview,
     plans,
     reports,
     runs,
     search,
+    sign_in,
     sources,
     tree,
 )
-from federator.connector.options import resolve
-from federator.index import open_index
-from federator.settings import DEFAULT_FILE, Settings, load
-
-CONFIG = "FEDERATOR_CONFIG"
+from federator.api.run_streams import RunStreams
+from federator.connector.options import resolve_reference
+from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
+from federator.settings import Settings, load_settings
+from federator.store import open_index
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The API over a configuration (default: the file that FEDERATOR_CONFIG names, else ./federator.toml).
+    """Return the API for a configuration (default: the file that FEDERATOR_CONFIG names, else ./federator.toml).
 
-    Raises ConfigError, also where the configured host is not loopback and no token is set.
+    Raise ConfigError for an invalid configuration, or if the host is not loopback and no authentication is configured.
     """
-    settings = settings or load(Path(os.environ.get(CONFIG) or DEFAULT_FILE))
-    token = guard.token_of(settings)
-    index = open_index(resolve(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
+    settings = settings or load_settings(Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_FILE))
+    token = security_middleware.configured_token(settings)
+    index = open_index(resolve_reference(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        lance.close(app)
+        lance.close_lance_routes(app)
         index.close()
 
     app = FastAPI(
         title="Lance Federator", version=federator.__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
         redirect_slashes=False, max_body_size=1_000_000,
-        description="Every Lance table of a company in one tree. Errors are problem documents (RFC 9457); times are UTC.",
+        description="All Lance tables of a company in one tree. Errors are problem documents (RFC 9457); times are UTC.",
     )  # fmt: skip
-    app.state.index, app.state.settings = index, settings
-    problems.install(app)
+    app.state.index, app.state.settings, app.state.run_streams = index, settings, RunStreams(index)
+    app.state.cursor_seal = CursorSeal(index)
+    problems.install_problem_handlers(app)
     for module in (
+        overview,
         tree,
         search,
         datasets,
@@ -86,43 +93,42 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         reports,
         notifications,
         metrics,
+        me,
         health,
     ):
         app.include_router(module.router)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
-    page = web.page()
-    docs = render(app.openapi())
-
-    @app.get("/", include_in_schema=False)
-    def home() -> HTMLResponse:
-        return HTMLResponse(page)
+    app.openapi = lambda: _build_openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
+    sessions = sign_in.install_sign_in(app, settings, index)
+    install_page(app, sign_in=sign_in.LOGIN_PATH if sessions is not None else None)
+    docs = render_docs(app.openapi())
 
     @app.get("/docs", include_in_schema=False)
     def documentation() -> HTMLResponse:
         return HTMLResponse(docs)
 
-    lance.install(app, index, settings)
+    lance.install_lance_routes(app, index, settings)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
-    guard.install(app, settings, index, token)
-    wire.install(app, inline=_inline(page + docs))
+    open_paths = route_paths(health.router)
+    security_middleware.install_security(app, settings, index, token, open_paths=open_paths, sessions=sessions)
+    http_middleware.install_http_middleware(app, inline=_inline_digests(docs))
     return app
 
 
-def _inline(html: str) -> list[str]:
-    """What the policy allows of inline code: exactly the scripts and styles of our own pages, by digest."""
-    blocks = re.findall(r"<(?:script|style)>(.*?)</(?:script|style)>", html, re.DOTALL)
+def _inline_digests(html: str) -> list[str]:
+    """Return the CSP digests of the inline styles of an HTML document; the policy allows no other inline code."""
+    blocks = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
     digests = {base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() for block in blocks}
     return [f"sha256-{digest}" for digest in sorted(digests)]
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
+def _build_openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         schemas = document["components"]["schemas"]
         schemas["Problem"] = problems.Problem.model_json_schema()
         for path in document["paths"].values():
             for operation in path.values():
-                # Invalid input is a problem with status 400 here, as the Lance spec has it.
+                # The API reports invalid input as a problem with status 400, as the Lance spec does.
                 operation["responses"].pop("422", None)
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)

@@ -1,4 +1,7 @@
-"""Who asks: the configured token, a token of the index, or a JWT; in ``Authorization`` or ``x-api-key``."""
+"""Authentication: map the credential of a request to a principal.
+
+A credential is the configured token, a token of the index, or a JWT. It is sent in ``Authorization`` or ``x-api-key``.
+"""
 
 from __future__ import annotations
 
@@ -12,89 +15,97 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 
-from federator.api.access import LOCAL, Caller, Role
-from federator.api.problems import Refused
-from federator.index import Index, tokens
+from federator.api.principals import LOCAL_PRINCIPAL, Principal, Role
+from federator.api.problems import RequestRejected
 from federator.model.scopes import EVERYTHING
+from federator.store import Index, tokens
 
 if TYPE_CHECKING:
-    from federator.api.oidc import Verifier
+    from federator.api.oidc import JwtVerifier
 
-#: for so many seconds a credential counts as it was found; a revocation is obeyed by every process within them
-REMEMBERED = 1.0
-_KEPT = 10_000
-_CONFIGURED = Caller("api", Role.ADMIN, EVERYTHING)
+#: how long a checked credential is cached; a revocation takes effect in every process within this time
+CACHE_SECONDS = 1.0
+_MAX_CACHED = 10_000
+_CONFIGURED_PRINCIPAL = Principal("api", Role.ADMIN, EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    caller: Caller
+class _CachedPrincipal:
+    principal: Principal
     until: float
 
 
-class Authentication:
-    """Makes callers of credentials. Without ``required``, who brings none is this machine's own user."""
+class Authenticator:
+    """Map credentials to principals. Without ``required``, a request without a credential is from this machine's own user."""
 
     def __init__(
-        self, index: Index, *, token: str | None, oidc: Verifier | None, required: bool,
+        self, index: Index, *, token: str | None, oidc: JwtVerifier | None, required: bool,
         clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._index, self._oidc, self._required, self._clock = index, oidc, required, clock
         self._token = token.encode() if token is not None else None
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _CachedPrincipal] = {}
 
-    def at_once(self, headers: Headers) -> Caller | str:
-        """The caller where that is known without asking anyone, else the credential to ask about. Raises Refused."""
-        credential = _credential(headers)
+    def authenticate_cached(self, headers: Headers) -> Principal | str:
+        """Return the principal if it is cached or configured, else the credential, which ``authenticate`` must check.
+
+        Raise RequestRejected if a required credential is missing or malformed.
+        """
+        credential = _extract_credential(headers)
         if credential is None:
             if self._required:
-                raise Refused(401, "Unauthenticated", "a token is required: Authorization: Bearer <token>")
-            return LOCAL
-        # In constant time: the configured token is the one secret that is compared as it stands.
+                raise RequestRejected(401, "Unauthenticated", "a token is required: Authorization: Bearer <token>")
+            return LOCAL_PRINCIPAL
+        # Compare in constant time: only the configured token is compared in clear, not as a digest.
         if self._token is not None and hmac.compare_digest(credential.encode("utf-8", "surrogateescape"), self._token):
-            return _CONFIGURED
-        known = self._known.get(tokens.digest_of_token(credential))
-        return known.caller if known is not None and self._clock() < known.until else credential
+            return _CONFIGURED_PRINCIPAL
+        cached = self._known.get(tokens.token_digest(credential))
+        return cached.principal if cached is not None and self._clock() < cached.until else credential
 
-    def ask(self, credential: str) -> Caller:
-        """The caller of a credential, by the index or the identity provider's keys. Blocks. Raises Refused, ServiceUnavailable."""
-        digest, now = tokens.digest_of_token(credential), self._clock()
+    def authenticate(self, credential: str) -> Principal:
+        """Check a credential with the index or the identity provider's keys, and return its principal. Blocks.
+
+        Raise RequestRejected if the credential is not accepted, ServiceUnavailable if the provider's keys cannot be read.
+        """
+        digest, now = tokens.token_digest(credential), self._clock()
         self._known.pop(digest, None)
         if credential.startswith(tokens.PREFIX):
-            known = self._stored(digest, now)
+            cached = self._load_token(digest, now)
         elif self._oidc is not None and credential.count(".") == 2:
-            known = _Known(self._oidc.caller(credential), now + REMEMBERED)
+            cached = _CachedPrincipal(self._oidc.verify(credential), now + CACHE_SECONDS)
         else:
-            raise Refused(401, "Unauthenticated", "the token is not one of ours")
-        if len(self._known) >= _KEPT:
+            raise RequestRejected(401, "Unauthenticated", "the token is unknown")
+        if len(self._known) >= _MAX_CACHED:
             self._known.clear()
-        self._known[digest] = known
-        return known.caller
+        self._known[digest] = cached
+        return cached.principal
 
-    def _stored(self, digest: str, now: float) -> _Known:
-        found = tokens.find(self._index, digest)
-        if found is None:
-            raise Refused(401, "Unauthenticated", "the token is not one of ours")
-        state = found.state(now)
+    def _load_token(self, digest: str, now: float) -> _CachedPrincipal:
+        token = tokens.find_token(self._index, digest)
+        if token is None:
+            raise RequestRejected(401, "Unauthenticated", "the token is unknown")
+        state = token.state(now)
         if state != "active":
-            raise Refused(401, "Unauthenticated", f"the token {found.name!r} {'was' if state == 'revoked' else 'is'} {state}")
-        until = min(now + REMEMBERED, found.expires_at if found.expires_at is not None else now + REMEMBERED)
-        return _Known(Caller(f"token:{found.name}", Role.of(found.role), found.scopes), until)
+            raise RequestRejected(
+                401, "Unauthenticated", f"the token {token.name!r} {'was' if state == 'revoked' else 'is'} {state}"
+            )
+        until = min(now + CACHE_SECONDS, token.expires_at if token.expires_at is not None else now + CACHE_SECONDS)
+        return _CachedPrincipal(Principal(f"token:{token.name}", Role.parse(token.role), token.scopes), until)
 
 
-def _credential(headers: Headers) -> str | None:
-    """What the caller shows; None where it shows nothing. Raises Refused for what cannot be read."""
-    given = headers.get("authorization")
-    if given is None:
+def _extract_credential(headers: Headers) -> str | None:
+    """Return the credential of a request, None if it has none. Raise RequestRejected if the header is malformed."""
+    authorization = headers.get("authorization")
+    if authorization is None:
         key = headers.get("x-api-key")
         return key.strip() if key is not None else None
-    scheme, _, text = given.partition(" ")
+    scheme, _, text = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return text.strip()
     if scheme.lower() == "basic":
-        # What a browser can send for the page: the token as the password of any user.
+        # A browser can only send a user and a password: the password is the token, and the user is ignored.
         try:
             return base64.b64decode(text, validate=True).decode().partition(":")[2].strip()
         except (binascii.Error, UnicodeDecodeError):
             pass
-    raise Refused(401, "Unauthenticated", "a token is required: Authorization: Bearer <token>")
+    raise RequestRejected(401, "Unauthenticated", "a token is required: Authorization: Bearer <token>")

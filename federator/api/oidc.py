@@ -1,47 +1,73 @@
-"""Callers that an identity provider vouches for: JWTs (RFC 7519), verified with the keys that it publishes (RFC 7517)."""
+"""OIDC authentication: JWTs (RFC 7519), verified with the published keys of an identity provider (RFC 7517)."""
 
 from __future__ import annotations
 
-import json
+import base64
+import hashlib
+import hmac
 import time
-from collections.abc import Callable, Iterator, Mapping
-from http.client import HTTPException
+from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.request import HTTPRedirectHandler, build_opener
+from urllib.request import Request
 
 import jwt
 from jwt import PyJWK, PyJWKClient
 
 from federator import logs
-from federator.api.access import ROLES, Caller, Role
-from federator.api.problems import Refused
+from federator.api.claims import Grant, grant_principal, read_grant, reject_token
+from federator.api.identity_provider import PROVIDER_ERRORS, RETRY_SECONDS, fetch_document, fetch_json
+from federator.api.principals import Principal
 from federator.connector import ServiceUnavailable
-from federator.model.scopes import Scopes
 from federator.settings import OidcSettings
-from federator.settings.values import web_url
+from federator.settings.field_types import check_web_url
 
-_DISCOVERY = "/.well-known/openid-configuration"
-# A provider that does not answer is left alone for so long: no request of ours should wait for the one before it.
-_LEFT_ALONE = 5.0
-#: the ``kty`` (RFC 7518, section 6.1) that an algorithm needs, by the algorithm's first letters
+#: the key type ``kty`` (RFC 7518, section 6.1) of an algorithm, by the algorithm's first two letters
 _KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
-_LONGEST_NAME = 200
-_LONGEST_DOCUMENT = 1_000_000
-_log = logs.get(__name__)
+#: NIST SP 800-131A: shorter keys are not allowed for signatures
+_MIN_RSA_BITS = 2048
+_log = logs.get_logger(__name__)
 
 
-class Verifier:
-    """Makes callers of JWTs. The keys are kept for five minutes, and asked for again, once in ``cooldown`` seconds, when a token
-    names one that is not among them: so a rotation is noticed, and a flood of made-up keys is not passed on."""
+class JwtVerifier:
+    """Maps JWTs to principals.
+
+    The provider's keys are cached for five minutes. A token with an unknown key causes a reload, at most once in ``cooldown``
+    seconds. So a key rotation is noticed, and many tokens with invented keys do not overload the provider.
+    """
 
     def __init__(self, settings: OidcSettings, *, cooldown: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._cooldown, self._clock = settings, cooldown, clock
         self._keys: PyJWKClient | None = None
         self._failure: tuple[float, ServiceUnavailable] | None = None
 
-    def caller(self, token: str) -> Caller:
-        """Who a JWT is. Raises Refused: 401 for a token that is not to be trusted, 403 for one without a role here; and
-        ServiceUnavailable where the provider's keys cannot be had."""
+    def verify(self, token: str) -> Principal:
+        """Return the principal of a JWT.
+
+        Raise RequestRejected with 401 if the token is not valid, and with 403 if no claim of it gives a role. Raise
+        ServiceUnavailable if the provider's keys cannot be read.
+        """
+        claims = self._decode(token, self._settings.audience, ("exp", "iss", "aud"))
+        return grant_principal(self._settings, read_grant(self._settings, claims))
+
+    def verify_id_token(self, token: str, *, client_id: str, nonce: str, access_token: str | None) -> Grant:
+        """Return the grant of an id token, checked as OpenID Connect Core 1.0, section 3.1.3.7 requires.
+
+        Raise RequestRejected if the token is not valid or was not issued for this sign-in. Raise ServiceUnavailable if the provider's
+        keys cannot be read.
+        """
+        claims = self._decode(token, client_id, ("exp", "iat", "iss", "aud", "sub", "nonce"))
+        audiences, party = claims["aud"], claims.get("azp")
+        if party != client_id and (party is not None or (isinstance(audiences, list) and len(audiences) > 1)):
+            raise reject_token("it was issued to another client (azp)")
+        if not isinstance(claims["nonce"], str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
+            raise reject_token("it belongs to another sign-in (nonce)")
+        digest = claims.get("at_hash")
+        if digest is not None and (access_token is None or digest != _half_hash(token, access_token)):
+            raise reject_token("it belongs to another access token (at_hash)")
+        return read_grant(self._settings, claims)
+
+    def _decode(self, token: str, audience: str, required: Sequence[str]) -> dict[str, Any]:
+        """Return the claims of a token with a valid signature, issuer, audience and times."""
         settings = self._settings
         try:
             header = jwt.get_unverified_header(token)
@@ -49,47 +75,45 @@ class Verifier:
                 raise jwt.InvalidAlgorithmError(f"the algorithm {header.get('alg')!r} is not allowed")
             key = self._key(header.get("kid"))
             if key.key_type != _KEY_TYPES[header["alg"][:2]]:
-                raise jwt.InvalidAlgorithmError(f"the algorithm {header['alg']!r} is not that of its key")
-            claims = jwt.decode(
-                token, key.key, algorithms=list(settings.algorithms), audience=settings.audience,
-                issuer=settings.issuer, leeway=settings.leeway, options={"require": ["exp", "iss", "aud"]},
+                raise jwt.InvalidAlgorithmError(f"the algorithm {header['alg']!r} does not fit the type of its key")
+            if key.key_type == "RSA" and key.key.key_size < _MIN_RSA_BITS:
+                raise jwt.InvalidKeyError(f"its RSA key has {key.key.key_size} bits, and at least {_MIN_RSA_BITS} are required")
+            claims: dict[str, Any] = jwt.decode(
+                token, key.key, algorithms=list(settings.algorithms), audience=audience,
+                issuer=settings.issuer, leeway=settings.leeway, options={"require": list(required)},
             )  # fmt: skip
         except jwt.PyJWTError as error:
-            raise _refused(str(error)) from None
-        return Caller(f"oidc:{self._name(claims)}", self._role(claims), self._scopes(claims))
+            raise reject_token(str(error)) from None
+        return claims
 
     def _key(self, kid: object) -> PyJWK:
-        if not isinstance(kid, str):
-            raise _refused("it names no key")
-        if self._failure is not None and self._clock() - self._failure[0] < _LEFT_ALONE:
+        if not isinstance(kid, str | None):
+            raise reject_token("the key id (kid) in its header is not a text")
+        if self._failure is not None and self._clock() - self._failure[0] < RETRY_SECONDS:
             raise self._failure[1]
         try:
             client = self._client()
-            known = client.get_signing_keys()
-            return client.match_kid(known, kid) or client.get_signing_key(kid)
+            keys = client.get_signing_keys()
+            if kid is None:
+                # OpenID Connect Core 1.0, section 10.1: a key id is required only if the provider has several keys.
+                if len(keys) > 1:
+                    raise reject_token("its header has no key id (kid), and the provider publishes several keys")
+                return keys[0]
+            return client.match_kid(keys, kid) or client.get_signing_key(kid)
         except jwt.PyJWKClientConnectionError as error:
             raise self._unreachable(error) from None
         except jwt.PyJWKClientError as error:
             if self._has_keys():
-                raise _refused("the provider does not publish its key") from None
+                raise reject_token("the provider does not publish its key") from None
             raise self._unreachable(error) from None
-        except (jwt.PyJWKSetError, OSError, HTTPException, ValueError) as error:
+        except (jwt.PyJWKSetError, *PROVIDER_ERRORS) as error:
             raise self._unreachable(error) from None
 
     def _client(self) -> PyJWKClient:
         if self._keys is None:
-            url = self._settings.jwks_url or self._discovered()
-            self._keys = PyJWKClient(url, timeout=self._settings.timeout, cooldown_duration=self._cooldown)
+            url = self._settings.jwks_url or check_web_url(str(fetch_document(self._settings).get("jwks_uri")))
+            self._keys = _LimitedKeyClient(url, timeout=self._settings.timeout, cooldown_duration=self._cooldown)
         return self._keys
-
-    def _discovered(self) -> str:
-        """The address of the keys. Raises OSError, HTTPException, and ValueError for a document that is not this issuer's."""
-        url = self._settings.issuer.rstrip("/") + _DISCOVERY
-        with build_opener(_NoRedirect).open(url, timeout=self._settings.timeout) as answer:
-            document = json.loads(answer.read(_LONGEST_DOCUMENT))
-        if not isinstance(document, dict) or document.get("issuer") != self._settings.issuer:
-            raise ValueError(f"{url} is not the document of the issuer {self._settings.issuer}")
-        return web_url(str(document.get("jwks_uri")))
 
     def _has_keys(self) -> bool:
         try:
@@ -100,55 +124,30 @@ class Verifier:
     def _unreachable(self, error: Exception) -> ServiceUnavailable:
         _log.error("identity provider unreachable", issuer=self._settings.issuer, error=repr(error))
         where = self._settings.jwks_url or self._settings.issuer
-        failure = ServiceUnavailable(f"the identity provider's keys cannot be read from {where}", hint="the log says why")
+        failure = ServiceUnavailable(
+            f"the identity provider's keys cannot be read from {where}", hint="see the log for the error"
+        )
         self._failure = (self._clock(), failure)
         return failure
 
-    def _name(self, claims: Mapping[str, Any]) -> str:
-        name = _claim(claims, self._settings.name_claim)
-        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-            raise _refused(f"its claim {self._settings.name_claim!r} is no name")
-        return name
 
-    def _role(self, claims: Mapping[str, Any]) -> Role:
-        known: Mapping[str, str] = self._settings.roles or {role: role for role in ROLES}
-        values = _texts(_claim(claims, self._settings.role_claim))
-        roles = [Role.of(known[value]) for value in values if value in known]
-        if not roles:
-            raise Refused(
-                403, "Permission denied", f"no value of the token's claim {self._settings.role_claim!r} is a role here"
-            )
-        return max(roles)
+class _LimitedKeyClient(PyJWKClient):
+    """PyJWT's client, with the limits of all requests to the provider: size and time of the response, and no redirects."""
 
-    def _scopes(self, claims: Mapping[str, Any]) -> Scopes:
+    def fetch_data(self) -> Any:
         try:
-            return Scopes.parse(_texts(_claim(claims, self._settings.scopes_claim)))
-        except ValueError as error:
-            raise _refused(f"its claim {self._settings.scopes_claim!r}: {error}") from None
+            keys = fetch_json(Request(self.uri, headers=self.headers), self.timeout)  # noqa: S310  # https, or on loopback
+        except PROVIDER_ERRORS as error:
+            raise jwt.PyJWKClientConnectionError(f"the keys cannot be read: {error!r}") from None
+        # As PyJWT does: only keys that were read replace those in the cache.
+        if self.jwk_set_cache is not None:
+            self.jwk_set_cache.put(keys)
+        self._last_successful_fetch = time.monotonic()
+        return keys
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """What is trusted is at the configured address, or nowhere."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def _claim(claims: Mapping[str, Any], name: str) -> object:
-    """A claim by its name, or inside others: ``realm_access.roles``. A name with dots of its own is found first."""
-    if name in claims:
-        return claims[name]
-    found: object = claims
-    for part in name.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
-
-
-def _texts(value: object) -> Iterator[str]:
-    """The texts of a list, or the words of one text."""
-    words = value.split() if isinstance(value, str) else value if isinstance(value, list) else ()
-    yield from (word for word in words if isinstance(word, str))
-
-
-def _refused(why: str) -> Refused:
-    return Refused(401, "Unauthenticated", f"the token is not accepted: {why}")
+def _half_hash(token: str, access_token: str) -> str:
+    """Return the ``at_hash`` of an access token: the left half of its hash by the id token's algorithm."""
+    algorithm: str = jwt.get_unverified_header(token)["alg"]
+    digest = hashlib.new("sha512" if algorithm == "EdDSA" else f"sha{algorithm[2:]}", access_token.encode()).digest()
+    return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()

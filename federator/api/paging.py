@@ -1,4 +1,4 @@
-"""Pages and ETags: cursors bound to what they page over and to who may see it, ETags to what was answered to whom."""
+"""Cursors and ETags. Both are bound to the request and to the scopes of its principal."""
 
 from __future__ import annotations
 
@@ -10,69 +10,73 @@ from collections.abc import Iterable
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel
 
+from federator.api.models.base import to_json
 from federator.connector import InvalidInput
 from federator.model.scopes import EVERYTHING, Scopes
+from federator.model.text import is_storable
 
 
-def encode(listing: str, after: str, revision: int | None = None, *, scopes: Scopes = EVERYTHING) -> str:
-    """A cursor: where a page ended, in which listing, at which revision, of what the caller may see."""
-    text = json.dumps([_seen(listing, scopes), after, revision], ensure_ascii=False, separators=(",", ":"))
+def encode_cursor(listing: str, after: str, revision: int | None = None, *, scopes: Scopes = EVERYTHING) -> str:
+    """Encode a cursor: the end of a page, its listing and revision, and the principal's scopes."""
+    text = json.dumps([_cursor_binding(listing, scopes), after, revision], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def decode(
+def decode_cursor(
     cursor: str | None, listing: str, newest: int | None = None, *, scopes: Scopes = EVERYTHING
 ) -> tuple[str, int | None]:
-    """Where to go on, and at which revision. Raises InvalidInput for a cursor of another listing, of another scope, or of none."""
+    """Return the position after which the page begins, and the revision. Without a cursor: "" and ``newest``.
+
+    Raise InvalidInput if the cursor is malformed, or belongs to another listing or other scopes.
+    """
     if cursor is None:
         return "", newest
     try:
-        found = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        of, after, revision = found
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        binding, after, revision = json.loads(text)
     except (binascii.Error, ValueError, TypeError, RecursionError):
-        raise InvalidInput("the cursor is not one of ours", hint="begin again without it") from None
-    if of != _seen(listing, scopes) or not isinstance(after, str) or type(revision) is not type(newest):
-        raise InvalidInput("the cursor belongs to another listing", hint="begin again without it")
+        raise InvalidInput("the cursor is malformed", hint="omit the cursor to start again") from None
+    if binding != _cursor_binding(listing, scopes) or not isinstance(after, str) or type(revision) is not type(newest):
+        raise InvalidInput("the cursor belongs to another listing", hint="omit the cursor to start again")
     if revision is not None and newest is not None and not 0 <= revision <= newest:
-        raise InvalidInput("the cursor belongs to a revision that is not published", hint="begin again without it")
-    return printable(after, "cursor"), revision
+        raise InvalidInput("the cursor belongs to a revision that is not published", hint="omit the cursor to start again")
+    return require_storable(after, "cursor"), revision
 
 
-def _seen(listing: str, scopes: Scopes) -> list[str]:
+def _cursor_binding(listing: str, scopes: Scopes) -> list[str]:
     return [listing, _fingerprint(scopes)]
 
 
 def _fingerprint(scopes: Scopes) -> str:
-    return "" if scopes.everything else hashlib.sha256(json.dumps(scopes.texts).encode()).hexdigest()[:16]
+    return "" if scopes.covers_all else hashlib.sha256(json.dumps(scopes.to_texts).encode()).hexdigest()[:16]
 
 
-def by_name(
+def page_by_name(
     names: Iterable[str], listing: str, cursor: str | None, limit: int, *, scopes: Scopes
 ) -> tuple[list[str], str | None]:
-    """A page of names that are all at hand, in order, and the cursor of the next one. Raises InvalidInput as ``decode``."""
-    after, _ = decode(cursor, listing, scopes=scopes)
-    left = [name for name in sorted(names) if name > after]
-    return left[:limit], encode(listing, left[limit - 1], scopes=scopes) if len(left) > limit else None
+    """Return a page of names, sorted, and the cursor of the next page. Raise InvalidInput like ``decode_cursor``."""
+    after, _ = decode_cursor(cursor, listing, scopes=scopes)
+    remaining = [name for name in sorted(names) if name > after]
+    return remaining[:limit], encode_cursor(listing, remaining[limit - 1], scopes=scopes) if len(remaining) > limit else None
 
 
-def printable(text: str, name: str) -> str:
-    """The text itself. Raises InvalidInput for one that no database stores."""
-    if "\0" in text:
-        raise InvalidInput(f"{name}: a NUL character is in no name")
+def require_storable(text: str, name: str) -> str:
+    """Return the text unchanged. Raise InvalidInput if a database cannot store it."""
+    if not is_storable(text):
+        raise InvalidInput(f"{name}: NUL characters and lone surrogates are not allowed")
     return text
 
 
-def tagged(request: Request, body: BaseModel, revision: int | None = None) -> Response:
-    """The body as JSON with its ETag, or 304 where the caller has it already.
+def etag_response(request: Request, body: Any, revision: int | None = None) -> Response:
+    """Return the body, a model or a dataclass, as JSON with its ETag, or 304 if the client already has it.
 
-    The tag covers the whole answer, cursor and freshness included, so that it also changes when only a verification did; and the
-    caller's scopes.
+    The ETag covers the complete response with cursor and freshness, so it also changes when only a verification state changes. It
+    also covers the principal's scopes.
     """
-    content = body.model_dump_json().encode()
-    asked = f"{request.url.query}\0{_fingerprint(request.scope['caller'].scopes)}\0".encode()
-    digest = hashlib.sha256(asked + content).hexdigest()[:24]
+    content = to_json(body)
+    request_key = f"{request.url.query}\0{_fingerprint(request.scope['principal'].scopes)}\0".encode()
+    digest = hashlib.sha256(request_key + content).hexdigest()[:24]
     tag = f'W/"{f"r{revision}-" if revision is not None else ""}{digest}"'
     if _matches(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers={"ETag": tag})
@@ -82,10 +86,10 @@ def tagged(request: Request, body: BaseModel, revision: int | None = None) -> Re
 def _matches(header: str | None, tag: str) -> bool:
     if header is None:
         return False
-    given = [part.strip().removeprefix("W/") for part in header.split(",")]
-    return "*" in given or tag.removeprefix("W/") in given
+    tags = [part.strip().removeprefix("W/") for part in header.split(",")]
+    return "*" in tags or tag.removeprefix("W/") in tags
 
 
-def documented_304() -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route that honours If-None-Match."""
-    return {304: {"description": "What If-None-Match names is still current"}}
+def not_modified_docs() -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI ``responses`` of a route that supports If-None-Match."""
+    return {304: {"description": "The version in If-None-Match is still current"}}

@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457): every failure of every route is one of these."""
+"""Errors as problem documents (RFC 9457), for every failure of every route."""
 
 from __future__ import annotations
 
@@ -16,21 +16,29 @@ from federator import logs
 from federator.api.lance import errors as lance
 from federator.connector import CatalogError, ConfigError, FederatorError, StateError
 from federator.connector.errors import TableNotFound
-from federator.index import DatabaseError
-from federator.index.failures import describe_failure
+from federator.runtime.text import first_line
+from federator.store import DatabaseError
+from federator.store.failures import describe_failure
 
 MEDIA_TYPE = "application/problem+json"
 _TYPE = "urn:lance-federator:problem:"
+# Titles and types of problems are stable. Classes that got another name keep the title of their first name.
+_FIXED_TITLES = {
+    "CircuitOpen": "Paused",
+    "HistoryExpired": "Beyond horizon",
+    "ProcessTimeout": "No answer",
+    "RecreateInterrupted": "Halfway",
+}
 STATUS = lance.STATUS
-_log = logs.get(__name__)
+_log = logs.get_logger(__name__)
 
 
 class NotFound(StateError):
-    """There is no such run, request, plan or job."""
+    """A run, request, plan or job that does not exist."""
 
 
-class Refused(FederatorError):
-    """A request that is refused before its route is looked at, with its HTTP status and the headers that go with it."""
+class RequestRejected(FederatorError):
+    """A request that is rejected before routing, with the HTTP status and the headers of the response."""
 
     def __init__(self, status: int, title: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -40,12 +48,12 @@ class Refused(FederatorError):
 
     @property
     def code(self) -> int | None:
-        """The Lance Namespace spec's code, where it has one."""
+        """The error code of the Lance Namespace spec; None if the spec has none for the status."""
         return {401: 16, 403: 15, 429: 21, 503: 17}.get(self.status)
 
 
 class Problem(BaseModel):
-    """What went wrong. ``type`` is stable; ``code`` is the Lance Namespace spec's, where it has one."""
+    """An error. ``type`` is stable. ``code`` is the error code of the Lance Namespace spec, or null."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -66,51 +74,55 @@ class Problem(BaseModel):
     hint: str | None = None
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route that may answer with these problems, besides those that any route may."""
+def problem_docs(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI ``responses`` of a route for these statuses and for those that every route can have."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": _MEANING[status], "content": content} for status in sorted({401, 421, 429, 503, *statuses})}
+    return {
+        status: {"description": _STATUS_TEXT[status], "content": content} for status in sorted({401, 421, 429, 503, *statuses})
+    }
 
 
-_MEANING = {
-    400: "The request is not valid", 401: "The token is missing or wrong", 403: "The caller may not, or a page of another origin asked",
-    404: "There is no such thing", 409: "What is stored does not allow it", 412: "If-Match names another version",
-    428: "If-Match is missing", 421: "The Host header is not ours", 429: "The caller asks too often",
-    503: "The index does not answer",
+_STATUS_TEXT = {
+    400: "The request is not valid", 401: "The token is missing or wrong",
+    403: "The role or the scopes do not allow it, or a page of another origin sent it",
+    404: "It does not exist", 409: "The current state does not allow it", 412: "If-Match names another version",
+    428: "If-Match is missing", 421: "The Host header names another service", 429: "The principal exceeds the rate limit",
+    503: "The index is unavailable",
 }  # fmt: skip
 
 
-def install(app: FastAPI) -> None:
-    """Answers every error of an app with a problem document."""
-    app.add_exception_handler(FederatorError, _federator)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(DatabaseError, _database)
-    app.add_exception_handler(Exception, _unexpected)
+def install_problem_handlers(app: FastAPI) -> None:
+    """Install the handlers that turn every error of an app into a problem document."""
+    app.add_exception_handler(FederatorError, _handle_federator_error)
+    app.add_exception_handler(RequestValidationError, _handle_invalid_request)
+    app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(DatabaseError, _handle_database_error)
+    app.add_exception_handler(Exception, _handle_unexpected_error)
 
 
-def answer(
+def problem_response(
     path: str, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> JSONResponse:
-    """A problem document as an HTTP answer; below ``/v1`` the error document of the Lance protocol."""
-    if lance.is_lance(path):
-        return lance.answer(
-            _sendable(path), status, _sendable(detail), code=more.get("code"), detail=more.get("hint"), headers=headers
+    """Return a problem document as a response; below ``/v1``, the error document of the Lance protocol."""
+    if lance.is_lance_path(path):
+        return lance.error_response(
+            _encodable(path), status, _encodable(detail), code=more.get("code"), detail=more.get("hint"), headers=headers
         )
     kind = title.lower().replace(" ", "-")
-    texts = {"type": _TYPE + kind, "title": title, "detail": _sendable(detail), "instance": _sendable(path)}
+    texts = {"type": _TYPE + kind, "title": title, "detail": _encodable(detail), "instance": _encodable(path)}
     extra = {name: value for name, value in more.items() if value is not None}
     return JSONResponse({**texts, "status": status, **extra}, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
-def of_error(path: str, error: FederatorError) -> JSONResponse:
-    """The problem document of one of our errors."""
-    if isinstance(error, Refused):
-        signing_in = {"WWW-Authenticate": 'Bearer, Basic realm="Lance Federator, the token is the password"'}
-        headers = error.headers | (signing_in if error.status == 401 else {})
-        return answer(path, error.status, error.title, error.message, headers, code=error.code)
+def error_response(path: str, error: FederatorError, *, may_prompt: bool = True) -> JSONResponse:
+    """Return the problem document of a FederatorError. With ``may_prompt``, a browser may ask its user for a missing credential."""
+    if isinstance(error, RequestRejected):
+        basic = ', Basic realm="Lance Federator, the token is the password"' if may_prompt else ""
+        challenge = {"WWW-Authenticate": f"Bearer{basic}"}
+        headers = (challenge if error.status == 401 else {}) | error.headers
+        return problem_response(path, error.status, error.title, error.message, headers, code=error.code)
     status, code = _status(error)
-    return answer(path, status, _title(error), error.message, code=code, hint=error.hint)
+    return problem_response(path, status, _title(error), error.message, code=code, hint=error.hint)
 
 
 def _status(error: FederatorError) -> tuple[int, int | None]:
@@ -123,54 +135,56 @@ def _status(error: FederatorError) -> tuple[int, int | None]:
 
 def _title(error: FederatorError) -> str:
     name = type(error).__name__
+    if name in _FIXED_TITLES:
+        return _FIXED_TITLES[name]
     return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))
 
 
-async def _federator(request: Request, error: Exception) -> JSONResponse:
+async def _handle_federator_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, FederatorError)
-    return of_error(_instance(request), error)
+    return error_response(_instance(request), error)
 
 
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Only where and what: the value itself may be anything, a secret too.
-    found = [f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
-    return answer(_instance(request), 400, "Invalid input", "; ".join(found), code=13)
+    # Report the field and the fault, not the value: it may be a secret.
+    faults = [f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
+    return problem_response(_instance(request), 400, "Invalid input", "; ".join(faults), code=13)
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     if error.status_code == 405:
-        headers["Allow"] = ", ".join(_methods(request))
+        headers["Allow"] = ", ".join(_allowed_methods(request))
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
     title = {404: "Not found", 405: "Method not allowed", 413: "Content too large"}.get(error.status_code, "Request refused")
-    return answer(_instance(request), error.status_code, title, str(error.detail), headers)
+    return problem_response(_instance(request), error.status_code, title, str(error.detail), headers)
 
 
-def _methods(request: Request) -> list[str]:
-    """The methods that some route takes at a request's path; the framework names those of the first route alone."""
+def _allowed_methods(request: Request) -> list[str]:
+    """Return the methods that any route has for the request's path. The framework only names those of the first route."""
     routes = request.app.router.routes
     scopes = ((method, {**request.scope, "method": method}) for method in ("GET", "POST", "PUT", "DELETE"))
-    found = [method for method, scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)]
-    return [*found, *(["HEAD"] if "GET" in found else []), "OPTIONS"]
+    methods = [method for method, scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)]
+    return [*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"]
 
 
-async def _database(request: Request, error: Exception) -> JSONResponse:
-    return of_database(_instance(request), error)
+async def _handle_database_error(request: Request, error: Exception) -> JSONResponse:
+    return database_error_response(_instance(request), error)
 
 
-def of_database(path: str, error: Exception) -> JSONResponse:
-    """The problem document of a failure of the index. Its text may hold SQL and values; that is for the log."""
-    _log.error("index error", path=path, error=str(error).splitlines()[0])
+def database_error_response(path: str, error: Exception) -> JSONResponse:
+    """Return the problem document of an index failure. The error's text goes only to the log: it may contain SQL and values."""
+    _log.error("index error", path=path, error=first_line(error))
     hint = describe_failure(error).hint if isinstance(error, DatabaseError) else None
-    return answer(path, 503, "Index unavailable", "the index does not answer, or is not migrated", hint=hint)
+    return problem_response(path, 503, "Index unavailable", "the index is unreachable or not migrated", hint=hint)
 
 
-async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    _log.error("request broke", path=request.url.path, error=repr(error))
-    return answer(_instance(request), 500, "Internal error", "an error of ours; the log has it", code=18)
+async def _handle_unexpected_error(request: Request, error: Exception) -> JSONResponse:
+    _log.error("request failed", path=request.url.path, error=repr(error))
+    return problem_response(_instance(request), 500, "Internal error", "internal error; see the log", code=18)
 
 
 def _instance(request: Request) -> str:
@@ -178,8 +192,18 @@ def _instance(request: Request) -> str:
     return raw.decode("ascii", "replace")
 
 
-def _sendable(text: str) -> str:
+def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-__all__ = ["MEDIA_TYPE", "NotFound", "Problem", "Refused", "TableNotFound", "answer", "documented", "install", "of_error"]
+__all__ = [
+    "MEDIA_TYPE",
+    "NotFound",
+    "Problem",
+    "RequestRejected",
+    "TableNotFound",
+    "error_response",
+    "install_problem_handlers",
+    "problem_docs",
+    "problem_response",
+]

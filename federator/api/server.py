@@ -1,4 +1,4 @@
-"""The service in one process: HTTP, the worker, or both, until SIGINT or SIGTERM."""
+"""The service process: HTTP, the worker, or both, until SIGINT or SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import TextIO
 
@@ -17,62 +18,65 @@ import uvicorn
 
 from federator import logs
 from federator.api.app import create_app
+from federator.api.http_limits import limited_protocol
 from federator.connector import ConfigError, StateError
-from federator.schedule import Worker
+from federator.runtime.shutdown import GRACE_SECONDS, end_process_later
+from federator.service import Federator
 from federator.settings import Settings
-from federator.sync import Federator
+from federator.worker import Worker
 
 ROLES = ("all", "api", "worker")
-# How long answers in flight may take to end, and how long a write to a catalog that is under way.
-_HTTP_GRACE = 10
-_WORKER_GRACE = 75.0
-_log = logs.get(__name__)
+_log = logs.get_logger(__name__)
 
 
-def serve(
+def run_service(
     settings: Settings, *, host: str | None = None, port: int | None = None, role: str = "all", log_format: str | None = None
 ) -> None:
-    """Serves until SIGINT or SIGTERM; a second signal does not wait for what is under way.
+    """Serve until SIGINT or SIGTERM. Then responses and calls in flight have ``GRACE_SECONDS`` to end, and the process ends with code 0
+    half a second later at the latest. A second signal ends it without waiting for open requests.
 
-    Raises ConfigError and StateError for what keeps it from starting.
+    Raise ConfigError or StateError if the service cannot start.
     """
     if role not in ROLES:
-        raise ConfigError(f"there is no role {role!r}", hint=f"one of {', '.join(ROLES)}")
+        raise ConfigError(f"{role!r} is not a role", hint=f"use one of {', '.join(ROLES)}")
     chosen = {"host": host or settings.serve.host, "port": settings.serve.port if port is None else port}
     settings = settings.model_copy(update={"serve": settings.serve.model_copy(update=chosen)})
-    with _own_stderr() as stream:
+    with _private_stderr() as stream:
         chosen_format, level = settings.logs.format, settings.logs.level
         as_json = log_format == "json" if log_format is not None else None
         logs.configure(json=as_json, stream=stream, default_format=chosen_format, default_level=level)
         if role == "api":
-            _make_index(settings)
-            _serve_http(settings, stream)
+            _create_sqlite_index(settings)
+            _serve_http(settings, stream, lambda: None)
         elif role == "worker":
-            _work(settings, stream)
+            _run_worker(settings, stream)
         else:
-            with _in_background(Worker(settings)):
-                _serve_http(settings, stream)
+            worker = Worker(settings)
+            with _worker_thread(worker):
+                _serve_http(settings, stream, worker.stop)
 
 
-def _serve_http(settings: Settings, stream: TextIO) -> None:
+def _serve_http(settings: Settings, stream: TextIO, stop_worker: Callable[[], None]) -> None:
     app = create_app(settings)
-    with _listening(settings.serve.host, settings.serve.port) as listener:
+    with _bound_socket(settings.serve.host, settings.serve.port) as listener:
         config = uvicorn.Config(
-            app, log_config=None, server_header=False, proxy_headers=False, timeout_graceful_shutdown=_HTTP_GRACE
-        )
+            app, http=limited_protocol(settings.serve), ws="none", log_config=None, server_header=False, proxy_headers=False,
+            timeout_graceful_shutdown=int(GRACE_SECONDS),
+        )  # fmt: skip
         server = _Server(config, listener, stream)
 
-        def end() -> None:
-            # A second signal: whoever sent it does not want to wait.
+        def stop() -> None:
+            # A second signal: do not wait for open requests.
             server.force_exit = server.should_exit
             server.should_exit = True
+            stop_worker()
 
-        with _on_signal(end):
+        with _handle_signals(stop):
             server.run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens once it does, and leaves the signals to us: the worker ends with them too."""
+    """Prints its address when it listens. It leaves the signals to ``_handle_signals``, because they also stop the worker."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket, stream: TextIO) -> None:
         super().__init__(config)
@@ -90,64 +94,70 @@ class _Server(uvicorn.Server):
         self._stream.flush()
 
 
-def _work(settings: Settings, stream: TextIO) -> None:
+def _run_worker(settings: Settings, stream: TextIO) -> None:
     worker = Worker(settings)
-    ended = threading.Event()
-    with _on_signal(ended.set), _in_background(worker):
+    stopping = threading.Event()
+    with _handle_signals(stopping.set), _worker_thread(worker):
         stream.write("federator works\n")
         stream.flush()
-        ended.wait()
+        stopping.wait()
 
 
 @contextmanager
-def _in_background(worker: Worker) -> Iterator[None]:
+def _worker_thread(worker: Worker) -> Iterator[None]:
     thread = threading.Thread(target=worker.run, name="worker", daemon=True)
     thread.start()
     try:
         yield
     finally:
         worker.stop()
-        thread.join(_WORKER_GRACE)
-        if thread.is_alive():
-            _log.error("the run in hand did not end in time; the next worker reads its open intents again")
+        thread.join(GRACE_SECONDS)
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A bound socket: an address that is taken is our error, not the server's way to end the process."""
+def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
+    """A bound socket. Bind before uvicorn does: it would exit on an address in use, and this raises StateError."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # Only of sockets that are said to be TCP does asyncio turn off what holds an answer's body back for 40 ms.
+        # asyncio sets TCP_NODELAY only on sockets with an explicit TCP protocol; without it a response body is delayed by 40 ms.
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
-        raise StateError(f"cannot listen on {host}:{port}: {error.strerror or error}", hint="[serve] port, or --port") from None
+        raise StateError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}", hint="set another [serve] port, or use --port"
+        ) from None
     with listener:
         yield listener
 
 
 @contextmanager
-def _on_signal(end: Callable[[], None]) -> Iterator[None]:
-    """Calls ``end`` on SIGINT and SIGTERM within the block. Only the main thread hears signals."""
+def _handle_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on SIGINT and SIGTERM within the block, and limit the time until the process ends.
+
+    Outside the main thread nothing is installed: only it gets signals.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        end()
+    message = "calls in flight did not end in time; the next run resolves their open intents"
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        end_process_later(0, partial(_log.error, message))
+        stop()
+
+    previous_handlers = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def _own_stderr() -> Iterator[TextIO]:
-    """Our own way to stderr: starting Spark redirects the process's for a moment, and a line must not get lost in it."""
+def _private_stderr() -> Iterator[TextIO]:
+    """A private copy of stderr: starting Spark redirects the process's stderr for a moment, and log lines must not get lost."""
     try:
         number = os.dup(sys.stderr.fileno())
     except (io.UnsupportedOperation, OSError, AttributeError):
@@ -157,8 +167,8 @@ def _own_stderr() -> Iterator[TextIO]:
         yield stream
 
 
-def _make_index(settings: Settings) -> None:
-    """A new SQLite file gets its tables; any other database may still be migrated while we already answer probes."""
+def _create_sqlite_index(settings: Settings) -> None:
+    """Create the tables of a new SQLite file. Any other database may be migrated later, while health checks are already answered."""
     try:
         Federator.open(settings).index.close()
     except StateError as error:

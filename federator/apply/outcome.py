@@ -1,4 +1,4 @@
-"""Outcome: what became of one Change."""
+"""Outcome: the result of one change."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ from dataclasses import dataclass
 
 from federator.model import NamespaceRecord, TableRecord
 from federator.planning.changes import Change
-from federator.planning.marks import plain_doc, unmarked
-from federator.planning.settlement import State as State
+from federator.planning.intent_resolution import OutcomeState as OutcomeState
+from federator.planning.ownership import strip_comment_marker, strip_marker_properties
+from federator.planning.reasons import ApplyCode, OutcomeCode, Reason, code_text
 
-#: the code of a recreation that was undone: the object is there as it was, under a new native id
-RESTORED = "restored"
-#: codes of skipped changes that the run could not attempt: they leave the run partial, and the next one repeats them
-NOT_ATTEMPTED = frozenset({"lease", "open_intent", "observation_too_old"})
-#: the codes of a change that was made, and whose origin was observed afterwards: it is there again, or not as the plan read it
-ORIGIN_RETURNED = "origin_returned"
-ORIGIN_CHANGED = "origin_changed"
+#: codes of skipped changes that the run could not attempt: the run is partial, and the next one repeats them
+NOT_ATTEMPTED = frozenset({ApplyCode.LEASE, ApplyCode.OPEN_INTENT, Reason.OBSERVATION_TOO_OLD})
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one Change. ``record`` is the target as it was read afterwards (None: absent), at ``observed_at``.
+    """The result of one change. ``record`` is the target as it was read afterwards (None: absent), at ``observed_at``.
 
-    ``origin_age`` is the time in seconds between the last observation of the origin and the call; None where none was needed.
+    ``origin_age`` is the time in seconds between the last observation of the origin and the call. None if no observation was
+    needed.
     """
 
     change: Change
-    state: State
-    code: str | None = None
+    state: OutcomeState
+    code: OutcomeCode | None = None
     message: str | None = None
     record: TableRecord | NamespaceRecord | None = None
     observed_at: float = 0.0
@@ -35,14 +32,27 @@ class Outcome:
     origin_age: float | None = None
 
     @property
-    def target_digest(self) -> str | None:
-        """The digest under which the ledger knows the target; None where the target is not as the Change asked for.
+    def code_text(self) -> str | None:
+        """The code as it is stored, served and printed."""
+        return code_text(self.code)
 
-        Somebody may have changed it before a lost call's fate was found out: the next plan must look at it again.
+    @property
+    def ledger_digest(self) -> str | None:
+        """The digest that the ledger stores of the target. None if the target differs from the change's desired record.
+
+        Another client may have changed the target before a lost call was resolved, so the next plan must compare it again.
         """
-        made, asked = self.record, self.change.after
-        if not isinstance(made, TableRecord) or asked is None:
+        observed, desired = self.record, self.change.after
+        if not isinstance(observed, TableRecord) or desired is None:
             return None
-        ours = {key: value for key, value in unmarked(asked.properties).items() if made.properties.get(key) != value}
-        same = made.canonical == asked.canonical and not ours and plain_doc(made.doc) == plain_doc(asked.doc)
-        return made.digest if same else None
+        missing_properties = {
+            key: value
+            for key, value in strip_marker_properties(desired.properties).items()
+            if observed.properties.get(key) != value
+        }
+        same = (
+            observed.canonical == desired.canonical
+            and not missing_properties
+            and strip_comment_marker(observed.doc) == strip_comment_marker(desired.doc)
+        )
+        return observed.digest if same else None

@@ -1,7 +1,6 @@
-"""The append-only record of what was done: sealing events into a hash chain, publishing its heads, and proving it."""
+"""The append-only audit log: seal events into a hash chain, publish its heads, and prove it."""
 
-from federator.audit.proof import Proof, prove
-from federator.audit.publish import seal_and_publish
-from federator.audit.seal import seal
+from federator.audit.sealing import seal_and_publish, seal_pending
+from federator.audit.verification import AuditProof, verify_log
 
-__all__ = ["Proof", "prove", "seal", "seal_and_publish"]
+__all__ = ["AuditProof", "seal_and_publish", "seal_pending", "verify_log"]

@@ -1,7 +1,7 @@
-"""Anchors: places out of reach of whoever may write to the index, where the heads of the chain are published.
+"""Anchors: external stores for the heads of the chain, which writers of the index cannot change.
 
-``file:///path/anchors.jsonl`` (a line a head, appended and flushed to disk), ``s3://bucket/prefix`` (an object a head) and
-``https://...`` (a POST a head, which cannot be read again).
+``file:///path/anchors.jsonl`` (one line per head, appended and flushed to disk), ``s3://bucket/prefix`` (one object per head) and
+``https://...`` (one POST per head, which cannot be read back).
 """
 
 from __future__ import annotations
@@ -17,38 +17,40 @@ from urllib.parse import unquote, urlsplit
 
 from federator.audit.heads import Head
 from federator.connector import ConfigError, StateError
-from federator.connector.options import is_secret_key, resolve, secret
+from federator.connector.options import is_secret_key, read_secret, resolve_reference
 
 if TYPE_CHECKING:
     from federator.settings import AuditSettings
 
-_SECONDS = 10
-# What boto3 calls the options of [audit.storage].
-_S3 = {
+_TIMEOUT_SECONDS = 10
+# The names that boto3 uses for the options of [audit.storage].
+_S3_OPTIONS = {
     "endpoint": "endpoint_url", "region": "region_name", "access_key_id": "aws_access_key_id",
     "secret_access_key": "aws_secret_access_key", "session_token": "aws_session_token",
 }  # fmt: skip
 
 
 class AnchorUnavailable(StateError):
-    """A head could not be published, or the published ones could not be read."""
+    """A head could not be published, or the published heads could not be read."""
 
 
 class Anchor(Protocol):
-    """Where heads are published. Both methods raise AnchorUnavailable."""
+    """A store of published heads. Both methods raise AnchorUnavailable."""
 
     def publish(self, head: Head) -> None:
-        """Publishes a head, durably when it returns; the same one twice is harmless."""
+        """Publish a head. It is durable when this returns. Publishing the same head twice is harmless."""
         ...
 
     def read(self) -> list[Head] | None:
-        """All published heads, of whatever chain: one place is one log's, and a log under another name is still that one.
-        None where the anchor cannot be read."""
+        """Return all published heads, of any chain. None if the anchor cannot be read back.
+
+        One anchor serves one log. A log with another chain id is still the same log.
+        """
         ...
 
 
-def anchor(settings: AuditSettings, *, where: str) -> Anchor | None:
-    """The configured anchor. Raises ConfigError."""
+def build_anchor(settings: AuditSettings, *, where: str) -> Anchor | None:
+    """Return the configured anchor. Raise ConfigError."""
     if settings.anchor is None:
         return None
     parts = urlsplit(settings.anchor)
@@ -56,10 +58,10 @@ def anchor(settings: AuditSettings, *, where: str) -> Anchor | None:
         if parts.scheme == "file":
             return FileAnchor(Path(unquote(parts.path)))
         if parts.scheme == "s3":
-            resolved = {str(key): resolve(text, where=f"{where} storage") for key, text in settings.storage.items()}
-            options = {key: secret(text) if is_secret_key(key) else text for key, text in resolved.items()}
+            resolved = {str(key): resolve_reference(text, where=f"{where} storage") for key, text in settings.storage.items()}
+            options = {key: read_secret(text) if is_secret_key(key) else text for key, text in resolved.items()}
             return ObjectAnchor(parts.netloc, parts.path.strip("/"), options)
-        token = secret(resolve(settings.token, where=f"{where} token")) if settings.token is not None else None
+        token = read_secret(resolve_reference(settings.token, where=f"{where} token")) if settings.token is not None else None
     except ValueError as error:
         raise ConfigError(f"{where}: not {error}") from None
     return WebhookAnchor(settings.anchor, token)
@@ -67,7 +69,7 @@ def anchor(settings: AuditSettings, *, where: str) -> Anchor | None:
 
 @dataclass(frozen=True)
 class FileAnchor:
-    """A file of JSON lines; best on a volume that this machine may only append to."""
+    """A file of JSON lines. Best on a volume that this machine can only append to."""
 
     path: Path
 
@@ -75,8 +77,8 @@ class FileAnchor:
         line = json.dumps(head.to_json(), sort_keys=True) + "\n"
         try:
             with self.path.open("ab") as file:
-                # A line that broke off, when the machine did, must not swallow this one.
-                file.write(line.encode() if file.tell() == 0 or self._ends_well() else b"\n" + line.encode())
+                # A line that is incomplete after a crash must not absorb this one.
+                file.write(line.encode() if file.tell() == 0 or self._ends_with_newline() else b"\n" + line.encode())
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -89,10 +91,10 @@ class FileAnchor:
             return []
         except OSError as error:
             raise AnchorUnavailable(f"the anchor {self.path} cannot be read: {error.strerror}") from None
-        found = (_head(line) for line in lines)
-        return [head for head in found if head is not None]
+        heads = (_parse_head(line) for line in lines)
+        return [head for head in heads if head is not None]
 
-    def _ends_well(self) -> bool:
+    def _ends_with_newline(self) -> bool:
         with self.path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
             return file.read(1) == b"\n"
@@ -100,7 +102,7 @@ class FileAnchor:
 
 @dataclass(frozen=True)
 class WebhookAnchor:
-    """An HTTP service that keeps what it is sent: the head as JSON, with a bearer token where one is configured."""
+    """An HTTP service that stores the heads: each is sent as JSON, with a bearer token if one is configured."""
 
     url: str
     token: str | None
@@ -112,14 +114,16 @@ class WebhookAnchor:
         import requests
 
         headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
-        where = f"the anchor {urlsplit(self.url).hostname}"
+        service = f"the anchor {urlsplit(self.url).hostname}"
         try:
-            # A redirect would carry the token to where nobody configured it.
-            answer = requests.post(self.url, json=head.to_json(), headers=headers, timeout=_SECONDS, allow_redirects=False)
+            # A redirect could send the token to a host that is not configured.
+            response = requests.post(
+                self.url, json=head.to_json(), headers=headers, timeout=_TIMEOUT_SECONDS, allow_redirects=False
+            )
         except requests.RequestException as error:
-            raise AnchorUnavailable(f"{where} does not answer: {type(error).__name__}") from None
-        if not 200 <= answer.status_code < 300:
-            raise AnchorUnavailable(f"{where} answered {answer.status_code}")
+            raise AnchorUnavailable(f"{service} does not respond: {type(error).__name__}") from None
+        if not 200 <= response.status_code < 300:
+            raise AnchorUnavailable(f"{service} returned status {response.status_code}")
 
     def read(self) -> list[Head] | None:
         return None
@@ -127,7 +131,7 @@ class WebhookAnchor:
 
 @dataclass(frozen=True)
 class ObjectAnchor:
-    """Objects ``prefix/chain/number-digest.json``; best in a bucket with object lock. The names alone prove the chain."""
+    """Objects ``prefix/chain/number-digest.json``. Best in a bucket with object lock. The object names alone prove the chain."""
 
     bucket: str
     prefix: str
@@ -146,13 +150,13 @@ class ObjectAnchor:
         with self._client() as client:
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
             names = [item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])]
-        found = []
+        heads = []
         for name in names:
             chain, _, file = name.partition("/")
             number, _, digest = file.removesuffix(".json").partition("-")
             if number.isdigit() and digest:
-                found.append(Head(chain, int(number), digest, 0.0))
-        return found
+                heads.append(Head(chain, int(number), digest, 0.0))
+        return heads
 
     def _folder(self, chain: str) -> str:
         return f"{self.prefix}/{chain}/" if self.prefix else f"{chain}/"
@@ -163,17 +167,17 @@ class ObjectAnchor:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError, ClientError
 
-        config = Config(connect_timeout=_SECONDS, read_timeout=_SECONDS, retries={"total_max_attempts": 3})
-        options: dict[str, Any] = {_S3[key]: value for key, value in self.options.items()}
+        config = Config(connect_timeout=_TIMEOUT_SECONDS, read_timeout=_TIMEOUT_SECONDS, retries={"total_max_attempts": 3})
+        options: dict[str, Any] = {_S3_OPTIONS[key]: value for key, value in self.options.items()}
         try:
             yield boto3.client("s3", config=config, **options)
         except (BotoCoreError, ClientError) as error:
             code = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
-            raise AnchorUnavailable(f"the anchor s3://{self.bucket} does not answer as it should: {code}") from None
+            raise AnchorUnavailable(f"the anchor s3://{self.bucket} cannot be used: {code}") from None
 
 
-def _head(line: str) -> Head | None:
-    """The head of a line; None for one that broke off. What is missing for it is noticed by what the index knows to be published."""
+def _parse_head(line: str) -> Head | None:
+    """Return the head of a line. None for an incomplete line; the index's record of published heads reveals the loss."""
     try:
         return Head.from_json(json.loads(line))
     except (ValueError, KeyError, TypeError):

@@ -1,26 +1,27 @@
-"""Walking a chain of sealed events, wherever it is kept: finding the first event that was altered, removed, added or moved."""
+"""Verification of a chain of sealed events, in any storage: find the first event that was altered, removed, added or moved."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from federator.audit.keys import is_signed
-from federator.audit.seal import sealed_row
+from federator.audit.keys import is_valid_signature
+from federator.audit.sealing import seal_event
 from federator.model import canonical_json
+from federator.store.audit_log import SealedEvent
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-#: the kind of the event that stands for those which ``rotate`` has removed
+#: the kind of the event that replaces the events removed by ``rotate_events``
 CHECKPOINT = "audit_checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What somebody vouches for: the digest of one event. ``by`` is ``recorded``, ``signed`` or ``anchored``."""
+class Attestation:
+    """The attested digest of one event. ``by`` is ``recorded``, ``signed``, ``anchored`` or ``exported``."""
 
     seq: int
     digest: str
@@ -29,16 +30,18 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The first bad event, by its number, and what is wrong."""
+    """The first bad event, by its number, and a description of the problem."""
 
     seq: int
     what: str
 
 
 @dataclass
-class Walk:
-    """What a walk found. The chain goes from after ``base`` to ``seq``; ``proven`` is the newest number that a mark of each sort
-    vouches for, and with it everything before."""
+class ChainCheck:
+    """The result of a verification. The chain goes from the event after ``base`` to ``seq``.
+
+    ``proven`` is, for each kind of attestation, the newest attested event. An attestation also proves all earlier events.
+    """
 
     base: tuple[int, str] = (0, "")
     seq: int = 0
@@ -47,106 +50,109 @@ class Walk:
     proven: dict[str, int] = field(default_factory=dict)
 
     @property
-    def vouched(self) -> int:
+    def attested_through(self) -> int:
         return max(self.proven.values(), default=self.base[0])
 
 
-def walk(
-    rows: Iterable[Mapping[str, Any]],
-    marks: Iterable[Mark] = (),
+def check_chain(
+    events: Iterable[SealedEvent],
+    attestations: Iterable[Attestation] = (),
     *,
     base: tuple[int, str] | None = None,
     keys: Mapping[str, Ed25519PublicKey] | None = None,
-) -> Walk:
-    """Walks sealed events in order, up to the first bad one.
+) -> ChainCheck:
+    """Verify sealed events in order, up to the first bad one.
 
-    ``base`` is the number and digest of the event before the first, where the caller knows it. Otherwise the chain begins with event
-    1, or a checkpoint in it stands for what is missing before; with ``keys`` it must be signed by one of them.
+    ``base`` is the number and digest of the event before the first one, if they are known. Otherwise the chain must start with
+    event 1, or contain a checkpoint for the missing events before it. With ``keys``, that checkpoint must be signed by one of them.
     """
-    vouchers: dict[int, list[Mark]] = {}
-    for mark in marks:
-        vouchers.setdefault(mark.seq, []).append(mark)
-    found, checkpoints, started = Walk(), {0: ""}, base is not None
+    by_seq: dict[int, list[Attestation]] = {}
+    for attestation in attestations:
+        by_seq.setdefault(attestation.seq, []).append(attestation)
+    check, checkpoints, started = ChainCheck(), {0: ""}, base is not None
     if base is not None:
-        found.base, found.seq, found.digest = base, *base
+        check.base, check.seq, check.digest = base, *base
         checkpoints = dict([base])
-    for row in rows:
+    for event in events:
         if not started:
             started = True
-            found.base = (row["seq"] - 1, row["previous"] if row["seq"] > 1 else "")
-            found.seq, found.digest = found.base
-            found.finding = _weigh(found, vouchers)
-        found.finding = found.finding or _misfit(found, row) or _weigh(found, vouchers, row)
-        if found.finding is not None:
+            check.base = (event.seq - 1, event.previous if event.seq > 1 else "")
+            check.seq, check.digest = check.base
+            check.finding = _check_attestations(check, by_seq)
+        check.finding = check.finding or _find_broken_link(check, event) or _check_attestations(check, by_seq, event)
+        if check.finding is not None:
             break
-        found.seq, found.digest = row["seq"], row["digest"]
-        if row["kind"] == CHECKPOINT:
-            checkpoints.update(_checkpoint(row, keys))
-    found.finding = found.finding or _beginning(found, checkpoints) or _cut_off(found, vouchers)
-    return found
+        check.seq, check.digest = event.seq, event.digest
+        if event.kind == CHECKPOINT:
+            checkpoints.update(_parse_checkpoint(event, keys))
+    check.finding = check.finding or _check_start(check, checkpoints) or _find_truncation(check, by_seq)
+    return check
 
 
 def checkpoint_payload(chain: str, seq: int, digest: str) -> bytes:
-    """What is signed of a checkpoint: the last event that was removed."""
+    """Return the signed content of a checkpoint: the last event that was removed."""
     return f"federator audit checkpoint\n{canonical_json([chain, seq, digest])}".encode()
 
 
-def _misfit(found: Walk, row: Mapping[str, Any]) -> Finding | None:
-    expected = found.seq + 1
-    if row["seq"] != expected:
-        return Finding(expected, f"event {expected} is missing: event {row['seq']} stands in its place")
-    if not _fits(row):
+def _find_broken_link(check: ChainCheck, event: SealedEvent) -> Finding | None:
+    expected = check.seq + 1
+    if event.seq != expected:
+        return Finding(expected, f"event {expected} is missing: event {event.seq} follows instead")
+    if not _digest_matches(event):
         return Finding(expected, f"event {expected} was altered")
-    if row["previous"] != found.digest:
-        # Its own digest is right: it was sealed upon another event than the one that is there.
-        if found.seq == found.base[0]:
-            return Finding(expected, f"event {expected} does not follow from what was before")
-        return Finding(found.seq, f"event {found.seq} is not the one that event {expected} was sealed upon")
+    if event.previous != check.digest:
+        # The event's own digest is correct, so it was sealed after another event than the present one.
+        if check.seq == check.base[0]:
+            return Finding(expected, f"event {expected} does not follow the event before it")
+        return Finding(check.seq, f"event {check.seq} is not the event after which event {expected} was sealed")
     return None
 
 
-def _fits(row: Mapping[str, Any]) -> bool:
+def _digest_matches(event: SealedEvent) -> bool:
     try:
-        again = sealed_row(row["seq"], row["event"], row["previous"])
+        rebuilt = seal_event(event.seq, event.event, event.previous)
     except (ValueError, KeyError, TypeError):
-        # Edited so far that it is no event any more.
+        # Altered so that it is no longer a valid event.
         return False
-    return all(row[name] == again[name] for name in again)
+    return event == rebuilt
 
 
-def _weigh(found: Walk, vouchers: dict[int, list[Mark]], row: Mapping[str, Any] | None = None) -> Finding | None:
-    seq, digest = (row["seq"], row["digest"]) if row is not None else (found.seq, found.digest)
-    for mark in vouchers.get(seq, ()):
-        if mark.digest != digest:
-            first = min(found.vouched + 1, seq)
-            return Finding(first, f"event {seq} is not the one that was {mark.by}: it was altered, or one from {first} on")
-        found.proven[mark.by] = seq
+def _check_attestations(
+    check: ChainCheck, by_seq: dict[int, list[Attestation]], event: SealedEvent | None = None
+) -> Finding | None:
+    seq, digest = (event.seq, event.digest) if event is not None else (check.seq, check.digest)
+    for attestation in by_seq.get(seq, ()):
+        if attestation.digest != digest:
+            first = min(check.attested_through + 1, seq)
+            return Finding(
+                first,
+                f"event {seq} differs from the one that was {attestation.by}: it was altered, or an event from {first} on was",
+            )
+        check.proven[attestation.by] = seq
     return None
 
 
-def _cut_off(found: Walk, vouchers: dict[int, list[Mark]]) -> Finding | None:
-    newest = max(vouchers, default=0)
-    if newest <= found.seq:
+def _find_truncation(check: ChainCheck, by_seq: dict[int, list[Attestation]]) -> Finding | None:
+    newest = max(by_seq, default=0)
+    if newest <= check.seq:
         return None
-    return Finding(
-        found.seq + 1, f"event {found.seq + 1} is missing, and all up to {newest}, which was {vouchers[newest][0].by}"
-    )
+    return Finding(check.seq + 1, f"event {check.seq + 1} is missing, and all up to {newest}, which was {by_seq[newest][0].by}")
 
 
-def _beginning(found: Walk, checkpoints: Mapping[int, str]) -> Finding | None:
-    last, digest = found.base
+def _check_start(check: ChainCheck, checkpoints: Mapping[int, str]) -> Finding | None:
+    last, digest = check.base
     if checkpoints.get(last) == digest:
         return None
     first = max((seq for seq in checkpoints if seq < last), default=0) + 1
-    return Finding(first, f"event {first} is missing, and no checkpoint to be trusted stands for what was before {last + 1}")
+    return Finding(first, f"event {first} is missing, and no trusted checkpoint replaces the events before {last + 1}")
 
 
-def _checkpoint(row: Mapping[str, Any], keys: Mapping[str, Ed25519PublicKey] | None) -> dict[int, str]:
-    detail = json.loads(row["event"])["detail"]
+def _parse_checkpoint(event: SealedEvent, keys: Mapping[str, Ed25519PublicKey] | None) -> dict[int, str]:
+    detail = json.loads(event.event)["detail"]
     try:
         seq, digest = int(detail["seq"]), str(detail["digest"])
         payload = checkpoint_payload(str(detail["chain"]), seq, digest)
-        trusted = not keys or is_signed(payload, detail["key"], detail["signature"], keys)
+        trusted = not keys or is_valid_signature(payload, detail["key"], detail["signature"], keys)
     except (KeyError, TypeError, ValueError):
         return {}
     return {seq: digest} if trusted else {}

@@ -1,38 +1,40 @@
-"""Exports of the audit log, as JSON lines and Parquet, with the heads and signatures that prove them without the index."""
+"""Exports of the audit log as JSON lines and Parquet, with heads and signatures that prove them without the index."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from federator.audit.chain import Finding, Mark, walk
-from federator.audit.heads import Head, recorded
-from federator.audit.keys import Signer, is_signed
-from federator.audit.proof import Proof, forged
+from federator.audit.chain import Attestation, Finding, check_chain
+from federator.audit.heads import Head, list_heads
+from federator.audit.keys import Signer, is_valid_signature
+from federator.audit.verification import AuditProof, find_forged_head
 from federator.connector import StateError
-from federator.index import Index, audit_log
-from federator.index.bulk import chunks
 from federator.model import canonical_json
+from federator.runtime.text import first_line
+from federator.store import Index, audit_log
+from federator.store.audit_log import SealedEvent
+from federator.store.sql import chunked
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-#: of each line and row, as of the table
+#: the columns of each line and row, the same as the table's
 COLUMNS = ("seq", "at", "kind", "actor", "run_id", "subject", "event", "previous", "digest")
 HEADS = "heads.json"
 _FORMATS = ("jsonl", "parquet")
-_BATCH = 10_000
+_BATCH_ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an export holds: the events after ``after`` up to and with ``through``, each given by number and digest."""
+    """The content of an export: the events after ``after`` up to and including ``through``, each given by number and digest."""
 
     chain: str
     after: tuple[int, str]
@@ -44,12 +46,12 @@ class Manifest:
 
     @property
     def payload(self) -> bytes:
-        """What is signed."""
+        """The signed content."""
         return f"federator audit export\n{canonical_json([self.chain, self.after, self.through, self.at])}".encode()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
-        """Raises KeyError, TypeError and ValueError for data of another form."""
+        """Parse a manifest. Raise KeyError, TypeError or ValueError for data of another form."""
         heads = tuple(Head.from_json(head) for head in data["heads"])
         (first, before), (last, digest) = data["after"], data["through"]
         ends = (int(first), str(before)), (int(last), str(digest))
@@ -57,22 +59,22 @@ class Manifest:
 
 
 def export(index: Index, target: Path, *, start: int = 1, through: int | None = None, signer: Signer | None = None) -> Manifest:
-    """Writes sealed events from ``start`` on: to a new directory in both formats, or to one file ``*.jsonl`` or ``*.parquet``.
+    """Write sealed events from ``start`` on: to a new directory in both formats, or to one file ``*.jsonl`` or ``*.parquet``.
 
-    Raises StateError where there is nothing to export, or where something is at ``target`` already.
+    Raise StateError if there are no such events, or if ``target`` already exists.
     """
     single = target.suffix.removeprefix(".") in _FORMATS
     if target.exists():
-        raise StateError(f"{target} is there already", hint="an export is never overwritten: choose another name")
+        raise StateError(f"{target} already exists", hint="choose another name: an export is never overwritten")
     with index.read() as connection:
-        last = audit_log.head(connection)[0] if through is None else through
-        digest = audit_log.digest_at(connection, last)
-    first = next(audit_log.every_event(index, after=start - 1, through=last), None)
+        last = audit_log.get_chain_tip(connection)[0] if through is None else through
+        digest = audit_log.find_digest(connection, last)
+    first = next(audit_log.iter_events(index, after=start - 1, through=last), None)
     if first is None or digest is None:
-        raise StateError(f"there is no sealed event from {start} up to {last}")
-    after = (first["seq"] - 1, first["previous"])
-    heads = tuple(head for head in recorded(index) if after[0] <= head.seq <= last)
-    manifest = Manifest(audit_log.known_chain(index), after, (last, digest), time.time(), heads)
+        raise StateError(f"there are no sealed events from {start} to {last}")
+    after = (first.seq - 1, first.previous)
+    heads = tuple(head for head in list_heads(index) if after[0] <= head.seq <= last)
+    manifest = Manifest(audit_log.find_chain_id(index), after, (last, digest), time.time(), heads)
     if signer is not None:
         signature = signer.sign(manifest.payload)
         manifest = Manifest(manifest.chain, after, (last, digest), manifest.at, heads, signer.id, signature)
@@ -80,110 +82,120 @@ def export(index: Index, target: Path, *, start: int = 1, through: int | None = 
         if not single:
             target.mkdir(parents=True)
         for path in [target] if single else [target / f"events.{name}" for name in _FORMATS]:
-            rows = audit_log.every_event(index, after=after[0], through=last)
-            (_write_lines if path.suffix == ".jsonl" else _write_parquet)(path, rows)
-        with _written(_heads_of(target)) as path:
+            events = audit_log.iter_events(index, after=after[0], through=last)
+            (_write_lines if path.suffix == ".jsonl" else _write_parquet)(path, events)
+        with _write_atomically(_heads_path(target)) as path:
             path.write_text(json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
         raise StateError(f"{target}: the export cannot be written: {error.strerror}") from None
     return manifest
 
 
-def prove_export(path: Path, *, keys: Mapping[str, Ed25519PublicKey] | None = None) -> Proof:
-    """What can be proven of an export, or of one of its files, without the index; with ``keys`` also that it is whole and ours.
+def verify_export(path: Path, *, keys: Mapping[str, Ed25519PublicKey] | None = None) -> AuditProof:
+    """Return the proof of an export, or of one of its files, without the index. With ``keys``, its signature must be valid too.
 
-    Raises StateError for what is no export.
+    Raise StateError if the path is not an export.
     """
-    manifest = _manifest(_heads_of(path))
+    manifest = _manifest(_heads_path(path))
     files = [path] if path.is_file() else [file for name in _FORMATS if (file := path / f"events.{name}").is_file()]
     if not files:
-        raise StateError(f"{path} holds no export", hint="a directory or file that federator audit export wrote")
-    proofs = [_prove_file(file, manifest, keys) for file in files]
-    return min(proofs, key=lambda proof: (proof.intact, proof.finding.seq if proof.finding else 0))
+        raise StateError(f"{path} is not an export", hint="use a directory or file that federator audit export wrote")
+    proofs = [_verify_file(file, manifest, keys) for file in files]
+    return min(proofs, key=lambda proof: (proof.is_intact, proof.finding.seq if proof.finding else 0))
 
 
-def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of one file, in its order; a line that is no event comes as one that fits nowhere. Raises StateError."""
+def iter_exported_events(path: Path) -> Iterator[SealedEvent]:
+    """Iterate over the events of one file, in its order. A malformed line gives an event without values. Raise StateError."""
     try:
         yield from (_read_lines if path.suffix == ".jsonl" else _read_parquet)(path)
     except OSError as error:
         raise StateError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _prove_file(path: Path, manifest: Manifest, keys: Mapping[str, Ed25519PublicKey] | None) -> Proof:
-    marks = [Mark(*manifest.through, "exported")]
-    marks += [Mark(head.seq, head.digest, "signed" if keys and head.signature else "recorded") for head in manifest.heads]
-    found = walk(read_events(path), marks, base=manifest.after, keys=keys)
+def _verify_file(path: Path, manifest: Manifest, keys: Mapping[str, Ed25519PublicKey] | None) -> AuditProof:
+    attestations = [Attestation(*manifest.through, "exported")]
+    attestations += [
+        Attestation(head.seq, head.digest, "signed" if keys and head.signature else "recorded") for head in manifest.heads
+    ]
+    check = check_chain(iter_exported_events(path), attestations, base=manifest.after, keys=keys)
     first, last = manifest.after[0] + 1, manifest.through[0]
-    signed = bool(keys) and is_signed(manifest.payload, manifest.key, manifest.signature, keys or {})
-    finding = found.finding
-    if finding is None and found.seq > last:
+    signed = bool(keys) and is_valid_signature(manifest.payload, manifest.key, manifest.signature, keys or {})
+    finding = check.finding
+    if finding is None and check.seq > last:
         finding = Finding(last + 1, f"event {last + 1} was added after the export")
     if finding is None and keys and not signed:
         finding = Finding(first, f"the export is not signed by a known key: its key is {manifest.key or 'none'}")
-    finding = finding or forged(manifest.heads, keys)
-    return Proof(first, found.seq, found.digest, finding, last if signed and finding is None else 0, 0, 0)
+    finding = finding or find_forged_head(manifest.heads, keys)
+    return AuditProof(first, check.seq, check.digest, finding, last if signed and finding is None else 0, 0, 0)
 
 
 def _manifest(path: Path) -> Manifest:
     try:
         return Manifest.from_json(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise StateError(f"{path} cannot be read: {error.strerror}", hint="it belongs to every export") from None
+        raise StateError(
+            f"{path} cannot be read: {error.strerror}", hint="every export contains this file: restore it"
+        ) from None
     except (ValueError, KeyError, TypeError):
-        raise StateError(f"{path} was altered: it holds no heads of an export") from None
+        raise StateError(f"{path} was altered: it does not contain the heads of an export") from None
 
 
-def _heads_of(target: Path) -> Path:
+def _heads_path(target: Path) -> Path:
     single = target.suffix.removeprefix(".") in _FORMATS
     return target.with_name(f"{target.name}.{HEADS}") if single else target / HEADS
 
 
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with _written(path) as part, part.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(canonical_json({name: row[name] for name in COLUMNS}) + "\n")
+def _write_lines(path: Path, events: Iterable[SealedEvent]) -> None:
+    with _write_atomically(path) as part, part.open("w", encoding="utf-8") as file:
+        for event in events:
+            file.write(canonical_json(asdict(event)) + "\n")
 
 
-def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def _read_lines(path: Path) -> Iterator[SealedEvent]:
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         for line in file:
             try:
-                found = json.loads(line)
+                event = json.loads(line)
             except ValueError:
-                found = None
-            yield {name: found.get(name) if isinstance(found, dict) else None for name in COLUMNS}
+                event = None
+            yield _parse_event(event if isinstance(event, dict) else {})
 
 
-def _write_parquet(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
+def _write_parquet(path: Path, events: Iterable[SealedEvent]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
     types = {"seq": pa.int64(), "at": pa.float64()}
     schema = pa.schema([pa.field(name, types.get(name, pa.string())) for name in COLUMNS])
-    with _written(path) as part, parquet.ParquetWriter(part, schema) as writer:
-        for batch in chunks(({name: row[name] for name in COLUMNS} for row in rows), _BATCH):
+    with _write_atomically(path) as part, parquet.ParquetWriter(part, schema) as writer:
+        for batch in chunked(map(asdict, events), _BATCH_ROWS):
             writer.write_table(pa.Table.from_pylist(batch, schema))
 
 
-def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
+def _read_parquet(path: Path) -> Iterator[SealedEvent]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(_BATCH):
-                rows: Sequence[dict[str, Any]] = batch.to_pylist()
-                yield from ({name: row.get(name) for name in COLUMNS} for row in rows)
+            for batch in file.iter_batches(_BATCH_ROWS):
+                yield from map(_parse_event, batch.to_pylist())
     except pa.ArrowException as error:
-        raise StateError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        raise StateError(f"{path} cannot be read as Parquet: {first_line(error)}") from None
+
+
+def _parse_event(values: Mapping[str, Any]) -> SealedEvent:
+    """Build an event from untrusted values. Missing ones are None, which ``check_chain`` reports."""
+    fields: dict[str, Any] = {name: values.get(name) for name in COLUMNS}
+    return SealedEvent(**fields)
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[Path]:
-    """A name to write under; only what is whole and on disk gets its own."""
-    part = path.with_name(f".{path.name}.part")
-    yield part
-    with part.open("rb") as file:
+def _write_atomically(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to, then move the complete file to its final path. An incomplete file never gets the final
+    path."""
+    temporary = path.with_name(f".{path.name}.part")
+    yield temporary
+    with temporary.open("rb") as file:
         os.fsync(file.fileno())
-    part.replace(path)
+    temporary.replace(path)

@@ -1,4 +1,4 @@
-"""Head: the newest event of the chain at some time. Who signs or publishes it vouches for every event before."""
+"""Head: the newest event of the chain at some time. Its signature or publication attests all events before it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from federator.audit.keys import Signer
-from federator.index import Index, RowMapping, audit_log
 from federator.model import canonical_json
+from federator.store import Index, audit_log
+from federator.store.audit_log import StoredHead
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Number and digest of an event of the chain ``chain``. ``key`` and ``signature`` are None where nobody signed."""
+    """Number and digest of an event of the chain ``chain``. ``key`` and ``signature`` are None for an unsigned head."""
 
     chain: str
     seq: int
@@ -25,7 +26,7 @@ class Head:
 
     @property
     def payload(self) -> bytes:
-        """What is signed."""
+        """The signed content."""
         return f"federator audit head\n{canonical_json([self.chain, self.seq, self.digest, self.at])}".encode()
 
     def to_json(self) -> dict[str, Any]:
@@ -33,7 +34,7 @@ class Head:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Raises KeyError and TypeError for data of another form."""
+        """Parse a head. Raise KeyError or TypeError for data of another form."""
         values = {name: data[name] for name in ("chain", "seq", "digest", "at")}
         if not isinstance(values["seq"], int) or not isinstance(values["digest"], str):
             raise TypeError("a head has a number and a digest")
@@ -41,24 +42,24 @@ class Head:
 
 
 def record_head(index: Index, signer: Signer | None) -> None:
-    """Records the chain's newest event as a head, signed where there is a key; harmless twice."""
+    """Record the chain's newest event as a head, signed if there is a key. A repetition is harmless."""
     with index.write() as connection:
         audit_log.lock_chain(connection)
-        seq, digest = audit_log.head(connection)
-        known = audit_log.newest_head(connection)
-        if seq == 0 or (known is not None and known["seq"] >= seq):
+        seq, digest = audit_log.get_chain_tip(connection)
+        newest = audit_log.find_newest_head(connection)
+        if seq == 0 or (newest is not None and newest.seq >= seq):
             return
-        head = Head(audit_log.chain_id(connection), seq, digest, time.time())
+        head = Head(audit_log.get_or_create_chain_id(connection), seq, digest, time.time())
         key, signature = (signer.id, signer.sign(head.payload)) if signer else (None, None)
-        audit_log.add_head(connection, {"seq": seq, "digest": digest, "at": head.at, "key": key, "signature": signature})
+        audit_log.insert_head(connection, StoredHead(seq, digest, head.at, key, signature))
 
 
-def recorded(index: Index) -> list[Head]:
-    """Every recorded head, in order."""
-    chain = audit_log.known_chain(index)
-    return [head_of(chain, row) for row in audit_log.heads(index)]
+def list_heads(index: Index) -> list[Head]:
+    """Return every recorded head, in order."""
+    chain = audit_log.find_chain_id(index)
+    return [build_head(chain, stored) for stored in audit_log.list_heads(index)]
 
 
-def head_of(chain: str, row: RowMapping) -> Head:
-    """A recorded head of a chain from its row."""
-    return Head(chain, row["seq"], row["digest"], row["at"], row["key"], row["signature"])
+def build_head(chain: str, stored: StoredHead) -> Head:
+    """Build the head of a chain from its recorded form."""
+    return Head(chain, stored.seq, stored.digest, stored.at, stored.key, stored.signature)

@@ -1,4 +1,4 @@
-"""Ed25519 keys (RFC 8032) as PEM files: the private one signs the heads of the chain, the public one checks them anywhere."""
+"""Ed25519 keys (RFC 8032) as PEM files: the private key signs the heads of the chain, the public key verifies them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from federator.connector import ConfigError, StateError
-from federator.connector.options import resolve, secret
+from federator.connector.options import read_secret, resolve_reference
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -19,42 +19,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Signer:
-    """A private key; ``id`` names its public half."""
+    """A private key. ``id`` identifies its public key."""
 
     id: str
     public: Ed25519PublicKey
     _private: Any = field(repr=False)
 
     def sign(self, payload: bytes) -> str:
-        """The signature in base64."""
+        """Return the signature in base64."""
         return base64.b64encode(self._private.sign(payload)).decode()
 
 
-def signer(reference: str, *, where: str) -> Signer:
-    """The key that a reference (``file:PATH``, ``${VARIABLE}``) leads to. Raises ConfigError, never with any of the key in it."""
-    _library()
+def load_signer(reference: str, *, where: str) -> Signer:
+    """Load the key of a reference (``file:PATH``, ``${VARIABLE}``). Raise ConfigError, which never contains any part of the key."""
+    _require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key = load_pem_private_key(secret(resolve(reference, where=where)).encode(), password=None)
+        key = load_pem_private_key(read_secret(resolve_reference(reference, where=where)).encode(), password=None)
     except ConfigError:
         raise
     except (ValueError, TypeError) as error:
         reason = str(error) if str(error).startswith("a readable file") else "an Ed25519 private key in PEM"
-        raise ConfigError(f"{where}: not {reason}", hint="federator audit keygen writes a pair") from None
+        raise ConfigError(f"{where}: not {reason}", hint="create a key pair: federator audit keygen") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigError(f"{where}: not an Ed25519 private key in PEM", hint="federator audit keygen writes a pair")
+        raise ConfigError(f"{where}: not an Ed25519 private key in PEM", hint="create a key pair: federator audit keygen")
     return Signer(key_id(key.public_key()), key.public_key(), key)
 
 
-def public_keys(paths: Iterable[Path]) -> dict[str, Ed25519PublicKey]:
-    """Public keys of PEM files, by id. Raises ConfigError that names the file."""
-    _library()
+def load_public_keys(paths: Iterable[Path]) -> dict[str, Ed25519PublicKey]:
+    """Load public keys of PEM files, by id. Raise ConfigError with the file's name."""
+    _require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    found = {}
+    keys = {}
     for path in paths:
         try:
             key = load_pem_public_key(path.read_bytes())
@@ -64,33 +64,34 @@ def public_keys(paths: Iterable[Path]) -> dict[str, Ed25519PublicKey]:
             raise ConfigError(f"{path}: not a public key in PEM") from None
         if not isinstance(key, Ed25519PublicKey):
             raise ConfigError(f"{path}: not an Ed25519 public key in PEM")
-        found[key_id(key)] = key
-    return found
+        keys[key_id(key)] = key
+    return keys
 
 
-def generate(path: Path) -> str:
-    """Writes a new pair: the private key to ``path``, for its owner alone, the public one beside it with ``.pub``; returns its id.
+def generate_key_pair(path: Path) -> str:
+    """Write a new key pair, and return its id. ``path`` gets the private key, readable only by its owner; ``path.pub`` the public
+    key.
 
-    Raises StateError where one of the files is there already.
+    Raise StateError if one of the files already exists.
     """
-    _library()
+    _require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
     key = Ed25519PrivateKey.generate()
-    _write(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
+    _write_key_file(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    _write(path.with_name(f"{path.name}.pub"), public, 0o644)
+    _write_key_file(path.with_name(f"{path.name}.pub"), public, 0o644)
     return key_id(key.public_key())
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """What names a key: the first half of the SHA-256 of its 32 bytes, hexadecimal."""
+    """Return the id of a key: the first half of the SHA-256 of its 32 bytes, in hexadecimal."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:32]
 
 
-def is_signed(payload: bytes, key: str | None, signature: str | None, known: Mapping[str, Ed25519PublicKey]) -> bool:
-    """Whether a signature in base64 is that of a known key over the payload."""
+def is_valid_signature(payload: bytes, key: str | None, signature: str | None, known: Mapping[str, Ed25519PublicKey]) -> bool:
+    """Tell whether a base64 signature over the payload was made by a known key."""
     from cryptography.exceptions import InvalidSignature
 
     if key is None or signature is None or key not in known:
@@ -102,20 +103,18 @@ def is_signed(payload: bytes, key: str | None, signature: str | None, known: Map
     return True
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def _write_key_file(path: Path, content: bytes, mode: int) -> None:
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
     except FileExistsError:
-        raise StateError(
-            f"{path} is there already", hint="a key that was lost cannot sign again: choose another name"
-        ) from None
+        raise StateError(f"{path} already exists", hint="choose another name: an overwritten key cannot be restored") from None
     except OSError as error:
         raise StateError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def _library() -> None:
+def _require_cryptography() -> None:
     try:
-        import cryptography  # noqa: F401 - only whether it is there
+        import cryptography  # noqa: F401 - checks only that it is installed
     except ModuleNotFoundError:
         raise ConfigError("signing needs the package cryptography", hint="pip install 'lance-federator[signing]'") from None

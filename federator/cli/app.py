@@ -1,4 +1,4 @@
-"""The root of the command line: global options, the command groups, and the one boundary where exceptions become exit codes."""
+"""Root of the command line: global options, command groups, and the mapping of exceptions to exit codes."""
 
 from __future__ import annotations
 
@@ -11,37 +11,40 @@ from typer.core import TyperGroup
 import federator
 from federator.cli import (
     audit,
-    browse,
-    check,
+    conformance,
     database,
     datasets,
-    declaring,
+    declare,
     demo,
-    diffing,
-    explaining,
-    exporting,
-    history,
+    diff,
+    doctor,
+    explain,
+    export,
     init,
     instance,
     jobs,
     ledger,
     mirrors,
     notifications,
-    pipeline,
     plans,
-    reporting,
-    searching,
-    service,
+    reports,
+    run_commands,
+    runs,
+    search,
+    serve,
+    sessions,
     sources,
+    spark,
     tokens,
+    tree,
 )
-from federator.cli.context import CONFIG, LOG_FORMAT, OUTPUT, QUIET, Chosen
-from federator.cli.errors import FAILED, INTERRUPTED, report_unexpected, report_usage
-from federator.cli.output import flush, prepare_streams
+from federator.cli.context import CONFIG, LOG_FORMAT, OUTPUT, QUIET, GlobalOptions
+from federator.cli.errors import FAILED, INTERRUPTED, print_unexpected_error, print_usage_error
+from federator.cli.printer import flush, prepare_streams
 
 
 class Root(TyperGroup):
-    """The command group that ends the process with our exit codes instead of the parser's."""
+    """The root command group. It exits with the federator's exit codes instead of the parser's."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         prepare_streams()
@@ -53,12 +56,12 @@ class Root(TyperGroup):
         try:
             return super().main(*args, **extra) or 0
         except typer.TyperException as error:
-            return report_usage(error)
+            return print_usage_error(error)
         except typer.Abort:
             sys.stderr.write("aborted\n")
             return INTERRUPTED
-        except Exception as error:  # noqa: BLE001 - the boundary: nobody above could say it better than one line
-            return report_unexpected(error) or FAILED
+        except Exception as error:  # noqa: BLE001 - the outermost boundary: print one line instead of a traceback
+            return print_unexpected_error(error) or FAILED
 
 
 app = typer.Typer(
@@ -67,8 +70,8 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"federator {federator.__version__}")
         raise typer.Exit
 
@@ -84,13 +87,13 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Knows every Lance table of a company, keeps its catalogs in agreement, and can prove what it did."""
-    ctx.obj = Chosen(config, output, quiet, log_format)
+    """Index the Lance tables of a company, mirror declarations between its catalogs, and record each change in an audit log."""
+    ctx.obj = GlobalOptions(config, output, quiet, log_format)
 
 
 _GROUPS = (
-    init, check, pipeline, plans, mirrors, ledger, browse, searching, datasets, declaring, exporting, explaining, history, diffing,
-    reporting, audit, instance, sources, jobs, tokens, notifications, service, demo, database,
+    init, doctor, conformance, run_commands, plans, mirrors, ledger, tree, search, datasets, declare, export, explain, runs, diff,
+    reports, audit, instance, sources, jobs, tokens, sessions, notifications, serve, demo, database, spark,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)

@@ -1,4 +1,4 @@
-"""What every command has: the common options, and ``Cli``, through which it reaches configuration, index and output."""
+"""Common options of all commands, and ``Cli``, their access to configuration, index and output."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from federator.cli.complete import DEFAULT_FILE, VARIABLE
-from federator.cli.errors import Interrupted, describe_failure, report
-from federator.cli.output import Printer
+from federator.cli.errors import Interrupted, describe_failure, print_error
+from federator.cli.printer import Printer
 from federator.connector.errors import FederatorError, StateError
+from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 
 if TYPE_CHECKING:
-    from federator.index import Index
     from federator.settings import Settings
+    from federator.store import Index
 
 
 class Output(StrEnum):
-    """How data is printed."""
+    """Output formats of data."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class LogFormat(StrEnum):
-    """How logs are written."""
+    """Formats of log lines."""
 
     JSON = "json"
     CONSOLE = "console"
@@ -41,18 +41,20 @@ class LogFormat(StrEnum):
 
 CONFIG = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help=f"Configuration file. Default: ${VARIABLE}, else {DEFAULT_FILE}."),
+    typer.Option(
+        "--config", "-c", metavar="FILE", help=f"Configuration file. Default: ${CONFIG_VARIABLE}, else {DEFAULT_FILE}."
+    ),
 ]
-OUTPUT = Annotated[Output | None, typer.Option("--output", help="How data is printed. Default: table.")]
+OUTPUT = Annotated[Output | None, typer.Option("--output", help="Output format of data. Default: table.")]
 LOG_FORMAT = Annotated[
-    LogFormat | None, typer.Option("--log-format", help="Log each step of a run on stderr, instead of showing its progress.")
+    LogFormat | None, typer.Option("--log-format", help="Log format on stderr. Log lines then replace the progress display.")
 ]
-QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; errors still are.")]
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr, only errors.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Common options as they were given before the command's name."""
+class GlobalOptions:
+    """Values of the common options before the command's name."""
 
     config: Path | None = None
     output: Output | None = None
@@ -62,7 +64,7 @@ class Chosen:
 
 @dataclass
 class Cli:
-    """One invocation."""
+    """One invocation of a command."""
 
     config: Path
     json: bool
@@ -71,40 +73,40 @@ class Cli:
 
     @cached_property
     def settings(self) -> Settings:
-        """The configuration. Raises ConfigError."""
-        from federator.settings import load
+        """The configuration. Raise ConfigError."""
+        from federator.settings import load_settings
 
-        return load(self.config)
+        return load_settings(self.config)
 
     @cached_property
     def out(self) -> Printer:
-        """Where data goes."""
+        """The printer for data on stdout."""
         return Printer(json=self.json)
 
-    def note(self, text: str) -> None:
-        """A line for a person on stderr; not with ``--quiet``."""
+    def print_note(self, text: str) -> None:
+        """Print a note on stderr, except with ``--quiet``."""
         if not self.quiet:
             typer.echo(text, err=True)
 
     @contextmanager
     def index(self) -> Iterator[Index]:
-        """The index as it is, for commands that only look. Raises StateError where there is none yet."""
-        from federator.index import migrate
+        """The existing index. Raise StateError if there is none, or if its schema is not current."""
+        from federator.store import migrations
 
-        with self.raw_index() as index:
+        with self.unchecked_index() as index:
             if index.file is not None and not index.file.exists():
-                raise StateError(f"there is no index yet at {index.file}", hint="federator crawl makes it")
-            migrate.check(index)
+                raise StateError(f"there is no index yet at {index.file}", hint="run federator crawl, which creates it")
+            migrations.require_current_schema(index)
             yield index
 
     @contextmanager
-    def raw_index(self) -> Iterator[Index]:
-        """The index without a look at its tables; a SQLite file is made by the first connection."""
-        from federator.connector.options import resolve
-        from federator.index import open_index
+    def unchecked_index(self) -> Iterator[Index]:
+        """The index without a check of its schema. The first connection creates a missing SQLite file."""
+        from federator.connector.options import resolve_reference
+        from federator.store import open_index
 
         settings = self.settings
-        index = open_index(resolve(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
+        index = open_index(resolve_reference(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
         try:
             yield index
         finally:
@@ -112,28 +114,30 @@ class Cli:
 
 
 def command(group: typer.Typer, name: str, *, data: bool = True) -> Callable[[Callable[..., int | None]], Callable[..., Any]]:
-    """Makes a function a command. Its first parameter is ``Cli``; it returns the exit code (None: 0) and raises FederatorError.
+    """Register a function as a command. Its first parameter is ``Cli``. It returns the exit code (None: 0) or raises FederatorError.
 
-    The common options are added, so that they may stand before the command's name or after; ``data=False`` leaves out ``--output``.
+    The common options are added, so they are accepted before and after the command's name. ``data=False`` omits ``--output``.
     """
 
     def add(function: Callable[..., int | None]) -> Callable[..., Any]:
         @functools.wraps(function)
         def run(ctx: typer.Context, config: Path | None, quiet: bool, output: Output | None = None, **own: Any) -> int:
-            before = ctx.find_root().obj or Chosen()
-            chosen = config or before.config or Path(os.environ.get(VARIABLE) or DEFAULT_FILE)
-            cli = Cli(chosen, (output or before.output) is Output.JSON, quiet or before.quiet, before.log_format)
+            global_options = ctx.find_root().obj or GlobalOptions()
+            path = config or global_options.config or Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_FILE)
+            cli = Cli(
+                path, (output or global_options.output) is Output.JSON, quiet or global_options.quiet, global_options.log_format
+            )
             try:
                 return function(cli, **own) or 0
             except FederatorError as error:
-                return report(error, json_format=cli.json)
-            except Interrupted as end:
-                return end.code
+                return print_error(error, json_format=cli.json)
+            except Interrupted as interruption:
+                return interruption.code
             except Exception as error:
                 failure = describe_failure(error)
                 if failure is None:
                     raise
-                return report(failure, json_format=cli.json)
+                return print_error(failure, json_format=cli.json)
 
         signature = inspect.signature(function, eval_str=True)
         own = [_parameter(p.name, p.annotation, p.default) for p in list(signature.parameters.values())[1:]]

@@ -1,4 +1,4 @@
-"""``db``: the index's tables."""
+"""``db``: create, check and prune the tables of the index."""
 
 from __future__ import annotations
 
@@ -7,48 +7,49 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from federator.cli import results
+from federator.cli import result_output
 from federator.cli.context import Cli, command
-from federator.cli.output import Column, at
-from federator.cli.running import working
+from federator.cli.interactive_run import open_run
+from federator.cli.printer import Column, format_time
 
 if TYPE_CHECKING:
-    from federator.index import Index
+    from federator.store import Index
 
-group = typer.Typer(help="The index's tables.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(help="The tables of the index.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def upgrade(cli: Cli) -> None:
-    """Create the index's tables, or bring them to this version; harmless twice."""
-    from federator.index import migrate
+    """Create the tables of the index, or upgrade them to this version. Running it again changes nothing."""
+    from federator.store import migrations
 
-    with cli.raw_index() as index:
-        before = migrate.current(index) if index.file is None or index.file.exists() else None
-        migrate.upgrade(index)
-        _told(cli, index, before, migrate.current(index))
+    with cli.unchecked_index() as index:
+        before = migrations.current_migration(index) if index.file is None or index.file.exists() else None
+        migrations.upgrade_schema(index)
+        _print_migration(cli, index, before, migrations.current_migration(index))
 
 
 def check(cli: Cli) -> None:
-    """Check that the index answers and its tables are of this version."""
-    from federator.index import migrate
+    """Check that the index is reachable and its tables have this version."""
+    from federator.store import migrations
 
     with cli.index() as index:
-        now = migrate.current(index)
-        _told(cli, index, now, now)
+        migration = migrations.current_migration(index)
+        _print_migration(cli, index, migration, migration)
 
 
 def prune(
     cli: Cli,
     keep_days: Annotated[
-        float | None, typer.Option("--keep-days", min=0, help="Keep so many days of history. Default: as [history] says.")
+        float | None, typer.Option("--keep-days", min=0, help="Days of history to keep. Default: the value in [history].")
     ] = None,
 ) -> int:
-    """Remove the history that is not to be kept; audit events stay."""
-    with working(cli, spark=False) as federator:
+    """Remove history beyond the retention horizon. Audit events stay."""
+    with open_run(cli, spark=False) as federator:
         result = federator.prune(keep_days=keep_days)
     if cli.json:
         cli.out.document({
-            "run": result.run_id, "state": result.state, "sources": [asdict(found) for found in result.pruned], "errors": result.errors,
+            "run": result.run_id, "state": result.state, "sources": [asdict(pruned) for pruned in result.pruned],
+            "errors": result.errors,
         })  # fmt: skip
     else:
         columns = [
@@ -56,20 +57,20 @@ def prune(
             Column("kept from revision", right=True), Column("of"),
         ]  # fmt: skip
         rows = [
-            (p.source, f"{p.records:,}", f"{p.coverage:,}", p.horizon or 1, "" if p.since is None else at(p.since))
+            (p.source, f"{p.records:,}", f"{p.coverage:,}", p.horizon or 1, "" if p.since is None else format_time(p.since))
             for p in result.pruned
         ]
         cli.out.table(columns, rows)
-    results.show_errors(cli, result)
-    return results.exit_code(result)
+    result_output.print_errors(cli, result)
+    return result_output.exit_code(result)
 
 
-def _told(cli: Cli, index: Index, before: str | None, now: str | None) -> None:
+def _print_migration(cli: Cli, index: Index, before: str | None, migration: str | None) -> None:
     if cli.json:
-        cli.out.document({"index": index.address, "migration": now, "before": before})
+        cli.out.document({"index": index.address, "migration": migration, "before": before})
     else:
-        done = "up to date" if before == now else f"upgraded from {before}" if before else "tables created"
-        cli.out.line(f"{index.address}: {done}, migration {now}")
+        state = "up to date" if before == migration else f"upgraded from {before}" if before else "tables created"
+        cli.out.line(f"{index.address}: {state}, migration {migration}")
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""``demo``: the story on real servers, told on this terminal."""
+"""``demo``: a demonstration with real servers on this terminal."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from federator.cli.browse import draw
 from federator.cli.context import Cli, command
-from federator.cli.datasets import show_drift
-from federator.cli.explaining import show_explanation
-from federator.cli.planview import show_plan
-from federator.cli.progress import Progress
+from federator.cli.datasets import print_drift
+from federator.cli.explain import print_explanation
+from federator.cli.plan_output import print_plan
+from federator.cli.progress import ProgressDisplay
+from federator.cli.tree import print_tree
 from federator.connector.errors import ConfigError
 
 if TYPE_CHECKING:
-    from federator.index import Index
-    from federator.index.drift import SeenDrift
     from federator.planning.plan import Plan
-    from federator.sync import Step
-    from federator.sync.explaining import Explanation
+    from federator.stages.result import ProgressEvent
+    from federator.store import Index
+    from federator.views.drift import DriftView
+    from federator.views.explain import Explanation
 
 
-class Terminal:
-    """The demo's screen (``federator.demo.screen.Screen``): the story on stdout, progress on stderr."""
+class TerminalScreen:
+    """Implements ``federator.demo.screen.Screen``: the demo on stdout, its progress on stderr."""
 
-    def __init__(self, cli: Cli, progress: Progress) -> None:
+    def __init__(self, cli: Cli, progress: ProgressDisplay) -> None:
         self._cli = cli
         self._progress = progress
 
@@ -41,45 +41,47 @@ class Terminal:
     def check(self, ok: bool, text: str) -> None:
         self._cli.out.line(f"  {'ok' if ok else 'FAILED':<6}  {text}", style=None if ok else "red")
 
-    def progress(self, step: Step) -> None:
-        self._progress(step)
+    def progress(self, event: ProgressEvent) -> None:
+        self._progress(event)
 
     def tree(self, index: Index) -> None:
-        draw(self._cli.out, index, (), None)
+        print_tree(self._cli.out, index, (), None)
 
-    def drift(self, found: Sequence[SeenDrift]) -> None:
-        show_drift(self._cli.out, found)
+    def drift(self, findings: Sequence[DriftView]) -> None:
+        print_drift(self._cli.out, findings)
 
     def plans(self, plans: Sequence[Plan]) -> None:
         for plan in plans:
-            show_plan(self._cli, plan)
+            print_plan(self._cli, plan)
 
-    def explanation(self, found: Explanation) -> None:
-        show_explanation(self._cli, found)
+    def explanation(self, explanation: Explanation) -> None:
+        print_explanation(self._cli, explanation)
 
 
 def demo(
     cli: Cli,
-    once: Annotated[bool, typer.Option("--once", help="End after the story, instead of serving the page.")] = False,
-    keep: Annotated[Path | None, typer.Option("--keep", metavar="DIR", help="Keep everything in this directory.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Exit after the demo instead of serving the page.")] = False,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Directory to keep all files and servers in.")
+    ] = None,
     stop: Annotated[
-        Path | None, typer.Option("--stop", metavar="DIR", help="End the servers of a demo that was kept in this directory.")
+        Path | None, typer.Option("--stop", metavar="DIR", help="Directory of a kept demo whose servers are to be stopped.")
     ] = None,
 ) -> int:
-    """Tell the whole story on this machine, with real catalogs.
+    """Run a demonstration on this machine, with real catalogs.
 
-    Metastores, Lance tables, mirrors, failures; no configuration needed.
+    It shows metastores, Lance tables, mirrors and failures, and needs no configuration.
     """
     try:
         from federator.demo import story
     except ModuleNotFoundError as error:
         raise ConfigError(f"the demo needs the module {error.name!r}", hint="pip install 'lance-federator[all]'") from None
     if stop is not None:
-        ended = story.stop(stop)
-        cli.out.line(f"stopped {', '.join(ended)}" if ended else "nothing was running")
+        stopped = story.stop(stop)
+        cli.out.line(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
         return 0
-    with Progress(quiet=cli.quiet) as progress:
-        return story.run(Terminal(cli, progress), once=once, keep=keep)
+    with ProgressDisplay(quiet=cli.quiet) as progress:
+        return story.run(TerminalScreen(cli, progress), once=once, keep=keep)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""Exit codes, and how an exception is told: one line, and a hint on a line of its own."""
+"""Exit codes, and the output of errors: one line for the message, one for the hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from federator.cli.output import shown
+from federator.cli.printer import escape_text
 from federator.connector.errors import CatalogError, ConfigError, FederatorError, StateError
 
 if TYPE_CHECKING:
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 OK, FAILED, PENDING, PARTIAL, HELD, USAGE, INTERRUPTED = 0, 1, 2, 3, 4, 64, 130
 
 CODES = {
-    OK: "fine",
+    OK: "success",
     FAILED: "failed",
     PENDING: "changes are pending (only with --detailed-exitcode)",
-    PARTIAL: "partial: some source or namespace failed, or a change could not be attempted",
-    HELD: "held by a guard, until a person approves",
-    USAGE: "a mistake on the command line or in the configuration",
+    PARTIAL: "partial: some source or namespace failed, a change could not be attempted, or apply skipped one",
+    HELD: "held by a guard until the plan is approved",
+    USAGE: "an error on the command line or in the configuration",
     INTERRUPTED: "interrupted",
 }
 
 
 class Interrupted(Exception):
-    """The run was ended by a signal; carries the exit code."""
+    """The run was ended by a signal; ``code`` is the exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
 
 
-#: by the state of a run
-OF_STATE = {"ok": OK, "partial": PARTIAL, "held": HELD, "failed": FAILED, "interrupted": INTERRUPTED}
+#: exit code by the state of a run
+EXIT_CODE_BY_STATE = {"ok": OK, "partial": PARTIAL, "held": HELD, "failed": FAILED, "interrupted": INTERRUPTED}
 
 TRACEBACK = "FEDERATOR_TRACEBACK"
 
@@ -47,61 +47,57 @@ _DISK_HINTS = {
 }
 
 
-def report(error: FederatorError, *, json_format: bool = False) -> int:
-    """Tells an expected error on stderr; returns the exit code."""
+def print_error(error: FederatorError, *, json_format: bool = False) -> int:
+    """Print an expected error on stderr. Return the exit code."""
     if json_format:
-        sys.stderr.write(json.dumps({"error": as_data(error)}, ensure_ascii=False) + "\n")
+        sys.stderr.write(json.dumps({"error": error_to_json(error)}, ensure_ascii=False) + "\n")
     else:
-        say_error(error.message, error.hint)
+        print_message(error.message, error.hint)
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
     return USAGE if isinstance(error, ConfigError) else FAILED
 
 
-def say_error(message: str, hint: str | None = None) -> None:
-    """``error: message`` and ``hint: ...`` on stderr."""
-    sys.stderr.write(f"error: {shown(message, lines=True)}\n" + (f"hint: {shown(hint, lines=True)}\n" if hint else ""))
+def print_message(message: str, hint: str | None = None) -> None:
+    """Print ``error: message`` and ``hint: ...`` on stderr."""
+    sys.stderr.write(
+        f"error: {escape_text(message, lines=True)}\n" + (f"hint: {escape_text(hint, lines=True)}\n" if hint else "")
+    )
 
 
-def as_data(error: FederatorError) -> dict[str, Any]:
-    """An error as JSON data."""
+def error_to_json(error: FederatorError) -> dict[str, Any]:
+    """Return an error as JSON data."""
     code = error.code if isinstance(error, CatalogError) else None
     return {"type": type(error).__name__, "code": code, "message": error.message, "hint": error.hint}
 
 
-def split(text: str) -> tuple[str, str | None]:
-    """Message and hint of an error that was kept as text."""
-    message, _, hint = text.partition("\n  hint: ")
-    return message, hint or None
-
-
-def report_usage(error: typer.TyperException) -> int:
-    """Tells a mistake on the command line, in our words."""
+def print_usage_error(error: typer.TyperException) -> int:
+    """Print an error on the command line in the federator's format. Return the exit code."""
     ctx = getattr(error, "ctx", None)
     text = error.format_message().strip()
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(text + "\n")
         return USAGE
     path = ctx.command_path if ctx is not None else "federator"
-    say_error(text[:1].lower() + text[1:].rstrip("."), f"{path} --help")
+    print_message(text[:1].lower() + text[1:].rstrip("."), f"{path} --help")
     return USAGE
 
 
-def report_unexpected(error: Exception) -> int:
-    """Tells an error that nobody foresaw: a bug, or a failure below us."""
+def print_unexpected_error(error: Exception) -> int:
+    """Print an unexpected error: a bug, or an unhandled failure of a library. Return the exit code."""
     first = (str(error).strip().splitlines() or [""])[0]
-    say_error(f"unexpected {type(error).__name__}: {first[:500]}", f"{TRACEBACK}=1 shows where it happened")
+    print_message(f"unexpected {type(error).__name__}: {first[:500]}", f"{TRACEBACK}=1 shows where it happened")
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
     return FAILED
 
 
 def describe_failure(error: Exception) -> StateError | None:
-    """A failure of the index's database or of a disk as an error with its remedy; None for any other exception."""
+    """Return a failure of the index's database or of a disk as an error with a hint; None for any other exception."""
     if isinstance(error, OSError) and error.errno in _DISK_HINTS:
         where = f" {error.filename}" if error.filename else ""
         return StateError(f"cannot write{where}: {error.strerror}", hint=_DISK_HINTS[error.errno])
-    # Imported here: commands without an index start faster without SQLAlchemy.
-    from federator.index import DatabaseError, failures
+    # Import late: commands without an index start faster without SQLAlchemy.
+    from federator.store import DatabaseError, failures
 
     return failures.describe_failure(error) if isinstance(error, DatabaseError) else None

@@ -1,4 +1,4 @@
-"""``instance``: whether this index is the deployment that it says it is, or a clone of it."""
+"""``instance``: the deployment that the index belongs to, and the handling of clones."""
 
 from __future__ import annotations
 
@@ -10,65 +10,72 @@ import typer
 from federator.cli.context import Cli, command
 
 if TYPE_CHECKING:
-    from federator.index import Index
-    from federator.index.deployment import Deployment
+    from federator.store import Index
+    from federator.store.deployment import Deployment
 
 group = typer.Typer(help="The deployment that the index belongs to.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def show(cli: Cli) -> None:
-    """Show the instance's id, the index's fingerprint, and whether mirrors may be written to from here."""
-    from federator.index import deployment
+    """Show the instance id, the fingerprint of the index, and whether mirrors may write."""
+    from federator.store import deployment
 
     with cli.index() as index:
-        _told(cli, index, deployment.read(index, cli.settings.instance))
+        _print_deployment(cli, index, deployment.read_deployment(index, cli.settings.instance))
 
 
 def confirm(cli: Cli) -> None:
     """Confirm that the index was moved here, or that its [instance] id was changed. Stop all processes that use the old copy first."""
     from federator import audit
-    from federator.index import deployment
+    from federator.store import deployment
 
     with cli.index() as index:
-        found = deployment.confirm(index, cli.settings.instance, actor=getpass.getuser())
-        audit.seal(index)
-        _told(cli, index, found)
+        state = deployment.confirm_site(index, cli.settings.instance, actor=getpass.getuser())
+        audit.seal_pending(index)
+        _print_deployment(cli, index, state)
 
 
 def rotate(cli: Cli) -> None:
-    """Say that this index is another one now: it gets a fingerprint of its own, and needs an instance id of its own."""
+    """Make this index a deployment of its own: it gets a new fingerprint, and needs a new instance id."""
     from federator import audit
-    from federator.index import deployment
+    from federator.store import deployment
 
     with cli.index() as index:
-        found = deployment.rotate(index, cli.settings.instance, actor=getpass.getuser())
-        audit.seal(index)
-        _told(cli, index, found)
-    if found.given_up(cli.settings.instance):
-        cli.note(
-            f"hint: choose a new [instance] id in {cli.settings.path}: what is marked {found.left!r} belongs to the deployment "
-            "that this index came from, and no mirror is written to until then"
+        state = deployment.rotate_fingerprint(index, cli.settings.instance, actor=getpass.getuser())
+        audit.seal_pending(index)
+        _print_deployment(cli, index, state)
+    if state.has_released(cli.settings.instance):
+        cli.print_note(
+            f"hint: choose a new [instance] id in {cli.settings.path}: objects marked {state.released_instance!r} belong to the "
+            "deployment of the original index. No mirror writes until then"
         )
 
 
-def _told(cli: Cli, index: Index, found: Deployment) -> None:
+def _print_deployment(cli: Cli, index: Index, deployment: Deployment) -> None:
     instance = cli.settings.instance
     data: dict[str, Any] = {
-        "instance": instance.id, "fingerprint": found.fingerprint, "index": index.address, "place": found.here,
-        "confirmed": found.confirmed, "clone": found.cloned, "left": found.left,
-        "marked": found.instance, "writes": not (found.cloned or found.given_up(instance) or found.renamed(instance)),
+        "instance": instance.id, "fingerprint": deployment.fingerprint, "index": index.address, "place": deployment.current_site,
+        "confirmed": deployment.confirmed_site, "clone": deployment.is_clone, "left": deployment.released_instance,
+        "marked": deployment.instance,
+        "writes": not (deployment.is_clone or deployment.has_released(instance) or deployment.renamed(instance)),
     }  # fmt: skip
     if cli.json:
         cli.out.document(data)
         return
-    state = "a clone: mirrors are not written to" if found.cloned else "confirmed" if found.confirmed else "not confirmed yet"
-    if not found.cloned and found.given_up(instance):
-        state = f"waiting for a new [instance] id: {found.left} belongs to another deployment"
-    elif not found.cloned and found.renamed(instance):
-        state = f"renamed: declarations are marked {found.instance}; mirrors are not written to"
+    state = (
+        "a clone: mirrors do not write"
+        if deployment.is_clone
+        else "confirmed"
+        if deployment.confirmed_site
+        else "not confirmed yet"
+    )
+    if not deployment.is_clone and deployment.has_released(instance):
+        state = f"waiting for a new [instance] id: {deployment.released_instance} belongs to another deployment"
+    elif not deployment.is_clone and deployment.renamed(instance):
+        state = f"renamed: declarations are marked {deployment.instance}; mirrors do not write"
     cli.out.pairs([
-        ("instance", instance.id or "(none)"), ("fingerprint", found.fingerprint), ("index", data["index"]), ("state", state),
-        ("here", found.here), ("confirmed for", found.confirmed or "(the first run confirms it)"),
+        ("instance", instance.id or "(none)"), ("fingerprint", deployment.fingerprint), ("index", data["index"]), ("state", state),
+        ("current place", deployment.current_site), ("confirmed for", deployment.confirmed_site or "(the first run confirms it)"),
     ])  # fmt: skip
 
 

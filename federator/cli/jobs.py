@@ -1,75 +1,72 @@
-"""``jobs``: what is scheduled; pause it, let it go on, run it now."""
+"""``jobs``: list, pause, resume and run scheduled jobs."""
 
 from __future__ import annotations
 
 import dataclasses
 import getpass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.output import Column, ago
+from federator.cli.printer import Column, format_age
 from federator.connector.errors import ConfigError
 
-NAME = Annotated[str, typer.Argument(metavar="JOB", help="crawl:SOURCE or sync:MIRROR, as jobs list shows it.")]
+NAME = Annotated[str, typer.Argument(metavar="JOB", help="Job, crawl:SOURCE or sync:MIRROR, as jobs list shows it.")]
 
 group = typer.Typer(help="Scheduled jobs: list, pause, resume, run now.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def list_(cli: Cli) -> None:
     """List the scheduled jobs."""
-    from federator.schedule.jobs import listed
+    from federator.worker.jobs import configured_jobs, list_jobs
 
     with cli.index() as index, index.read() as connection:
-        jobs = listed(cli.settings, connection)
-    data: list[dict[str, Any]] = [
-        {"name": job.name, "schedule": job.schedule, **dataclasses.asdict(state)} for job, state in jobs
-    ]
+        jobs = list_jobs(connection, configured_jobs(cli.settings))
     if cli.json:
-        cli.out.document({"jobs": data})
-    elif not data:
-        cli.note('nothing is scheduled: schedule = "@every 15m" below [sources.X] or [mirrors.X] does')
+        cli.out.document({"jobs": [dataclasses.asdict(job) for job in jobs]})
+    elif not jobs:
+        cli.print_note('no job is scheduled; set schedule = "@every 15m" in [sources.X] or [mirrors.X]')
     else:
-        columns = [Column("job"), Column("schedule"), Column("state"), Column("last began"), Column("run")]
+        columns = [Column("job"), Column("schedule"), Column("state"), Column("last start"), Column("run")]
         rows = [
-            (d["name"], d["schedule"], "paused" if d["paused"] else "on", ago(d["last_started_at"]), d["last_run_id"])
-            for d in data
+            (job.name, job.schedule, "paused" if job.paused else "on", format_age(job.last_started_at), job.last_run_id)
+            for job in jobs
         ]
         cli.out.table(columns, rows)
 
 
 def pause(cli: Cli, name: NAME) -> None:
-    """Run a job no more until it is resumed; a run in hand goes on."""
-    _ask(cli, name, "pause")
+    """Pause a job. A run in progress continues."""
+    _queue_control(cli, name, "pause")
 
 
 def resume(cli: Cli, name: NAME) -> None:
-    """Let a paused job go on."""
-    _ask(cli, name, "resume")
+    """Resume a paused job."""
+    _queue_control(cli, name, "resume")
 
 
 def run(cli: Cli, name: NAME) -> None:
-    """Run a job at the worker's next turn, also where it is paused."""
-    _ask(cli, name, "run")
+    """Queue a run of a job, even if it is paused."""
+    _queue_control(cli, name, "run")
 
 
-def _ask(cli: Cli, name: str, kind: str) -> None:
-    from federator.index import requests
-    from federator.schedule.jobs import argument, configured
+def _queue_control(cli: Cli, name: str, kind: str) -> None:
+    from federator.store import requests
+    from federator.worker.jobs import configured_jobs, request_argument
 
-    jobs = {job.name: job for job in configured(cli.settings)}
+    jobs = {job.name: job for job in configured_jobs(cli.settings)}
     if name not in jobs:
-        raise ConfigError(f"no job is called {name!r}", hint=f"jobs: {', '.join(jobs) or 'nothing is scheduled'}")
+        raise ConfigError(f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none'}")
     job = jobs[name]
-    kind, asked = (job.kind, argument(job.kind, job.subject)) if kind == "run" else (kind, {"job": name})
+    kind, argument = (job.kind, request_argument(job.kind, job.subject)) if kind == "run" else (kind, {"job": name})
     with cli.index() as index, index.write() as connection:
-        made = requests.add(connection, kind, asked, actor=getpass.getuser())
+        request = requests.queue_request(connection, kind, argument, actor=getpass.getuser())
     if cli.json:
-        cli.out.document({"request": made.id, "kind": made.kind, "job": name, "state": made.state})
+        cli.out.document({"request": request.id, "kind": request.kind, "job": name, "state": request.state})
     else:
-        cli.out.line(f"asked for {kind} of {name} (request {made.id})")
-        cli.note("the service carries it out: federator serve")
+        cli.out.line(f"queued {kind} of {name} (request {request.id})")
+        cli.print_note("federator serve executes the request")
 
 
 def register(app: typer.Typer) -> None:

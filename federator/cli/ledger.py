@@ -1,4 +1,4 @@
-"""``ledger``: what we put where, taken in again where the index does not know it any more."""
+"""``ledger``: rebuild the ledger from the ownership markers in the targets."""
 
 from __future__ import annotations
 
@@ -6,77 +6,78 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from federator.cli import results
+from federator.cli import result_output
 from federator.cli.context import Cli, command
-from federator.cli.output import Column, counted
-from federator.cli.pipeline import MIRRORS, need_mirrors
-from federator.cli.running import working
+from federator.cli.interactive_run import open_run
+from federator.cli.printer import Column, format_count
+from federator.cli.run_commands import MIRRORS, require_mirrors
 
 if TYPE_CHECKING:
-    from federator.sync import Result
-    from federator.sync.rebuilding import Rebuilt
+    from federator.stages.result import RebuildResult, RecoverableEntry, RunResult
 
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Take them in. Without it they are only listed.")]
-ALL = Annotated[bool, typer.Option("--all", help="Show every object, however many.")]
-# Objects of a mirror before the rest is only counted.
-_SHOWN = 50
+YES = Annotated[bool, typer.Option("--yes", "-y", help="Add the objects to the ledger. Default: only list them.")]
+ALL = Annotated[bool, typer.Option("--all", help="Show all objects, without a limit.")]
+# Maximum number of listed objects per mirror without --all.
+_MAX_SHOWN = 50
 
-group = typer.Typer(help="What mirrors have declared.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(help="The ledger of owned objects.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def rebuild(cli: Cli, mirrors: MIRRORS = None, yes: YES = False, everything: ALL = False) -> int:
-    """Find what targets hold with our mark and the ledger does not know; with --yes, take it in.
+    """Find owned objects that are missing in the ledger; add them with --yes.
 
-    For an index that was lost or restored from a backup, after federator crawl. No catalog is changed.
+    Use it after federator crawl, if the index was lost or restored from a backup. No catalog is changed.
     """
-    need_mirrors(cli.settings, mirrors)
-    with working(cli, spark=False) as federator:
-        result = federator.rebuild(mirrors or (), enter=yes)
+    require_mirrors(cli.settings, mirrors)
+    with open_run(cli, spark=False) as federator:
+        result = federator.rebuild_ledger(mirrors or (), enter=yes)
     if cli.json:
-        cli.out.document(_data(result))
+        cli.out.document(_rebuild_json(result))
     else:
-        for found in result.rebuilt:
-            _show(cli, found, everything=everything)
-    results.show_errors(cli, result)
-    if not yes and any(found.entries for found in result.rebuilt):
-        cli.note("nothing was changed; --yes takes these into the ledger, for federator plan to compare")
-    return results.exit_code(result)
+        for rebuild_result in result.rebuilt:
+            _print_rebuild(cli, rebuild_result, everything=everything)
+    result_output.print_errors(cli, result)
+    if not yes and any(rebuild_result.entries for rebuild_result in result.rebuilt):
+        cli.print_note("nothing was changed; use --yes to add these to the ledger")
+    return result_output.exit_code(result)
 
 
-def _show(cli: Cli, found: Rebuilt, *, everything: bool) -> None:
-    done = "taken into the ledger" if found.entered else "not in the ledger"
-    cli.out.line(f"mirror {found.mirror}: {counted(len(found.entries), 'object')} {done}")
-    limit = len(found.entries) if everything else _SHOWN
+def _print_rebuild(cli: Cli, result: RebuildResult, *, everything: bool) -> None:
+    ledger_state = "added to the ledger" if result.applied else "not in the ledger"
+    cli.out.line(f"mirror {result.mirror}: {format_count(len(result.entries), 'object')} {ledger_state}")
+    limit = len(result.entries) if everything else _MAX_SHOWN
     columns = [Column("kind"), Column("target", wide=True), Column("origin", wide=True), Column("why", wide=True)]
-    rows = [_entry(each.row, each.why) for each in found.entries[:limit]]
+    rows = [_entry_json(missing) for missing in result.entries[:limit]]
     if rows:
         cli.out.table(columns, [(row["kind"], row["target"], row["origin"], row["why"]) for row in rows])
-    if len(found.entries) > limit:
-        cli.out.line(f"and {len(found.entries) - limit:,} more; --all shows them")
-    for left in found.left:
-        cli.out.line(f"  left: {found.target}${left.target_path}: {left.why}")
-    for gap in found.gaps:
-        cli.out.line(f"  not known: {found.target}: {gap}")
+    if len(result.entries) > limit:
+        cli.out.line(f"and {len(result.entries) - limit:,} more; --all shows them")
+    for item in result.unrecoverable:
+        cli.out.line(f"  not added: {result.target}${item.target_path}: {item.reason}")
+    for gap in result.gaps:
+        cli.out.line(f"  unknown: {result.target}: {gap}")
 
 
-def _data(result: Result) -> dict[str, Any]:
-    common = results.as_data(result)
+def _rebuild_json(result: RunResult) -> dict[str, Any]:
+    common = result_output.result_to_json(result)
     mirrors = [
         {
-            "mirror": found.mirror, "entered": found.entered, "entries": [_entry(each.row, each.why) for each in found.entries],
-            "left": [{"target": f"{found.target}${left.target_path}", "why": left.why} for left in found.left],
-            "gaps": found.gaps,
+            "mirror": rebuilt.mirror, "entered": rebuilt.applied,
+            "entries": [_entry_json(missing) for missing in rebuilt.entries],
+            "left": [{"target": f"{rebuilt.target}${item.target_path}", "why": item.reason} for item in rebuilt.unrecoverable],
+            "gaps": rebuilt.gaps,
         }
-        for found in result.rebuilt
+        for rebuilt in result.rebuilt
     ]  # fmt: skip
     return {**{key: common[key] for key in ("run", "kind", "state", "errors")}, "mirrors": mirrors}
 
 
-def _entry(row: Any, why: str) -> dict[str, Any]:
+def _entry_json(missing: RecoverableEntry) -> dict[str, Any]:
+    entry = missing.entry
     return {
-        "kind": "table" if row["is_table"] else "namespace", "target": f"{row['target_source']}${row['target_path']}",
-        "origin": f"{row['origin_source']}${row['origin_path']}".rstrip("$"), "location": row["location"], "op_id": row["op_id"],
-        "why": why,
+        "kind": "table" if entry.is_table else "namespace", "target": f"{entry.target_source}${entry.target_path}",
+        "origin": f"{entry.origin_source}${entry.origin_path}".rstrip("$"), "location": entry.location, "op_id": entry.op_id,
+        "why": missing.reason,
     }  # fmt: skip
 
 

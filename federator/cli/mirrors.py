@@ -1,31 +1,34 @@
-"""``mirror``: the rules, what each of them has put where, and pruning."""
+"""``mirror``: list, show and prune mirrors."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from federator.cli import complete
+from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.output import Column, ago
-from federator.cli.pipeline import ALL, YES, plan_and_apply
+from federator.cli.printer import Column, format_age, format_duration
+from federator.cli.run_commands import ALL, YES, plan_and_apply
 from federator.connector.errors import StateError
 
-NAME = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.mirrors, help="The mirror.")]
-# Entries of a mirror before the rest is only counted.
-_SHOWN = 50
+if TYPE_CHECKING:
+    from federator.planning.ledger import OwnedObject
+
+NAME = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.complete_mirrors, help="Name of the mirror.")]
+# Maximum number of listed ledger entries without --all.
+_MAX_SHOWN = 50
 
 group = typer.Typer(help="Mirrors: rules from source to target.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def list_(cli: Cli) -> None:
-    """List mirrors, with how many tables each has declared."""
-    from federator.index import ledger
+    """List mirrors with the numbers of their declared tables."""
+    from federator.store import ledger
 
     rows: list[dict[str, Any]] = []
-    counts = _counts(cli, ledger.count_tables)
+    counts = _count_by_mirror(cli, ledger.count_tables)
     for name, mirror in cli.settings.mirrors.items():
         rows.append({
             "name": name, "from": mirror.origin, "to": mirror.target, "schedule": mirror.schedule, "tables": counts.get(name, 0),
@@ -33,70 +36,85 @@ def list_(cli: Cli) -> None:
     if cli.json:
         cli.out.document({"mirrors": rows})
     elif not rows:
-        cli.note("no mirror is configured; add a table [mirrors.NAME] with from and to")
+        cli.print_note("no mirror is configured; add a table [mirrors.NAME] with from and to")
     else:
         columns = [Column("mirror"), Column("from"), Column("to"), Column("schedule"), Column("tables", right=True)]
-        cli.out.table(columns, [(r["name"], r["from"], r["to"], r["schedule"] or "by hand", r["tables"]) for r in rows])
+        cli.out.table(
+            columns, [(row["name"], row["from"], row["to"], row["schedule"] or "by hand", row["tables"]) for row in rows]
+        )
 
 
 def show(cli: Cli, name: NAME, everything: ALL = False) -> None:
-    """Show a mirror's rule and every table that it has declared."""
-    from federator.index import ledger
+    """Show a mirror's rule and its ledger."""
+    from federator.store import ledger
 
-    rule = cli.settings.rule(name)
+    rule = cli.settings.mirror_rule(name)
+    values = {"name": name, **asdict(rule)}
     try:
         with cli.index() as index, index.read() as connection:
-            entries = [_entry(row) for row in ledger.of_mirror(connection, name)]
+            entries = [_entry_json(entry) for entry in ledger.list_entries(connection, name)]
     except StateError:
         entries = []
     if cli.json:
-        cli.out.document({"rule": asdict(rule), "digest": rule.digest, "ledger": entries})
+        cli.out.document({"rule": values, "digest": rule.digest, "ledger": entries})
         return
-    cli.out.pairs((key.replace("_", " "), _value(value)) for key, value in asdict(rule).items())
+    cli.out.pairs((key.replace("_", " "), _rule_text(key, value)) for key, value in values.items())
     cli.out.line()
     if not entries:
         cli.out.line("nothing declared yet")
         return
-    limit = len(entries) if everything else _SHOWN
+    limit = len(entries) if everything else _MAX_SHOWN
     columns = [Column("target", wide=True), Column("origin", wide=True), Column("location", wide=True), Column("since")]
-    cli.out.table(columns, [(e["target"], e["origin"], e["location"], ago(e["updated_at"])) for e in entries[:limit]])
+    cli.out.table(
+        columns,
+        [(entry["target"], entry["origin"], entry["location"], format_age(entry["updated_at"])) for entry in entries[:limit]],
+    )
     if len(entries) > limit:
         cli.out.line(f"and {len(entries) - limit:,} more; --all shows them")
 
 
 def prune(cli: Cli, name: NAME, yes: YES = False, everything: ALL = False) -> int:
-    """Deregister what a mirror declared and no longer selects, and drop the namespaces it made; the data stays."""
+    """Deregister tables that a mirror owns and no longer selects, and drop namespaces that it created. Data stays."""
     settings = cli.settings
-    settings.rule(name)
-    once = settings.mirrors[name].model_copy(update={"prune_unselected": True})
-    pruning = settings.model_copy(update={"mirrors": {**settings.mirrors, name: once}})
-    return plan_and_apply(cli, pruning, (name,), yes=yes, everything=everything, pruning=True)
+    settings.mirror_rule(name)
+    pruning_mirror = settings.mirrors[name].model_copy(update={"prune_unselected": True})
+    pruning_settings = settings.model_copy(update={"mirrors": {**settings.mirrors, name: pruning_mirror}})
+    return plan_and_apply(cli, pruning_settings, (name,), yes=yes, everything=everything, pruning=True)
 
 
-def _counts(cli: Cli, count: Any) -> dict[str, int]:
+def _count_by_mirror(cli: Cli, count: Any) -> dict[str, int]:
     try:
         with cli.index() as index, index.read() as connection:
             return {name: count(connection, name) for name in cli.settings.mirrors}
     except StateError:
-        # Before the first run there is no index, and a list of what is configured needs none.
+        # There is no index before the first run. The list of configured mirrors does not need it.
         return {}
 
 
-def _entry(row: Any) -> dict[str, Any]:
+def _entry_json(entry: OwnedObject) -> dict[str, Any]:
     return {
-        "target": f"{row['target_source']}${row['target_path']}", "origin": f"{row['origin_source']}${row['origin_path']}",
-        "kind": "table" if row["is_table"] else "namespace", "location": row["location"], "run_id": row["run_id"],
-        "updated_at": row["updated_at"],
+        "target": f"{entry.target_source}${entry.target_path}", "origin": f"{entry.origin_source}${entry.origin_path}",
+        "kind": "table" if entry.is_table else "namespace", "location": entry.location, "run_id": entry.run_id,
+        "updated_at": entry.updated_at,
     }  # fmt: skip
 
 
-def _value(value: object) -> object:
+def _rule_text(key: str, value: object) -> object:
+    """Return the value of a rule's key as it is shown: durations and shares with their unit."""
+    if isinstance(value, float):
+        return f"{value:g} %" if key.endswith("_percent") else format_duration(value)
+    return _json_value(value)
+
+
+def _json_value(value: object) -> object:
     if isinstance(value, tuple):
-        return ", ".join(str(_value(item)) for item in value) or "(nothing)"
+        return ", ".join(str(_json_value(item)) for item in value) or "(nothing)"
     if isinstance(value, dict):
-        return "; ".join(f"{key} {_value(item)}" for key, item in value.items() if item) or "(nothing)"
+        return "; ".join(f"{key} {_json_value(item)}" for key, item in value.items() if item) or "(nothing)"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str):
+        return value or "(nothing)"
     return "(as at the origin)" if value is None else value
 
 

@@ -1,47 +1,46 @@
-"""``plans``: those that were made, and a person's decision about held ones."""
+"""``plans``: list and show plans, approve or reject held ones."""
 
 from __future__ import annotations
 
 import getpass
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from federator.cli import complete
+from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.output import Column, ago, at
-from federator.cli.pipeline import ALL
-from federator.cli.planview import short, show_plan
+from federator.cli.plan_output import print_plan, shorten_digest
+from federator.cli.printer import Column, format_age, format_time
+from federator.cli.run_commands import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from federator.apply.plan_decisions import Decision
+    from federator.store.plans import StoredPlan
 
-    from federator.sync.deciding import Decision
+DIGEST = Annotated[str, typer.Argument(metavar="DIGEST", help="Digest of the plan, or a prefix of it.")]
 
-DIGEST = Annotated[str, typer.Argument(metavar="DIGEST", help="The plan's digest, or its beginning.")]
-
-group = typer.Typer(help="Plans that were made; approve or reject held ones.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(help="Plans: list, show, approve, reject.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def list_(
     cli: Cli,
     mirror: Annotated[
-        str | None, typer.Argument(metavar="[MIRROR]", autocompletion=complete.mirrors, help="Only this mirror's.")
+        str | None,
+        typer.Argument(metavar="[MIRROR]", autocompletion=completion.complete_mirrors, help="Only plans of this mirror."),
     ] = None,
-    held: Annotated[bool, typer.Option("--held", help="Only those that wait for a decision.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, newest first.")] = 20,
+    held: Annotated[bool, typer.Option("--held", help="Only plans that wait for a decision.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of plans, newest first.")] = 20,
 ) -> None:
     """List plans, newest first."""
-    from federator.index import plans
+    from federator.store import plans
 
     with cli.index() as index, index.read() as connection:
-        rows = plans.recent(connection, mirror=mirror, state="held" if held else None, limit=limit)
+        rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
     data = [_data(row) for row in rows]
     if cli.json:
         cli.out.document({"plans": data})
     elif not rows:
-        cli.note("no plan waits for a decision" if held else "no plan was made yet; federator plan makes one")
+        cli.print_note("no plan waits for a decision" if held else "there is no plan yet; create one with federator plan")
     else:
         columns = [
             Column("plan"),
@@ -54,60 +53,67 @@ def list_(
         cli.out.table(
             columns,
             [
-                (short(d["digest"]), d["mirror"], d["state"], d["changes"], ago(d["created_at"]), "; ".join(d["held"]))
+                (
+                    shorten_digest(d["digest"]),
+                    d["mirror"],
+                    d["state"],
+                    d["changes"],
+                    format_age(d["created_at"]),
+                    "; ".join(d["held"]),
+                )
                 for d in data
             ],
         )
 
 
 def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
-    """Show one plan in full, and what became of it."""
-    from federator.index import approvals, plans
+    """Show one plan with its state and decision."""
+    from federator.connector.options import mask_secrets
     from federator.planning.plan import Plan
+    from federator.store import approvals, plans
 
     with cli.index() as index, index.read() as connection:
-        row = plans.get(connection, digest)
-        approved, released = approvals.current(connection, row["mirror"]), approvals.released(connection, row)
+        stored = plans.get_plan(connection, digest)
+        approved, released = approvals.get_valid(connection, stored.mirror), approvals.get_release(connection, stored)
     if cli.json:
-        waiting = [each.to_json() for each in released.waiting]
-        cli.out.document({**_data(row), "guarded": row["guarded"], "waiting": waiting, "plan": json.loads(row["body"])})
+        waiting = [change.to_json() for change in released.waiting]
+        cli.out.document({**_data(stored), "guarded": stored.guarded, "waiting": waiting, "plan": mask_secrets(stored.content)})
         return
-    show_plan(cli, Plan.from_json(json.loads(row["body"])), everything=everything, state=row["state"], approvals=approved)
-    decided = f"; {row['state']} by {row['decided_by']} {at(row['decided_at'])}" if row["decided_at"] else ""
-    cli.out.line(f"made by run {row['run_id']} {at(row['created_at'])}{decided}")
+    print_plan(cli, Plan.from_json(stored.content), everything=everything, state=stored.state, approvals=approved)
+    decided = f"; {stored.state} by {stored.decided_by} {format_time(stored.decided_at)}" if stored.decided_at else ""
+    cli.out.line(f"created by run {stored.run_id} {format_time(stored.created_at)}{decided}")
 
 
 def approve(cli: Cli, digest: DIGEST) -> None:
-    """Let what a plan holds be done, in this plan or a later one, as long as its evidence holds."""
-    row = _decide(cli, digest, "approved")
-    _told(cli, row, "approved", f"federator sync {row['mirror']} applies it")
+    """Approve the held changes of a plan, for this plan or a later one, as long as their evidence holds."""
+    plan = _decide(cli, digest, "approved")
+    _print_decision(cli, plan, "approved", f"apply it with federator sync {plan.mirror}")
 
 
 def reject(cli: Cli, digest: DIGEST) -> None:
-    """Keep a plan from being applied."""
-    row = _decide(cli, digest, "rejected")
-    _told(cli, row, "rejected", "it stays rejected until what is held is something else")
+    """Reject a plan, so that it is not applied."""
+    _print_decision(cli, _decide(cli, digest, "rejected"), "rejected", "it stays rejected until other changes are held")
 
 
-def _decide(cli: Cli, digest: str, decision: Decision) -> Mapping[Any, Any]:
-    from federator.sync.deciding import decide
+def _decide(cli: Cli, digest: str, decision: Decision) -> StoredPlan:
+    from federator.apply.plan_decisions import decide_plan
 
     with cli.index() as index:
-        return decide(index, digest, decision, actor=getpass.getuser())
+        return decide_plan(index, digest, decision, actor=getpass.getuser())
 
 
-def _told(cli: Cli, row: Mapping[Any, Any], state: str, hint: str) -> None:
+def _print_decision(cli: Cli, plan: StoredPlan, state: str, hint: str) -> None:
     if cli.json:
-        cli.out.document({"plan": row["digest"], "mirror": row["mirror"], "state": state})
+        cli.out.document({"plan": plan.digest, "mirror": plan.mirror, "state": state})
     else:
-        cli.out.line(f"{state} plan {short(row['digest'])} of mirror {row['mirror']}")
-        cli.note(f"hint: {hint}")
+        cli.out.line(f"{state} plan {shorten_digest(plan.digest)} of mirror {plan.mirror}")
+        cli.print_note(f"hint: {hint}")
 
 
-def _data(row: Mapping[Any, Any]) -> dict[str, Any]:
-    body = json.loads(row["body"])
-    kept = {name: row[name] for name in ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by")}
-    return {**kept, "changes": len(body["changes"]), "refusals": len(body["refusals"]), "held": body["held"]}
+def _data(plan: StoredPlan) -> dict[str, Any]:
+    names = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by")
+    columns, body = {name: getattr(plan, name) for name in names}, plan.content
+    return {**columns, "changes": len(body["changes"]), "refusals": len(body["refusals"]), "held": body["held"]}
 
 
 def register(app: typer.Typer) -> None:

@@ -1,7 +1,7 @@
 """Progress of a run on stderr: live lines on a terminal, plain lines elsewhere.
 
-What has ended leaves one line; what goes on is shown while it does. A Change that was made is only counted: one that was not
-made leaves a line that says why.
+A stage in progress is shown while it runs, and leaves one line when it ends. Changes that succeed are only counted; each other change
+leaves a line with its reason.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from federator.cli.output import lasted, shown, styled
+from federator.cli.printer import escape_text, format_duration, style_state
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-    from federator.sync import Step
+    from federator.stages.result import ProgressEvent
 
-# Without a terminal a line says that a step still goes on: first after this long, then at growing distances.
-_FIRST_SIGN = 2.0
-_GROWTH = 3.0
+# Without a terminal, lines show that a stage is still running: first after this time, then at growing intervals.
+_FIRST_HEARTBEAT_SECONDS = 2.0
+_HEARTBEAT_GROWTH = 3.0
 _FRAMES = "|/-\\"
 
 
-class Progress:
-    """Receives each Step; safe for threads. ``stop`` is asked at the beginning of each step: a run ends between two of them."""
+class ProgressDisplay:
+    """Receives all progress events. Thread-safe. If ``stop`` is set, the run is interrupted at the beginning of the next stage."""
 
     def __init__(self, *, quiet: bool, stop: threading.Event | None = None) -> None:
         self._quiet = quiet
         self._stop = stop or threading.Event()
         self._lock = threading.RLock()
-        self._going: dict[tuple[str, str], float] = {}
-        self._next_sign: dict[tuple[str, str], float] = {}
-        self._made = 0
+        self._started_at: dict[tuple[str, str], float] = {}
+        self._next_heartbeat_at: dict[tuple[str, str], float] = {}
+        self._done_count = 0
         self._ended = threading.Event()
         self._live: Live | None = None
         self._console: Console | None = None
@@ -57,7 +57,7 @@ class Progress:
             )  # fmt: skip
             self._live.start()
         else:
-            threading.Thread(target=self._signs, name="progress", daemon=True).start()
+            threading.Thread(target=self._print_heartbeats, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -67,52 +67,52 @@ class Progress:
         if self._stream is not sys.stderr:
             self._stream.close()
 
-    def __call__(self, step: Step) -> None:
-        if step.stage == "change":
-            self._change(step)
-        elif step.state is None:
-            self._begin(step)
+    def __call__(self, event: ProgressEvent) -> None:
+        if event.stage == "change":
+            self._change(event)
+        elif event.state is None:
+            self._begin(event)
         else:
             with self._lock:
-                self._going.pop((step.stage, step.subject), None)
+                self._started_at.pop((event.stage, event.subject), None)
             if self._live is not None:
-                # Else the last frame stands until the next one is due, and data that is printed meanwhile runs into it.
+                # Redraw now: otherwise data that is printed before the next frame would mix with the last frame.
                 self._live.refresh()
-            if self._stop.is_set() and step.state == "failed":
-                # Its failure is our own doing.
-                self.line(step.stage, step.subject, "stopped", "", step.seconds)
+            if self._stop.is_set() and event.state == "failed":
+                # The stop request caused this failure.
+                self.line(event.stage, event.subject, "stopped", "", event.seconds)
             else:
-                self.line(step.stage, step.subject, step.state, step.detail, step.seconds)
+                self.line(event.stage, event.subject, event.state, event.detail, event.seconds)
 
-    def _begin(self, step: Step) -> None:
+    def _begin(self, event: ProgressEvent) -> None:
         if self._stop.is_set():
-            # What a run notes as interrupted; between two steps nothing is half done.
+            # The run records the interruption. Between two stages no work is incomplete.
             raise KeyboardInterrupt
-        key, now = (step.stage, step.subject), time.monotonic()
+        key, now = (event.stage, event.subject), time.monotonic()
         with self._lock:
-            self._going[key] = now
-            self._next_sign[key] = now + _FIRST_SIGN
-            self._made = 0
+            self._started_at[key] = now
+            self._next_heartbeat_at[key] = now + _FIRST_HEARTBEAT_SECONDS
+            self._done_count = 0
 
-    def _change(self, step: Step) -> None:
+    def _change(self, event: ProgressEvent) -> None:
         with self._lock:
-            self._made += 1
-        if step.state != "done":
-            self.line("", step.subject, step.state or "", step.detail, 0.0)
+            self._done_count += 1
+        if event.state != "done":
+            self.line("", event.subject, event.state or "", event.detail, 0.0)
 
     def line(self, stage: str, subject: str, state: str, detail: str, seconds: float) -> None:
-        """A line that stays."""
-        parts = [f"{stage:<7}", subject, styled(state), detail.replace("\n", " ")]
-        self.say(parts, f"({lasted(seconds)})" if seconds >= 0.1 else "")
+        """Print a permanent line."""
+        parts = [f"{stage:<7}", subject, style_state(state), detail.replace("\n", " ")]
+        self.print_parts(parts, f"({format_duration(seconds)})" if seconds >= 0.1 else "")
 
-    def say(self, parts: list[object], end: str = "") -> None:
-        """Prints the parts that are not empty, two spaces apart."""
+    def print_parts(self, parts: list[object], end: str = "") -> None:
+        """Print the non-empty parts, separated by two spaces."""
         if self._quiet:
             return
         from rich.text import Text
 
-        kept = [part for part in (*parts, end) if str(part)]
-        text = Text("  ").join(part if isinstance(part, Text) else Text(shown(part)) for part in kept)
+        non_empty = [part for part in (*parts, end) if str(part)]
+        text = Text("  ").join(part if isinstance(part, Text) else Text(escape_text(part)) for part in non_empty)
         with self._lock:
             if self._console is not None:
                 self._console.print(text, soft_wrap=True)
@@ -125,33 +125,37 @@ class Progress:
         from rich.text import Text
 
         with self._lock:
-            going = sorted(self._going.items(), key=lambda item: item[1])
+            running = sorted(self._started_at.items(), key=lambda item: item[1])
         now = time.monotonic()
         frame = _FRAMES[int(now * 8) % len(_FRAMES)]
-        lines = [f"{self._sign(key, now - began)}  {frame}" for key, began in going]
+        lines = [f"{self._format_stage(key, now - started_at)}  {frame}" for key, started_at in running]
         return Group(*(Text(line, overflow="ellipsis", no_wrap=True) for line in lines))
 
-    def _sign(self, key: tuple[str, str], seconds: float) -> str:
+    def _format_stage(self, key: tuple[str, str], seconds: float) -> str:
         stage, subject = key
-        made = f"  {self._made:,} made" if stage == "apply" and self._made else ""
-        return f"{stage:<7}  {shown(subject)}{made}  {lasted(seconds) if seconds >= 1 else ''}".rstrip()
+        count = f"  {self._done_count:,} done" if stage == "apply" and self._done_count else ""
+        return f"{stage:<7}  {escape_text(subject)}{count}  {format_duration(seconds) if seconds >= 1 else ''}".rstrip()
 
-    def _signs(self) -> None:
+    def _print_heartbeats(self) -> None:
         while not self._ended.wait(0.5):
             now = time.monotonic()
             with self._lock:
-                due = [(key, now - began) for key, began in self._going.items() if now >= self._next_sign[key]]
+                due = [
+                    (key, now - started_at)
+                    for key, started_at in self._started_at.items()
+                    if now >= self._next_heartbeat_at[key]
+                ]
                 for key, seconds in due:
-                    self._next_sign[key] = now + seconds * (_GROWTH - 1)
+                    self._next_heartbeat_at[key] = now + seconds * (_HEARTBEAT_GROWTH - 1)
             for key, seconds in due:
-                self.say([self._sign(key, seconds), "..."])
+                self.print_parts([self._format_stage(key, seconds), "..."])
 
 
 def _own_stderr() -> TextIO:
-    """stderr on a descriptor of our own: while Spark starts, the process's own leads to a file."""
+    """Return a private copy of stderr, because the process's stderr is redirected to a file while Spark starts."""
     try:
         number = os.dup(sys.stderr.fileno())
     except (OSError, AttributeError):
-        # Not a file: a test's or a notebook's, which nobody redirects.
+        # The stream of a test or a notebook is not a file, and Spark does not redirect it.
         return sys.stderr
     return os.fdopen(number, "w", encoding=sys.stderr.encoding, errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""``sources``: which catalog answers for a source, and accepting another one."""
+"""``sources``: confirm a new identity of a source's catalog."""
 
 from __future__ import annotations
 
@@ -7,87 +7,89 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from federator.cli import complete
+from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.output import Column, counted
+from federator.cli.printer import Column, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from federator.sync.confirming import Confirmation
+    from federator.planning.ledger import OwnedObject
+    from federator.stages.confirm_source import Confirmation
 
-NAME = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.sources, help="The source.")]
+NAME = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.complete_sources, help="Name of the source.")]
 YES = Annotated[bool, typer.Option("--yes", "-y", help="Accept the new identity. Default: only show it.")]
-# Ledger rows before the rest is only counted.
-_SHOWN = 10
+# Maximum number of listed ledger rows.
+_MAX_SHOWN = 10
 
-group = typer.Typer(help="Sources: which catalog answers at each address.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(help="Sources: confirm the catalog behind an address.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def confirm(cli: Cli, name: NAME, yes: YES = False) -> None:
     """Accept another catalog behind a source's address; without --yes only show it.
 
-    Shows both identities and the ledger rows concerned. Accepting resets the source's misses and rebinds ledger rows whose mark,
-    operation and location are intact. It approves no plan.
+    Shows both identities and the affected ledger rows. Accepting resets the source's misses and rebinds ledger rows whose ownership
+    marker, operation id and location are intact. It approves no plan.
     """
     from federator import audit
-    from federator.sync import confirming
+    from federator.stages import confirm_source
 
     cli.settings.source(name)
     with cli.index() as index:
-        found = confirming.pending(index, name)
+        confirmation = confirm_source.pending(index, name)
         if yes:
-            found = confirming.confirm(index, cli.settings, name, actor=getpass.getuser())
-            audit.seal(index)
+            confirmation = confirm_source.confirm(index, cli.settings, name, actor=getpass.getuser())
+            audit.seal_pending(index)
     if cli.json:
-        cli.out.document(_data(found))
+        cli.out.document(_data(confirmation))
     else:
-        _show(cli, found)
-    if found.seen and not yes:
-        cli.note(f"nothing was changed; federator sources confirm {name} --yes accepts the new identity")
+        _show(cli, confirmation)
+    if confirmation.waiting and not yes:
+        cli.print_note(f"nothing was changed; accept the new identity with federator sources confirm {name} --yes")
 
 
-def _show(cli: Cli, found: Confirmation) -> None:
-    from federator.planning.identity import joined
+def _show(cli: Cli, confirmation: Confirmation) -> None:
+    from federator.planning.identity import join_values
 
-    if not found.seen:
-        cli.out.line(f"{found.source}: no identity waits for a confirmation")
+    if not confirmation.waiting:
+        cli.out.line(f"{confirmation.source}: no identity waits for a confirmation")
         return
-    state = "the new identity is accepted" if found.confirmed else "another identity waits for a confirmation"
-    cli.out.line(f"{found.source}: {state}")
-    known = {scope: " or ".join(sorted(values)) for scope, values in found.accepted.items()}
-    cli.out.pairs([*_pairs("known", known), *_pairs("new", joined(found.seen, " and "))])
-    rebound = f", {len(found.rebound):,} with a new native id" if found.confirmed else ""
-    cli.out.line(f"{counted(len(found.entries), 'ledger row')} concerned{rebound}")
-    rows = [_entry(row) for row in found.entries[:_SHOWN]]
+    state = "the new identity is accepted" if confirmation.confirmed else "another identity waits for a confirmation"
+    cli.out.line(f"{confirmation.source}: {state}")
+    accepted = {scope: " or ".join(sorted(values)) for scope, values in confirmation.accepted.items()}
+    cli.out.pairs([*_pairs("known", accepted), *_pairs("new", join_values(confirmation.waiting, " and "))])
+    rebound = f", {len(confirmation.rebound):,} with a new native id" if confirmation.confirmed else ""
+    cli.out.line(f"{format_count(len(confirmation.entries), 'ledger row')} affected{rebound}")
+    rows = [_entry_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]]
     if rows:
         columns = [Column("mirror"), Column("origin", wide=True), Column("target", wide=True)]
         cli.out.table(columns, [(row["mirror"], row["origin"], row["target"]) for row in rows])
-    if len(found.entries) > _SHOWN:
-        cli.out.line(f"and {len(found.entries) - _SHOWN:,} more")
+    if len(confirmation.entries) > _MAX_SHOWN:
+        cli.out.line(f"and {len(confirmation.entries) - _MAX_SHOWN:,} more")
 
 
 def _pairs(name: str, values: Mapping[str, str]) -> list[tuple[str, str]]:
-    """One line for each part of an identity, since one part fits a terminal of 80 columns."""
+    """Return one line per part of an identity, because one part fits a terminal of 80 columns."""
     from federator.model import describe_parts
 
     parts = [describe_parts({scope: values[scope]}) for scope in sorted(values)] or [describe_parts({})]
     return [(name if number == 0 else "", part) for number, part in enumerate(parts)]
 
 
-def _data(found: Confirmation) -> dict[str, Any]:
+def _data(confirmation: Confirmation) -> dict[str, Any]:
     return {
-        "source": found.source, "confirmed": found.confirmed,
-        "accepted": {scope: sorted(values) for scope, values in found.accepted.items()},
-        "seen": [{"scope": scope, "value": value} for scope, value in found.seen],
-        "ledger_rows": len(found.entries), "first_rows": [_entry(row) for row in found.entries[:_SHOWN]], "rebound": found.rebound,
+        "source": confirmation.source, "confirmed": confirmation.confirmed,
+        "accepted": {scope: sorted(values) for scope, values in confirmation.accepted.items()},
+        "seen": [{"scope": scope, "value": value} for scope, value in confirmation.waiting],
+        "ledger_rows": len(confirmation.entries), "first_rows": [_entry_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]],
+        "rebound": confirmation.rebound,
     }  # fmt: skip
 
 
-def _entry(row: Any) -> dict[str, str]:
+def _entry_json(entry: OwnedObject) -> dict[str, str]:
     return {
-        "mirror": row["mirror"], "origin": f"{row['origin_source']}${row['origin_path']}".rstrip("$"),
-        "target": f"{row['target_source']}${row['target_path']}",
+        "mirror": entry.mirror, "origin": f"{entry.origin_source}${entry.origin_path}".rstrip("$"),
+        "target": f"{entry.target_source}${entry.target_path}",
     }  # fmt: skip
 
 

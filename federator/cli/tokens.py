@@ -1,4 +1,4 @@
-"""``token``: who may ask the API, in which role, and what that one may see."""
+"""``token``: create, list and revoke API tokens."""
 
 from __future__ import annotations
 
@@ -11,70 +11,72 @@ from typing import Annotated, Literal
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.output import Column
+from federator.cli.printer import Column
 from federator.connector.errors import ConfigError
 
 NEVER = "never"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 
-NAME = Annotated[str, typer.Argument(metavar="NAME", help="Who it is for; it stands in runs and in the audit.")]
+NAME = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token. It is recorded in runs and audit events.")]
 ROLE = Annotated[
     Literal["viewer", "operator", "writer", "admin"],
-    typer.Option("--role", help="What it may do, each more than the one before."),
+    typer.Option("--role", help="Role of the token. Each role includes the previous ones."),
 ]
 SCOPE = Annotated[
     list[str] | None,
-    typer.Option("--scope", metavar="PATH", help="What it may see: source, source$namespace, ..., * for all. Repeatable."),
+    typer.Option("--scope", metavar="PATH", help="Visible path: source, source$namespace, ..., or * for all. Repeatable."),
 ]
-EXPIRES = Annotated[str, typer.Option("--expires", metavar="DURATION", help=f"How long it is good for, or {NEVER}.")]
+EXPIRES = Annotated[str, typer.Option("--expires", metavar="DURATION", help=f"Lifetime of the token, or {NEVER}.")]
 
 group = typer.Typer(help="Tokens of the API: create, list, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def create(cli: Cli, name: NAME, role: ROLE = "viewer", scope: SCOPE = None, expires: EXPIRES = "90d") -> None:
-    """Make a token and print it, this once; without --scope it sees nothing."""
+    """Create a token and print it. It cannot be shown again. Without --scope, it sees nothing."""
     from federator import audit
-    from federator.cli.browse import parsed
-    from federator.index import tokens
+    from federator.cli.tree import parse_path
     from federator.model import path_key
     from federator.model.scopes import ALL, Scopes
-    from federator.settings import seconds
+    from federator.settings import parse_duration
+    from federator.store import tokens
 
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"{name!r} is no name of a token", hint="up to 100 letters, digits and . _ @ -")
+        raise ConfigError(f"{name!r} is not a valid token name", hint="use up to 100 letters, digits and . _ @ -")
     try:
-        scopes = Scopes.parse(text if text == ALL else path_key(parsed(text)) for text in scope or [])
-        lifetime = None if expires == NEVER else seconds(expires)
+        scopes = Scopes.parse(text if text == ALL else path_key(parse_path(text)) for text in scope or [])
+        lifetime = None if expires == NEVER else parse_duration(expires)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if lifetime == 0:
-        raise ConfigError("--expires: a duration above 0 like 12h or 90d, or never")
+        raise ConfigError("--expires: 0 is not allowed", hint="use a duration such as 12h or 90d, or never")
     unknown = sorted({prefix[0] for prefix in scopes.prefixes if prefix} - set(cli.settings.sources))
     with cli.index() as index:
-        secret, made = tokens.create(index, name, role=role, scopes=scopes, lifetime=lifetime, actor=getpass.getuser())
-        audit.seal(index)
+        secret, token = tokens.create_token(index, name, role=role, scopes=scopes, lifetime=lifetime, actor=getpass.getuser())
+        audit.seal_pending(index)
     if cli.json:
-        cli.out.document({"token": secret, **made.to_json(time.time())})
+        cli.out.document({"token": secret, **token.to_json(time.time())})
     else:
         cli.out.line(secret)
     if unknown:
-        cli.note(f"no source is called {', '.join(unknown)} yet: the scope covers nothing until one is")
+        cli.print_note(f"no source {', '.join(unknown)} is configured yet: until then the scope covers nothing")
     if not scopes.prefixes:
-        cli.note("it sees nothing: --scope 'source$namespace' lets it see a part of the tree, --scope '*' all of it")
-    cli.note(f"{name} is {role} until {_day(made.expires_at)}; the token is shown this once")
+        cli.print_note(
+            "the token sees nothing: use --scope 'source$namespace' for a part of the tree, --scope '*' for all of it"
+        )
+    cli.print_note(f"{name} is {role} until {_format_day(token.expires_at)}; the token cannot be shown again")
 
 
 def list_(cli: Cli) -> None:
-    """List the tokens that were ever made; never the tokens themselves."""
-    from federator.index import tokens
+    """List all tokens that were created. The secrets are not shown."""
+    from federator.store import tokens
 
     with cli.index() as index:
-        found = tokens.every(index)
+        listed = tokens.list_tokens(index)
     now = time.time()
     if cli.json:
-        cli.out.document({"tokens": [token.to_json(now) for token in found]})
-    elif not found:
-        cli.note("there is no token: federator token create makes one")
+        cli.out.document({"tokens": [token.to_json(now) for token in listed]})
+    elif not listed:
+        cli.print_note("there is no token; create one with federator token create")
     else:
         columns = [
             Column("name"), Column("role"), Column("state"), Column("scopes", wide=True), Column("until"), Column("made by"),
@@ -82,28 +84,35 @@ def list_(cli: Cli) -> None:
         cli.out.table(
             columns,
             [
-                (t.name, t.role, t.state(now), " ".join(t.scopes.texts) or "(nothing)", _day(t.expires_at), t.created_by)
-                for t in found
+                (
+                    token.name,
+                    token.role,
+                    token.state(now),
+                    " ".join(token.scopes.to_texts) or "(nothing)",
+                    _format_day(token.expires_at),
+                    token.created_by,
+                )
+                for token in listed
             ],
         )
 
 
 def revoke(cli: Cli, name: NAME) -> None:
-    """End a token for good; every process of the service obeys within a second."""
+    """Revoke a token. It takes effect in every process within a second."""
     from federator import audit
-    from federator.index import tokens
+    from federator.store import tokens
 
     with cli.index() as index:
-        ended = tokens.revoke(index, name, actor=getpass.getuser())
-        audit.seal(index)
+        revoked = tokens.revoke_token(index, name, actor=getpass.getuser())
+        audit.seal_pending(index)
     if cli.json:
-        cli.out.document(ended.to_json(time.time()))
+        cli.out.document(revoked.to_json(time.time()))
     else:
         cli.out.line(f"{name} is revoked")
 
 
-def _day(moment: float | None) -> str:
-    return NEVER if moment is None else datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _format_day(seconds: float | None) -> str:
+    return NEVER if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def register(app: typer.Typer) -> None:

@@ -1,10 +1,11 @@
-"""The port that a connector implements, capabilities as data, and the error tree with the specs' codes.
+"""The port that a connector implements, its capabilities, settings and errors.
 
-A new connector is one module that subclasses ``Connector`` and ``Catalog``, and one entry point in the group
+A new connector is a module with subclasses of ``Connector`` and ``Catalog``, and an entry point in the group
 ``federator.connectors``.
 """
 
-from federator.connector.capabilities import Capabilities, NameRules
+from federator.connector.call_policy import CallLimits, CallPolicy, shared_call_policy
+from federator.connector.capabilities import Capabilities, LocationRules, NameRules
 from federator.connector.errors import (
     CatalogError,
     ConcurrentModification,
@@ -13,6 +14,7 @@ from federator.connector.errors import (
     IdentityChanged,
     Internal,
     InvalidInput,
+    NameNotAllowed,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
@@ -26,22 +28,24 @@ from federator.connector.errors import (
     Unsupported,
 )  # fmt: skip
 from federator.connector.options import (
-    Settings,
-    boolean,
-    family,
+    ConnectorSettings,
     is_endpoint_key,
     is_secret_key,
-    number,
+    one_of,
     option,
-    positive,
-    secret,
+    option_family,
+    parse_boolean,
+    parse_positive_int,
+    parse_positive_number,
+    read_secret,
+    require_if_set,
 )
-from federator.connector.politeness import Limits, Politeness, politeness
 from federator.connector.port import (
     LANCE,
-    LANCE_MARKER,
+    PLACEHOLDER_COLUMN,
+    TABLE_TYPE_KEY,
     Catalog,
-    Changes,
+    CatalogChanges,
     Confirm,
     Connector,
     Observation,
@@ -49,48 +53,63 @@ from federator.connector.port import (
     SourceSpec,
     unconditional,
 )
+from federator.connector.temporary_credentials import (
+    TemporaryCredentials,
+    azure_credentials,
+    gcs_credentials,
+    s3_credentials,
+)
 
 __all__ = [
     "LANCE",
-    "LANCE_MARKER",
+    "PLACEHOLDER_COLUMN",
+    "TABLE_TYPE_KEY",
+    "CallLimits",
+    "CallPolicy",
     "Capabilities",
     "Catalog",
+    "CatalogChanges",
     "CatalogError",
-    "Changes",
     "ConcurrentModification",
     "ConfigError",
     "Confirm",
     "Connector",
+    "ConnectorSettings",
     "FederatorError",
     "IdentityChanged",
     "Internal",
     "InvalidInput",
-    "Limits",
+    "LocationRules",
+    "NameNotAllowed",
     "NameRules",
     "NamespaceAlreadyExists",
     "NamespaceNotEmpty",
     "NamespaceNotFound",
     "Observation",
     "PermissionDenied",
-    "Politeness",
     "ServiceUnavailable",
-    "Settings",
     "Shard",
     "SourceSpec",
     "StateError",
     "TableAlreadyExists",
     "TableNotFound",
+    "TemporaryCredentials",
     "Throttled",
     "Unauthenticated",
     "Unsupported",
-    "boolean",
-    "family",
+    "azure_credentials",
+    "gcs_credentials",
     "is_endpoint_key",
     "is_secret_key",
-    "number",
+    "one_of",
     "option",
-    "politeness",
-    "positive",
-    "secret",
+    "option_family",
+    "parse_boolean",
+    "parse_positive_int",
+    "parse_positive_number",
+    "read_secret",
+    "require_if_set",
+    "s3_credentials",
+    "shared_call_policy",
     "unconditional",
 ]  # fmt: skip

@@ -1,24 +1,32 @@
-"""What a catalog can and cannot do, as data, so that nobody asks for its class."""
+"""Capabilities of a catalog as data, so that no code depends on its class."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """What a catalog accepts as a name.
+    """The rules for names in a catalog.
 
-    ``pattern`` must match the whole name. ``folds_case``: the catalog stores names in lower case, so that ``Orders`` and
-    ``orders`` are one object there; desired names are folded before the diff.
+    ``pattern`` must match the complete name. ``folds_case``: the catalog stores names in lower case, so ``Orders`` and ``orders`` are
+    one object; desired names are folded before they are compared. ``refusals`` are patterns of complete names that some servers
+    refuse although ``pattern`` allows them, the mildest first: a refused name shows which of them applies (``refusing``).
     """
 
     pattern: str = r"[^/\x00]+"
     max_length: int = 255
     folds_case: bool = False
+    refusals: tuple[str, ...] = ()
 
-    def canonical(self, name: str) -> str:
+    def refusing(self, names: Collection[str]) -> NameRules:
+        """Return the rules of a server that refused these names: each one shows its first pattern of ``refusals``, else only itself."""
+        known = {next((rule for rule in self.refusals if re.fullmatch(rule, name)), re.escape(name)) for name in names}
+        return replace(self, pattern=f"(?!(?:{'|'.join(sorted(known))})\\Z)(?:{self.pattern})") if known else self
+
+    def canonicalize(self, name: str) -> str:
         return name.lower() if self.folds_case else name
 
     def allows(self, name: str) -> bool:
@@ -26,17 +34,32 @@ class NameRules:
 
 
 @dataclass(frozen=True, slots=True)
+class LocationRules:
+    """The rules for locations of tables in a catalog.
+
+    ``pattern`` must match the complete location of a new table; None accepts any. ``exclusive_in`` names the server in which each
+    location belongs to one table; None if several tables may have one. Catalogs of the same server have the same name.
+    """
+
+    pattern: str | None = None
+    exclusive_in: str | None = None
+
+    def allows(self, location: str) -> bool:
+        return self.pattern is None or re.fullmatch(self.pattern, location) is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
-    """One catalog's abilities. Depths count the levels above a table: Hive 2 has one, Hive 3 two, a directory none."""
+    """The capabilities of a catalog. Depths count the levels above a table: Hive 2 has one, Hive 3 two, a directory none."""
 
     min_depth: int
     max_depth: int
     #: names of the levels above a table, for mapping templates: ``("catalog", "database")``
     levels: tuple[str, ...] = ()
     names: NameRules = NameRules()
-    #: what it accepts as the name of a namespace, where those rules differ; the case of names is one for both
+    #: the rules for names of namespaces, if they differ; ``folds_case`` of ``names`` applies to both
     namespace_names: NameRules | None = None
-    #: CreateNamespace and DropNamespace work at these depths (of the namespace itself)
+    #: namespaces can be created and dropped at these depths (of the namespace itself)
     creates_namespaces_at: frozenset[int] = frozenset()
     #: the properties of namespaces of these depths can be changed in place
     alters_namespaces_at: frozenset[int] = frozenset()
@@ -44,30 +67,44 @@ class Capabilities:
     writes_tables: bool = True
     #: a table's properties can be changed in place
     can_alter: bool = True
-    #: properties that we set come back as they are, so that the ownership mark can live there
+    #: a declaration stores the columns of the table (``TableRecord.schema``); mirrors then declare those of the origin
+    keeps_columns: bool = False
+    #: properties are returned as they were set, so that they can hold the ownership marker
     keeps_properties: bool = True
     #: the catalog itself compares before it writes (Glue VersionId, Hive expected parameters)
     conditional_write: bool = False
-    #: listings leave out what the principal may not see, so that an emptied namespace may be a revoked grant
+    #: listings omit objects that the catalog credentials may not see, so an empty listing may be caused by a revoked grant
     listing_filtered: bool = False
     #: declaring a table creates its location's directory
     makes_location: bool = False
     #: a namespace can be dropped with the declarations inside it (DropNamespace with CASCADE)
     cascade: bool = True
-    #: the catalog drops a namespace with all that is in it, also what the principal may not see: nothing but our own look is before it
+    #: the catalog drops a namespace with all its objects, also invisible ones; only the federator checks first that it is empty
     drop_cascades: bool = False
-    #: the catalog has a feed of changes
+    #: the catalog has a change feed
     change_feed: bool = False
+    #: the catalog knows cheaply which of its tables have no data yet (``Catalog.is_only_declared``)
+    reports_unwritten: bool = False
     #: the level that repeats in deeper trees; None: the last one
     nested: str | None = None
-    #: a table's doc comes back as it was set, so that the ownership mark can live there
+    #: a table's doc is returned as it was set, so that it can hold the ownership marker
     keeps_comment: bool = True
-    #: namespaces of these depths refuse properties: their mark goes into the doc
+    #: namespaces of these depths cannot have properties: their ownership marker is in the doc
     plain_namespaces_at: frozenset[int] = frozenset()
-    #: the longest property name and value that a table may have; None: no limit that anybody meets
+    #: the maximum length of a table's property names and values; None: no practical limit
     property_key_length: int | None = None
     property_value_length: int | None = None
+    locations: LocationRules = LocationRules()
+    #: the catalog issues temporary credentials for the files of one table (``Catalog.issue_credentials``)
+    vends_credentials: bool = False
 
-    def rules(self, *, namespace: bool) -> NameRules:
-        """The rules for the names of namespaces, or of tables."""
+    def refusing(self, namespaces: Collection[str], tables: Collection[str]) -> Capabilities:
+        """Return the capabilities of a server that refused these names of namespaces and tables."""
+        if not (namespaces or tables):
+            return self
+        namespace_names = self.name_rules(namespace=True).refusing(namespaces)
+        return replace(self, names=self.names.refusing(tables), namespace_names=namespace_names)
+
+    def name_rules(self, *, namespace: bool) -> NameRules:
+        """Return the rules for names of namespaces, or of tables."""
         return (self.namespace_names or self.names) if namespace else self.names

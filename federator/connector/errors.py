@@ -1,13 +1,13 @@
-"""The error tree. Every failure that crosses a module of this project is one of these.
+"""The error tree: the classes of all failures that cross a module of this project.
 
 ::
 
     FederatorError
     ├── ConfigError                     a mistake in configuration or on the command line (exit code 64)
     ├── StateError                      the index, a lease, a plan or a journal is not as the operation needs it
-    └── CatalogError                    a catalog's answer, with the Lance spec's error code
+    └── CatalogError                    a failure of a catalog, with the Lance spec's error code
         ├── soft: try again later       ServiceUnavailable 17, Throttled 21
-        ├── IdentityChanged 17          another catalog answers than before; not retryable
+        ├── IdentityChanged 17          the address belongs to another catalog than before; not retryable
         └── hard                        Unsupported 0, NamespaceNotFound 1, NamespaceAlreadyExists 2, NamespaceNotEmpty 3,
                                         TableNotFound 4, TableAlreadyExists 5, InvalidInput 13, ConcurrentModification 14,
                                         PermissionDenied 15, Unauthenticated 16, Internal 18; about a table's data:
@@ -16,56 +16,65 @@
                                         InvalidTableState 19, TableSchemaValidation 20, TableBranchNotFound 22,
                                         TableBranchAlreadyExists 23
 
-The codes are those of the Lance Namespace spec (``lance_namespace.errors.ErrorCode``), restated here because importing that
-package costs 0.7 s; a test holds the two together.
+The codes are those of the Lance Namespace spec (``lance_namespace.errors.ErrorCode``). They are repeated here because importing that
+package takes 0.7 s; a test compares them.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from federator.connector.secrets import unsaid
 from federator.model import Record
+from federator.runtime.redaction import mask_url_secrets, redact_known_secrets
+
+#: between message and hint in the text of an error
+_HINT = "\n  hint: "
 
 
 class FederatorError(Exception):
-    """The root. The text says what, where and, on a line of its own, what to do. It never holds a secret."""
+    """The base class. Its text has the failure and its location and, on a separate line, the remedy. It never contains a secret."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = mask_url_secrets(message)
+        super().__init__(self.message)
+        self.hint = mask_url_secrets(hint) if hint else hint
 
     def __str__(self) -> str:
-        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+        return f"{self.message}{_HINT}{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.message, self.hint))
+        return (_unpickle_error, (type(self), self.message, self.hint))
 
 
-def _rebuild(cls: type[FederatorError], message: str, hint: str | None) -> FederatorError:
+def split_hint(text: str) -> tuple[str, str | None]:
+    """Split the text of an error into message and hint."""
+    message, _, hint = text.partition(_HINT)
+    return message, hint or None
+
+
+def _unpickle_error(cls: type[FederatorError], message: str, hint: str | None) -> FederatorError:
     return cls(message, hint=hint)
 
 
 class ConfigError(FederatorError):
-    """A value that a person must change: names file, key and what is allowed."""
+    """A wrong value in the configuration. The message names the file, the key and the allowed values."""
 
 
 class StateError(FederatorError):
-    """What is stored does not allow the operation (an outdated plan, a lost lease, a schema that wants migrating)."""
+    """The stored state does not allow the operation: an outdated plan, a lost lease, tables that need a migration."""
 
 
 class CatalogError(FederatorError):
-    """A catalog refused or failed. ``dropped``: what one operation had removed before it failed."""
+    """A catalog refused a call or failed. ``dropped`` are the objects that the operation removed before it failed."""
 
     code: ClassVar[int] = 18
     retryable: ClassVar[bool] = False
     dropped: tuple[Record, ...] = ()
-    #: seconds that the catalog asked to be left alone, where it said so
+    #: seconds to wait before the next call, if the catalog requested it
     retry_after: float | None = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(unsaid(message), hint=hint)
+        super().__init__(redact_known_secrets(message), hint=hint)
 
 
 class Unsupported(CatalogError):
@@ -120,8 +129,12 @@ class InvalidInput(CatalogError):
     code = 13
 
 
+class NameNotAllowed(InvalidInput):
+    """The server does not allow the name of a new object. Plans learn its rule from it (``NameRules.refusing``)."""
+
+
 class UnfinishedDeclaration(InvalidInput):
-    """An entry that ``declare_table`` has created and not finished; ``op_id`` is the operation that created it."""
+    """A table entry that ``declare_table`` has created but not finished. ``op_id`` is the operation that created it."""
 
     op_id: str = ""
 
@@ -144,7 +157,7 @@ class ServiceUnavailable(CatalogError):
 
 
 class IdentityChanged(ServiceUnavailable):
-    """Another catalog answers at the source's address, so nothing was asked of it. A pool does not lend its connection again."""
+    """The source's address now belongs to another catalog, so the call was not made. A pool does not lend the connection again."""
 
     retryable = False
 

@@ -1,8 +1,8 @@
-"""The port: what a connector implements.
+"""The port that a connector implements.
 
-A ``Connector`` is a stateless description that opens a ``Catalog``: one connection (or pool) with the operations on single
-objects and the bulk crawl. The three faces stand on it: ``connector.namespace`` (the official Lance interface), the pipeline's
-data source (``shards``/``read``) and the executor (``observe``/``declare_table``/``update_table``/``deregister_table``).
+A ``Connector`` is a stateless description that opens a ``Catalog``: one connection (or pool) with operations on single objects and the
+bulk crawl. The port has three users: the facade (the official Lance interface), the pipeline's data source
+(``plan_shards``/``read_shard``) and the executor (``observe``/``declare_table``/``update_table``/``deregister_table``).
 """
 
 from __future__ import annotations
@@ -14,24 +14,34 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from federator.connector.capabilities import Capabilities
-from federator.connector.errors import InvalidInput, NamespaceNotFound, TableNotFound, UnfinishedDeclaration, Unsupported
-from federator.connector.options import Settings
+from federator.connector.errors import (
+    ConfigError,
+    InvalidInput,
+    NamespaceNotFound,
+    TableNotFound,
+    UnfinishedDeclaration,
+    Unsupported,
+)
+from federator.connector.options import ConnectorSettings
+from federator.connector.temporary_credentials import TemporaryCredentials
 from federator.model import Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord
 
-LANCE_MARKER = "table_type"
+TABLE_TYPE_KEY = "table_type"
+#: the only column of a table that lance-namespace-impls declared without a schema
+PLACEHOLDER_COLUMN = "__placeholder_id"
 LANCE = "lance"
-#: Called once by a write, after its own last read and immediately before the request that changes the catalog. What it raises aborts
-#: the write, with nothing changed.
+#: Called once by a write, after its last read and immediately before the request that changes the catalog. An exception aborts the
+#: write before anything is changed.
 Confirm = Callable[[], None]
 
 
 def unconditional() -> None:
-    """The ``Confirm`` of a write that depends on nothing but its own object."""
+    """Do nothing: the ``Confirm`` of a write that depends only on its own object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One independent piece of a crawl: some namespaces, and whatever the connector needs to read them again. Picklable."""
+    """One independent part of a crawl: some namespaces, and the connector's data for reading them. Picklable."""
 
     namespaces: tuple[Path, ...]
     payload: Any = None
@@ -39,196 +49,248 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a direct look at one table found: a record, nothing, or an object of that name that is not a Lance table.
+    """The result of observing one table: its record, or a description of a ``foreign`` object with its name.
 
-    ``record`` is None and ``foreign`` says what is there instead; both empty mean proven absence.
+    If both are None, the table is proven absent.
     """
 
     record: TableRecord | None = None
     foreign: str | None = None
-    #: where the foreign object is an unfinished declaration: the id of the operation that created it
+    #: the id of the operation that created the foreign object, if it is an unfinished declaration
     unfinished: str | None = None
 
     @property
-    def absent(self) -> bool:
+    def is_absent(self) -> bool:
         return self.record is None and self.foreign is None
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What a change feed says has happened since a cursor. It names objects to read again and never says what they are now.
+class CatalogChanges:
+    """The objects that changed since a feed cursor. They are to be read again; their new content is not included.
 
-    ``namespaces`` were made, altered or dropped: their records are to be read again, and their listings. ``tables`` are to be looked
-    at, alone or with all that lies beside them. ``cursor`` is where to go on. ``full_crawl`` says why only a full crawl can tell; both
-    sets are empty then, and ``cursor`` was taken before that crawl.
+    ``namespaces`` were created, altered or dropped: their records and listings must be read again. ``tables`` must be observed, alone
+    or with their whole namespace. ``cursor`` is the next feed cursor. ``full_crawl`` is the reason why a full crawl is needed. Then
+    both sets are empty, and ``cursor`` was taken before that crawl.
     """
 
     cursor: str
     namespaces: frozenset[Path] = frozenset()
     tables: frozenset[Path] = frozenset()
     full_crawl: str | None = None
-    #: the feed's past is not the one that the cursor saw: a restored or another catalog
+    #: the feed's history does not contain the cursor's position: the catalog was restored or replaced
     went_back: bool = False
 
 
 class Catalog(ABC):
-    """One opened catalog. Not thread-safe unless the connector says so; closed by ``close`` or as a context manager.
+    """One opened catalog. Not thread-safe unless ``thread_safe`` is set. Close it by ``close`` or as a context manager.
 
-    Every method raises ``CatalogError`` subclasses only. Paths are relative to the source's root. No method deletes data.
+    Methods raise only subclasses of ``CatalogError``. Paths start below the source. No method deletes data.
     """
 
     source: str
+    #: whether several threads may use one instance at once. A facade then shares one instance, and its settings limit the connections;
+    #: otherwise each thread gets an instance of its own.
+    thread_safe: ClassVar[bool] = False
 
-    # Single objects: what the eight operations need.
+    # Operations on single objects.
 
     @abstractmethod
     def list_namespaces(self, parent: Path) -> list[str]:
-        """The children's own names, complete or an error. Raises NamespaceNotFound."""
+        """List the names of the child namespaces, completely or with an error. Raise NamespaceNotFound."""
 
     @abstractmethod
     def describe_namespace(self, path: Path) -> NamespaceRecord:
-        """Raises NamespaceNotFound. The root, ``()``, always exists."""
+        """Return a namespace. The root, ``()``, always exists. Raise NamespaceNotFound."""
+
+    def find_namespace(self, path: Path) -> NamespaceRecord | None:
+        """Return a namespace. None if the catalog reports that it does not exist."""
+        try:
+            return self.describe_namespace(path)
+        except NamespaceNotFound:
+            return None
 
     @abstractmethod
     def list_tables(self, namespace: Path) -> list[str]:
-        """The names of the Lance tables, complete or an error. Raises NamespaceNotFound."""
+        """List the names of the Lance tables, completely or with an error. Raise NamespaceNotFound."""
+
+    def list_tables_after(self, namespace: Path, after: str, limit: int) -> list[str]:
+        """List the first ``limit`` names of Lance tables after a name, by code point. Raise NamespaceNotFound.
+
+        Override this if ``list_tables`` needs a call for each table.
+        """
+        return sorted(name for name in self.list_tables(namespace) if name > after)[:limit]
 
     @abstractmethod
     def describe_table(self, path: Path) -> TableRecord:
-        """Raises TableNotFound, NamespaceNotFound where the catalog tells, and InvalidInput for what is not a Lance table."""
+        """Return a table. Raise TableNotFound, NamespaceNotFound if the catalog reports it, or InvalidInput for a foreign object."""
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
-        """Raises NamespaceAlreadyExists, NamespaceNotFound (of the parent)."""
+        """Create a namespace and return it. Raise NamespaceAlreadyExists, or NamespaceNotFound for its parent."""
         raise Unsupported(f"{self.source}: this catalog cannot create namespaces")
 
     def drop_namespace(self, path: Path) -> None:
-        """Drops an empty namespace. Raises NamespaceNotFound, NamespaceNotEmpty."""
+        """Drop an empty namespace. Raise NamespaceNotFound or NamespaceNotEmpty."""
         raise Unsupported(f"{self.source}: this catalog cannot drop namespaces")
 
     def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
-        """Changes properties and doc in place if the namespace still is as ``before``; returns it as read back.
+        """Change properties and doc in place if the namespace still equals ``before``. Return it as read back.
 
-        Raises NamespaceNotFound, ConcurrentModification, Unsupported for a change of location or owner.
+        Raise NamespaceNotFound, ConcurrentModification, or Unsupported for a change of location or owner.
         """
         raise Unsupported(f"{self.source}: this catalog cannot alter namespaces")
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        """Declares the table as it is given, its location included, and returns it as read back.
+        """Declare a table with all fields of the record, including its location. Return it as read back.
 
-        Raises TableAlreadyExists, NamespaceNotFound. Never creates or changes data.
+        Raise TableAlreadyExists or NamespaceNotFound. Data is never created or changed.
         """
         raise Unsupported(f"{self.source}: this catalog cannot declare tables")
 
     def remove_unfinished(self, path: Path, op_id: str) -> bool:
         """Remove the entry that an interrupted ``declare_table`` of this operation left. Return False if there is none.
 
-        Only for connectors that declare in several steps: see ``federator.connector.operation``. Never removes another entry.
+        Only for connectors that declare in several steps: see ``federator.connector.operation``. No other entry is removed.
         """
         return False
 
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
-        """Changes location, properties and doc in place if the table still is as ``before``.
+        """Change location, properties and doc in place if the table still equals ``before``. Return it as read back.
 
-        Parameters that the record does not show (``table_type``, native extras) survive. Raises ConcurrentModification, and what
-        ``confirm`` raises (``altering.check_table`` calls it).
+        Parameters that the record does not contain (``table_type``, native fields) are kept. Raise ConcurrentModification, and any
+        error of ``confirm`` (``preconditions.check_table`` calls it).
         """
         raise Unsupported(f"{self.source}: this catalog cannot alter tables")
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
-        """Removes the declaration if it still is ``expected``; the data stays. Raises TableNotFound, ConcurrentModification, and what
-        ``confirm`` raises (``altering.check_table`` calls it)."""
+        """Remove the declaration if it still equals ``expected``. The data stays.
+
+        Raise TableNotFound, ConcurrentModification, and any error of ``confirm`` (``preconditions.check_table`` calls it).
+        """
         raise Unsupported(f"{self.source}: this catalog cannot deregister tables")
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
-        """Gives the declaration another path if it still is ``before``; its location and properties stay, and the data.
+        """Change the path of the declaration if it still equals ``before``. Location, properties and data stay.
 
-        Raises TableNotFound, TableAlreadyExists, NamespaceNotFound (of the new path), ConcurrentModification.
+        Raise TableNotFound, TableAlreadyExists, NamespaceNotFound (of the new path) or ConcurrentModification.
         """
         raise Unsupported(f"{self.source}: this catalog cannot rename tables")
 
-    def native(self, path: Path) -> dict[str, Any]:
-        """The table as the catalog itself has it, whole and as JSON data: what is saved before it is declared anew.
+    def read_native(self, path: Path) -> dict[str, Any]:
+        """Return the native object of a table as JSON data. It is saved before the table is recreated.
 
-        Raises TableNotFound, NamespaceNotFound.
+        Raise TableNotFound or NamespaceNotFound.
         """
-        raise Unsupported(f"{self.source}: this catalog cannot save a table whole, so none is declared anew")
+        raise Unsupported(f"{self.source}: this catalog cannot export a complete table, so tables cannot be recreated")
 
-    def lost_by_recreation(self, native: Mapping[str, Any]) -> str | None:
-        """What of a saved table would not come back if it were declared anew (grants, for one); None if all of it would.
+    def describe_recreate_loss(self, native: Mapping[str, Any]) -> str | None:
+        """Return what a recreate of a saved table would lose, for example grants. None if it would lose nothing.
 
-        A catalog that can save a table must also say this: by default nothing is known to come back.
+        A catalog that implements ``read_native`` must implement this too.
         """
-        return "this catalog does not say what would come back"
+        return "this catalog does not report what a recreate would lose"
+
+    def find_recreate_obstacle(self, before: TableRecord, after: TableRecord) -> str | None:
+        """Return why the catalog would refuse ``after`` once ``before`` is deregistered. None if it would not, or cannot tell.
+
+        A recreate asks before it removes anything.
+        """
+        return None
 
     def default_location(self, path: Path) -> str | None:
-        """Where a table declared without a location goes: ``<the namespace's location, else root/levels>/<table>.lance``.
+        """Return the location of a table that is declared without one: ``<namespace's location, else root/levels>/<table>.lance``.
 
-        None where the catalog itself decides: ``declare_table`` then gets a record without location.
+        None if the catalog chooses it: then ``declare_table`` gets a record without a location.
         """
         raise Unsupported(f"{self.source}: this catalog has no default location")
 
     def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
-        """Where a new table goes whose client gave no location: the default one, with a random suffix unless ``is_unused`` says yes.
+        """Return the location of a new table without one: the default location, with a random suffix unless it is unused.
 
-        A deregistered table keeps its data, which must not become the new table's. Raises TableAlreadyExists where the name is the
-        location.
+        A location is used if it contains data, or if another table is known to be declared there: neither may become the new table's.
+        Raise TableAlreadyExists if the name determines the location.
         """
         default = self.default_location(path)
         if default is None or is_unused(default):
             return default
         return f"{default.removesuffix('.lance')}-{secrets.token_hex(4)}.lance"
 
+    def list_foreign_objects(self, namespace: Path) -> list[str]:
+        """List the names of the objects that are not external Lance tables. A CASCADE drop refuses a namespace with any.
+
+        Override this if ``Capabilities.cascade`` is set and the catalog can contain such objects.
+        """
+        return []
+
+    def is_only_declared(self, record: TableRecord) -> bool:
+        """Return whether no data has been written to the table. Raise TableNotFound. See ``Capabilities.reports_unwritten``."""
+        raise Unsupported(f"{self.source}: this catalog does not know which tables have been written")
+
+    def json_schema(self, record: TableRecord) -> Mapping[str, Any] | None:
+        """Return the columns that the catalog stores as a ``JsonArrowSchema`` of the Lance spec, without a call to the catalog.
+
+        None if it stores none, or if a type has no Arrow equivalent.
+        """
+        return None
+
+    def issue_credentials(self, record: TableRecord, *, writes: bool) -> TemporaryCredentials:
+        """Return the catalog's own temporary credentials for reading the files of a table, or with ``writes`` for writing them, too.
+
+        Raise Unsupported if the catalog does not issue temporary credentials for this table, and PermissionDenied or any other
+        CatalogError if it refuses. Credentials that do not expire are never returned. See ``Capabilities.vends_credentials``.
+        """
+        raise Unsupported(f"{self.source}: this catalog issues no credentials for tables")
+
     def canonical_path(self, path: Path) -> Path:
-        """The one path of a table or namespace that the catalog also accepts under a shorter one (Glue's root catalog)."""
+        """Return the full path of an object that the catalog also accepts under a shorter one (Glue's root catalog)."""
         return path
 
-    # Which catalog this is.
+    # The identity of the catalog.
 
     def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:
-        """Read which catalog answers on this connection; None where the catalog has no identity.
+        """Return the identity of the catalog behind this connection. None if the catalog has no identity.
 
-        ``namespaces`` are those whose own parts are wanted, None for all; a catalog may return more. An error means that the identity
-        is unknown now, so nothing that this connection returns proves anything. A later connection of the same ``Catalog`` that
-        reaches another catalog raises IdentityChanged.
+        ``namespaces`` are those whose own parts are needed, None for all; a catalog may return more. An error means that the identity
+        is unknown, so no result of this connection is evidence. If a later connection of the same ``Catalog`` reaches another catalog,
+        it raises IdentityChanged.
         """
         return None
 
     # The bulk crawl.
 
     @abstractmethod
-    def shards(self) -> Sequence[Shard]:
-        """The crawl cut into independent pieces, by a cheap listing. A failure here fails the crawl of the whole source."""
+    def plan_shards(self) -> Sequence[Shard]:
+        """Split the crawl into independent shards by a cheap listing. A failure fails the crawl of the whole source."""
 
     @abstractmethod
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
-        """Reads one shard: for each namespace its child records, then its Coverage.
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
+        """Read one shard: yield for each namespace its child records, then its coverage.
 
-        A namespace that fails ends with a ``failed`` Coverage and the next one is read. A namespace counts as complete only if it
-        was seen to exist and every page of its listing arrived. Together the shards cover the root and every namespace.
+        After a failure, a namespace gets ``failed`` coverage, and the next one is read. A namespace is complete only if it was found to
+        exist and every page of its listing arrived. Together the shards cover the root and every namespace.
         """
 
-    def shards_of(self, namespaces: Sequence[Path]) -> Sequence[Shard]:
-        """The crawl of these namespaces alone, cut likewise and without asking the catalog; they may be gone by now.
+    def plan_shards_for(self, namespaces: Sequence[Path]) -> Sequence[Shard]:
+        """Split the crawl of some namespaces into shards, without a call to the catalog. The namespaces may be absent.
 
-        To be overridden, beside a change feed, where ``read`` needs more than the namespace's path.
+        A connector with a change feed overrides this if ``read_shard`` needs more than the namespace's path.
         """
         return [Shard((namespace,)) for namespace in namespaces]
 
-    # The change feed, where ``Capabilities.change_feed`` says that there may be one.
+    # The change feed, if ``Capabilities.change_feed`` is set.
 
-    def change_cursor(self) -> str:
-        """Where the feed is now, an opaque text; taken *before* a full crawl and kept with its revision.
+    def current_feed_cursor(self) -> str:
+        """Return the current feed cursor, an opaque text. It is taken *before* a full crawl and stored with its revision.
 
-        Raises Unsupported, also where the server keeps no feed.
+        Raise Unsupported, also if the server has no change feed.
         """
-        raise Unsupported(f"{self.source}: this catalog has no feed of changes")
+        raise Unsupported(f"{self.source}: this catalog has no change feed")
 
-    def changes_since(self, cursor: str) -> Changes:
-        """What to read again since ``cursor``, or why a full crawl is needed. An object may be named that has not changed."""
-        raise Unsupported(f"{self.source}: this catalog has no feed of changes")
+    def changes_since(self, cursor: str) -> CatalogChanges:
+        """Return the objects to read again since ``cursor``, or the reason for a full crawl. Unchanged objects may be included."""
+        raise Unsupported(f"{self.source}: this catalog has no change feed")
 
     def observe(self, path: Path) -> Observation:
-        """A direct look at one table. Only an answer that names it as not found is absence; every other error is raised."""
+        """Read one table directly. Only a response that the table is not found counts as absence; other errors are raised."""
         try:
             record = self.describe_table(path)
         except (TableNotFound, NamespaceNotFound):
@@ -240,12 +302,12 @@ class Catalog(ABC):
         return Observation(foreign="a managed table") if record.kind is Kind.MANAGED_TABLE else Observation(record)
 
     def ping(self) -> str:
-        """One cheap call that proves the connection; returns the server's version or an empty text."""
+        """Make one cheap call that tests the connection. Return the server's version or an empty text."""
         self.list_namespaces(())
         return ""
 
     def close(self) -> None:
-        """Closes connections; harmless twice."""
+        """Close the connections. Safe to repeat."""
 
     def __enter__(self) -> Self:
         return self
@@ -254,41 +316,49 @@ class Catalog(ABC):
         self.close()
 
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=ConnectorSettings)
 
 
 class Connector(ABC, Generic[S]):
-    """The adapter of one impl: its name, settings type and capabilities, and how to open it. Stateless."""
+    """A connector: the name of its impl, its settings type and capabilities, and how to open a catalog. Stateless."""
 
     impl: ClassVar[str]
     settings_type: type[S]
     capabilities: ClassVar[Capabilities]
-    #: the extra that brings the libraries: ``pip install lance-federator[<extra>]``
+    #: the extra with the libraries: ``pip install lance-federator[<extra>]``
     extra: ClassVar[str | None] = None
 
     @abstractmethod
     def open(self, source: str, settings: S) -> Catalog:
-        """Opens the catalog; may connect lazily. Raises CatalogError."""
+        """Open the catalog; it may connect lazily. Raise CatalogError. Libraries are imported here, not with the connector."""
 
-    def configure(self, properties: Mapping[str, str], *, where: str = "") -> S:
-        """Typed settings from configuration, references resolved. Raises ConfigError."""
+    def open_catalog(self, source: str, settings: S) -> Catalog:
+        """Call ``open``. Raise ConfigError with the extra to install if a library is missing."""
+        try:
+            return self.open(source, settings)
+        except ModuleNotFoundError as error:
+            hint = f"pip install 'lance-federator[{self.extra}]'" if self.extra else None
+            raise ConfigError(f"the connector {self.impl!r} needs the module {error.name!r}", hint=hint) from error
+
+    def parse_settings(self, properties: Mapping[str, str], *, where: str = "") -> S:
+        """Return typed settings from configuration, with references resolved. Raise ConfigError."""
         return self.settings_type.from_properties(self.impl, properties, where=where)
 
-    def capabilities_of(self, settings: S) -> Capabilities:
-        """The capabilities of one configured source, where they depend on its settings; else those of the impl."""
+    def capabilities_for(self, settings: S) -> Capabilities:
+        """Return the capabilities of one configured source. Override this if they depend on its settings."""
         return self.capabilities
 
-    def preload(self) -> None:
-        """Imports what opening a catalog will need, for a process that many are forked from: no connection, no thread."""
+    def preload_imports(self) -> None:
+        """Import the modules for opening a catalog, in a process that is forked later: without connections or threads."""
 
-    def concurrency(self, properties: Mapping[str, str]) -> int:
-        """How many shards of one crawl may be read at once. Must not need secrets."""
+    def crawl_concurrency(self, properties: Mapping[str, str]) -> int:
+        """Return how many shards of one crawl may be read at once. Must not need secrets."""
         return 2
 
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A configured source as it travels to Spark workers: secret references, never secrets."""
+    """A configured source as it is sent to Spark workers, with secret references instead of secrets."""
 
     name: str
     impl: str

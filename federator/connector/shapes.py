@@ -1,10 +1,10 @@
-"""Shapes: the fields that a catalog's response must have, as data.
+"""Shapes: the required fields of a catalog's responses, as data.
 
-A connector keeps one table of shapes, by operation, for what the real server was recorded to send always. A response that does not fit
-is a failure (``Internal``, 18): without this check a missing list would count as an empty one.
+A connector has one table of shapes by operation, with the fields that recorded responses of the real server always have. A response of
+another shape is a failure (``Internal``, 18): without this check a missing list would count as an empty one.
 
-A shape is a type, ``NAME``, ``TEXTS``, a list with the shape of its items, a mapping from required keys to their shapes, or ``maybe``
-of a shape for what may be absent or null. Fields that a shape does not name are not checked.
+A shape is a type, ``NAME``, ``TEXTS``, a list with the shape of its items, or a mapping from required keys to their shapes. ``maybe``
+of a shape allows an absent or null value. Other fields are not checked.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def maybe(shape: Shape) -> Maybe:
 
 
 def mismatch(data: Any, shape: Shape, at: str = "") -> str | None:
-    """Return how ``data`` differs from a shape, for a person and without its values; None if it fits.
+    """Return a description of how ``data`` differs from a shape, without its values. None if it fits.
 
-    ``at`` is where the data is in the response, e.g. ``TableList[3].Name``.
+    ``at`` is the position of the data in the response, for example ``TableList[3].Name``.
     """
     if isinstance(shape, Maybe):
         return None if data is None else mismatch(data, shape.shape, at)
@@ -54,7 +54,7 @@ def mismatch(data: Any, shape: Shape, at: str = "") -> str | None:
             return _is_not(at, "a list")
         return next(filter(None, (mismatch(item, shape[0], f"{at}[{number}]") for number, item in enumerate(data))), None)
     if isinstance(shape, Mapping):
-        return _of_object(data, shape, at)
+        return _object_mismatch(data, shape, at)
     if shape is NAME:
         return None if isinstance(data, str) and data else _is_not(at, "a name")
     if shape is TEXTS:
@@ -65,14 +65,14 @@ def mismatch(data: Any, shape: Shape, at: str = "") -> str | None:
     return None if fits else _is_not(at, _NOUNS.get(shape, shape.__name__))
 
 
-def _of_object(data: Any, shape: Mapping[str, Shape], at: str) -> str | None:
+def _object_mismatch(data: Any, shape: Mapping[str, Shape], at: str) -> str | None:
     if not isinstance(data, Mapping):
         return _is_not(at, "an object")
     for key, inner in shape.items():
-        where = f"{at}.{key}" if at else key
+        position = f"{at}.{key}" if at else key
         if key not in data and not isinstance(inner, Maybe):
-            return f"{where!r} is missing"
-        problem = mismatch(data.get(key), inner, where)
+            return f"{position!r} is missing"
+        problem = mismatch(data.get(key), inner, position)
         if problem:
             return problem
     return None

@@ -1,7 +1,7 @@
-"""Whether a location is still unused, so that it can be given to a new table. The main module lists an object store.
+"""Check whether a location is unused, so that a new table can use it.
 
-An object store is listed in a child process: it can be ended when the store hangs, and a thread that is still inside Lance's
-native code when Python ends would abort the process.
+Object stores are listed in a child process, whose main module this is. It can be killed if the store hangs; a thread that is still
+inside Lance's native code when Python ends would abort the process.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from federator.connector.child import Child, ChildDied, serve
-from federator.connector.lean import hide_pandas
-from federator.model import lance_uri, local_path
+from federator.model import local_path, to_lance_uri
+from federator.runtime.arrow_import import import_arrow_without_pandas
+from federator.runtime.child_process import ChildProcess, ChildProcessDied, serve_requests
 
-#: seconds after which a store that does not answer counts as one that cannot be listed
+#: time after which a store without a response counts as one that cannot be listed
 LISTING_SECONDS = 20.0
-# What Lance puts at a location that is declared or deregistered, and that holds no data.
+# Marker files of Lance at a location that is declared or deregistered and has no data.
 _MARKERS = frozenset({"", ".lance-reserved", ".lance-deregistered"})
 
 
 def is_unused(location: str, storage: Mapping[str, str], *, seconds: float = LISTING_SECONDS) -> bool:
-    """Whether a listing with the source's own storage options shows nothing below the location but Lance's own markers.
+    """Return whether a listing with the source's storage options shows nothing but Lance's marker files at the location.
 
-    False as well where the location cannot be listed, or an object store not within ``seconds``: what cannot be seen may be a table.
+    Return False if the location cannot be listed, or an object store cannot be listed within ``seconds``: it may contain a table.
     """
     path = local_path(location)
     if path is None:
@@ -37,10 +37,10 @@ def is_unused(location: str, storage: Mapping[str, str], *, seconds: float = LIS
 
 
 def _is_store_unused(location: str, storage: Mapping[str, str], seconds: float) -> bool:
-    child = Child(__name__)
+    child = ChildProcess(__name__)
     try:
-        return child.ask({"location": location, "storage": dict(storage)}, seconds) == {"unused": True}
-    except (TimeoutError, ChildDied):
+        return child.request({"location": location, "storage": dict(storage)}, seconds) == {"unused": True}
+    except (TimeoutError, ChildProcessDied):
         return False
     finally:
         child.kill()
@@ -51,22 +51,22 @@ def _only_markers(names: Iterable[str]) -> bool:
 
 
 def _list_store(request: Mapping[str, Any]) -> dict[str, bool]:
-    """Lance's own client lists, since it knows every storage option. It lists nothing where there is nothing."""
+    # Lance's own client lists the store, because it supports all storage options. It returns an empty list for an absent prefix.
     from lance.file import LanceFileSession
 
     try:
-        session = LanceFileSession(lance_uri(request["location"]), storage_options=request["storage"] or None)
+        session = LanceFileSession(to_lance_uri(request["location"]), storage_options=request["storage"] or None)
         return {"unused": _only_markers(session.list())}
     except (OSError, ValueError, RuntimeError, ImportError):
-        # Not proven to be empty.
+        # The location is not proven to be empty.
         return {"unused": False}
 
 
 def main() -> None:
-    """Answer requests with ``location`` and ``storage``."""
-    hide_pandas()
+    """Handle requests with ``location`` and ``storage``."""
     os.environ.setdefault("LANCE_LOG", "error")
-    serve(_list_store)
+    import_arrow_without_pandas()
+    serve_requests(_list_store)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""What Lance itself answers at a location: rows, versions, tags, branches, indices, columns; and writes.
+"""Operations on a table's data with pylance: rows, versions, tags, branches, indices, columns; and writes.
 
-Functions over a ``Place`` that know nothing of HTTP, the index or catalogs. They run in processes that can be killed
-(``federator.data.pool``), never in the one that serves.
+They are functions over a ``TableHandle``, independent of HTTP, the index and catalogs. They run in child processes that can be
+killed (``federator.data.process_pool``), never in the server's process.
 """
 
 from federator.data.limits import DataLimits
-from federator.data.place import Place
-from federator.data.pool import DataPool
+from federator.data.process_pool import CallerPool, TableProcessPool
+from federator.data.table_handle import TableHandle
 
-__all__ = ["DataLimits", "DataPool", "Place"]
+__all__ = ["CallerPool", "DataLimits", "TableHandle", "TableProcessPool"]

@@ -1,4 +1,4 @@
-"""Indices of a table."""
+"""Operations on the indices of a table."""
 
 from __future__ import annotations
 
@@ -7,88 +7,95 @@ from typing import Any
 
 from federator.connector import InvalidInput
 from federator.connector.errors import TableColumnNotFound, TableIndexNotFound
-from federator.data.history import transaction_of
-from federator.data.place import Place
+from federator.data.table_handle import TableHandle
+from federator.data.versions import transaction_id
 
-_SCALAR = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER")
-_VECTOR = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
-_FTS = (
+_SCALAR_TYPES = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER")
+_VECTOR_TYPES = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ")
+_FTS_OPTIONS = (
     "with_position", "base_tokenizer", "language", "max_token_length", "lower_case", "stem", "remove_stop_words", "ascii_folding",
 )  # fmt: skip
-# What pylance takes by another name, or by the same.
-_IVF = {
+# pylance's name of each option.
+_IVF_OPTIONS = {
     "num_partitions": "num_partitions", "num_sub_vectors": "num_sub_vectors", "num_bits": "num_bits", "sample_rate": "sample_rate",
     "max_iterations": "max_iters", "target_partition_size": "target_partition_size", "m": "m", "ef_construction": "ef_construction",
 }  # fmt: skip
 
 
-def indices(
-    place: Place,
+def list_indices(
+    handle: TableHandle,
     *,
     version: int | None = None,
     branch: str | None = None,
     page_token: str | None = None,
     limit: int | None = None,
 ) -> dict[str, Any]:
-    """A ``ListTableIndicesResponse``, by name."""
-    with place.opened(version, branch) as dataset:
-        found = sorted((index for index in dataset.describe_indices()), key=lambda index: index.name)
-        found = [index for index in found if page_token is None or index.name > page_token]
-        page = found if limit is None else found[: max(1, limit)]
-        told = [_index(dataset, index) for index in page]
-    return {"indexes": told} | ({"page_token": page[-1].name} if len(page) < len(found) else {})
+    """Return a ``ListTableIndicesResponse``, sorted by name."""
+    with handle.opened_dataset(version, branch) as dataset:
+        indices = sorted((index for index in dataset.describe_indices()), key=lambda index: index.name)
+        indices = [index for index in indices if page_token is None or index.name > page_token]
+        page = indices if limit is None else indices[: max(1, limit)]
+        entries = [_index_json(dataset, index) for index in page]
+    return {"indexes": entries} | ({"page_token": page[-1].name} if len(page) < len(indices) else {})
 
 
-def index_stats(place: Place, *, index_name: str, version: int | None = None, branch: str | None = None) -> dict[str, Any]:
-    """A ``DescribeTableIndexStatsResponse``. Raises TableIndexNotFound."""
-    with place.opened(version, branch) as dataset:
-        _named(dataset, index_name)
-        told = dataset.stats.index_stats(index_name)
-        metric = next((part["metric_type"] for part in told.get("indices") or () if "metric_type" in part), None)
+def get_index_stats(
+    handle: TableHandle, *, index_name: str, version: int | None = None, branch: str | None = None
+) -> dict[str, Any]:
+    """Return a ``DescribeTableIndexStatsResponse``. Raise TableIndexNotFound."""
+    with handle.opened_dataset(version, branch) as dataset:
+        _find_index(dataset, index_name)
+        stats = dataset.stats.index_stats(index_name)
+        metric = next((part["metric_type"] for part in stats.get("indices") or () if "metric_type" in part), None)
         return {
-            "index_type": told["index_type"], "num_indexed_rows": told["num_indexed_rows"],
-            "num_unindexed_rows": told["num_unindexed_rows"], "num_indices": told["num_indices"],
+            "index_type": stats["index_type"], "num_indexed_rows": stats["num_indexed_rows"],
+            "num_unindexed_rows": stats["num_unindexed_rows"], "num_indices": stats["num_indices"],
         } | ({"distance_type": metric} if metric else {})  # fmt: skip
 
 
-def create_index(place: Place, *, index: Mapping[str, Any], scalar_only: bool = False) -> dict[str, Any]:
-    """Builds an index, whole when this returns, or replaces the one of that name. ``index``: a ``CreateTableIndexRequest``'s fields."""
+def create_index(handle: TableHandle, *, index: Mapping[str, Any], scalar_only: bool = False) -> dict[str, Any]:
+    """Build an index. It is complete when this returns.
+
+    ``index`` has the fields of a ``CreateTableIndexRequest``. Raise TableIndexAlreadyExists if there is an index of that name.
+    """
     kind, column = index["index_type"].upper(), index["column"]
-    known = _SCALAR if scalar_only else (*_SCALAR, *_VECTOR)
+    known = _SCALAR_TYPES if scalar_only else (*_SCALAR_TYPES, *_VECTOR_TYPES)
     if kind not in known:
-        raise InvalidInput(f"index_type {index['index_type']!r} is unknown here", hint=f"one of {', '.join(known)}")
-    with place.opened(branch=index.get("branch")) as dataset:
+        raise InvalidInput(f"unknown index_type: {index['index_type']!r}", hint=f"use one of {', '.join(known)}")
+    with handle.opened_dataset(branch=index.get("branch")) as dataset:
         if dataset.lance_schema.field(column) is None:
             raise TableColumnNotFound(f"the table has no column {column!r}")
-        if kind in _SCALAR:
-            options = {key: index[key] for key in _FTS if index.get(key) is not None} if kind in ("FTS", "INVERTED") else {}
-            dataset.create_scalar_index(column, kind, index.get("name"), replace=True, **options)
+        if kind in _SCALAR_TYPES:
+            options = (
+                {key: index[key] for key in _FTS_OPTIONS if index.get(key) is not None} if kind in ("FTS", "INVERTED") else {}
+            )
+            dataset.create_scalar_index(column, kind, index.get("name"), replace=False, **options)
         else:
-            options = {theirs: index[ours] for ours, theirs in _IVF.items() if index.get(ours) is not None}
+            options = {option: index[key] for key, option in _IVF_OPTIONS.items() if index.get(key) is not None}
             metric = index.get("distance_type") or "l2"
-            dataset.create_index(column, kind, index.get("name"), metric=metric, replace=True, **options)
-        return transaction_of(dataset)
+            dataset.create_index(column, kind, index.get("name"), metric=metric, replace=False, **options)
+        return transaction_id(dataset)
 
 
-def drop_index(place: Place, *, index_name: str, branch: str | None = None) -> dict[str, Any]:
-    """Raises TableIndexNotFound."""
-    with place.opened(branch=branch) as dataset:
-        _named(dataset, index_name)
+def drop_index(handle: TableHandle, *, index_name: str, branch: str | None = None) -> dict[str, Any]:
+    """Drop an index. Raise TableIndexNotFound."""
+    with handle.opened_dataset(branch=branch) as dataset:
+        _find_index(dataset, index_name)
         dataset.drop_index(index_name)
-        return transaction_of(dataset)
+        return transaction_id(dataset)
 
 
-def _named(dataset: Any, name: str) -> Any:
+def _find_index(dataset: Any, name: str) -> Any:
     for index in dataset.describe_indices():
         if index.name == name:
             return index
     raise TableIndexNotFound(f"the table has no index {name!r}")
 
 
-def _index(dataset: Any, index: Any) -> dict[str, Any]:
-    counted = dataset.stats.index_stats(index.name)
-    made = [segment.created_at for segment in index.segments if segment.created_at is not None]
-    told = {
+def _index_json(dataset: Any, index: Any) -> dict[str, Any]:
+    stats = dataset.stats.index_stats(index.name)
+    created_at = [segment.created_at for segment in index.segments if segment.created_at is not None]
+    entry = {
         "index_name": index.name,
         "index_uuid": str(index.segments[0].uuid),
         "columns": list(index.field_names),
@@ -96,10 +103,10 @@ def _index(dataset: Any, index: Any) -> dict[str, Any]:
         "index_type": index.index_type,
         "type_url": index.type_url,
         "num_indexed_rows": index.num_rows_indexed,
-        "num_unindexed_rows": counted["num_unindexed_rows"],
+        "num_unindexed_rows": stats["num_unindexed_rows"],
         "size_bytes": index.total_size_bytes,
         "num_segments": len(index.segments),
-        "created_at": min(made).isoformat() if made else None,
+        "created_at": min(created_at).isoformat() if created_at else None,
         "index_version": index.segments[0].index_version,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in entry.items() if value is not None}

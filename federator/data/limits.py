@@ -1,29 +1,45 @@
-"""How much one request for a table's data may take."""
+"""Limits of one request for a table's data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from federator.connector import InvalidInput
 
-SECTION = "[serve.data]"
+if TYPE_CHECKING:
+    # Only for types: the child processes import this module, and settings take them time to start.
+    from federator.settings.sections import DataSettings
+
+CONFIG_SECTION = "[serve.data]"
 
 
 @dataclass(frozen=True, slots=True)
 class DataLimits:
-    """The most ``rows`` and ``bytes`` (Arrow, in memory) of an answer, ``bytes`` of a body, and ``seconds`` of work."""
+    """The maximum ``rows`` and ``bytes`` (Arrow, in memory) of a response, ``bytes`` of a request body, and ``seconds`` of work.
 
-    rows: int = 1_000_000
-    seconds: float = 60.0
-    bytes: int = 256 << 20
+    ``memory`` is the maximum of resident bytes of the process that does the work.
+    """
+
+    rows: int
+    seconds: float
+    bytes: int
+    memory: int
+
+    @classmethod
+    def from_settings(cls, data: DataSettings) -> DataLimits:
+        """Return the limits of ``[serve.data]``."""
+        return cls(data.max_rows, data.max_seconds, data.max_bytes, data.max_memory)
 
     def check(self, rows: int, size: int) -> None:
-        """Raises InvalidInput that names the limit which an answer has gone beyond."""
+        """Raise InvalidInput with the name of an exceeded limit."""
         if rows > self.rows:
             raise InvalidInput(
-                f"the answer has more rows than the limit: {SECTION} max_rows = {self.rows}", hint="a smaller k, or a filter"
+                f"the response has more rows than the limit: {CONFIG_SECTION} max_rows = {self.rows}",
+                hint="use a smaller k, or a filter",
             )
         if size > self.bytes:
             raise InvalidInput(
-                f"the answer has more bytes than the limit: {SECTION} max_bytes = {self.bytes}", hint="fewer columns or rows"
+                f"the response has more bytes than the limit: {CONFIG_SECTION} max_bytes = {self.bytes}",
+                hint="request fewer columns or rows",
             )

@@ -1,37 +1,39 @@
-"""What a table is: its schema, its size, its fragments."""
+"""Description and statistics of a table: schema, size and fragments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from federator.data.arrow_json import schema_json
-from federator.data.faults import FAULTS, as_ours
-from federator.data.history import tag_version
-from federator.data.place import Place
+from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
+from federator.data.table_handle import TableHandle
+from federator.data.versions import get_tag_version
+from federator.lance.arrow_json import schema_to_json
 
-# Fragments that compaction would join, as Lance's own server counts them.
-_SMALL = 100_000
+# Smaller fragments count as small, as in Lance's own server: compaction would join them.
+_SMALL_FRAGMENT_ROWS = 100_000
 
 
-def describe(place: Place, *, version: int | None = None, branch: str | None = None, tag: str | None = None) -> dict[str, Any]:
-    """What DescribeTable says of a table that it opens: ``version``, ``schema``, ``stats`` and ``metadata``."""
+def describe_table(
+    handle: TableHandle, *, version: int | None = None, branch: str | None = None, tag: str | None = None
+) -> dict[str, Any]:
+    """Return the fields of DescribeTable that need the opened table: ``version``, ``schema``, ``stats`` and ``metadata``."""
     if tag is not None:
-        told = tag_version(place, tag=tag)
-        version, branch = told["version"], told.get("branch")
-    with place.opened(version, branch) as dataset:
-        counted = dataset.stats.dataset_stats()
+        tagged = get_tag_version(handle, tag=tag)
+        version, branch = tagged["version"], tagged.get("branch")
+    with handle.opened_dataset(version, branch) as dataset:
+        stats = dataset.stats.dataset_stats()
         return {
             "version": dataset.version,
-            "schema": schema_json(dataset.schema),
-            "stats": {"num_deleted_rows": counted["num_deleted_rows"], "num_fragments": counted["num_fragments"]},
+            "schema": schema_to_json(dataset.schema),
+            "stats": {"num_deleted_rows": stats["num_deleted_rows"], "num_fragments": stats["num_fragments"]},
             "metadata": dict(dataset.get_version()["metadata"]),
         }
 
 
-def stats(place: Place, *, branch: str | None = None) -> dict[str, Any]:
-    """A ``GetTableStatsResponse``. Lengths of fragments are rows that are not deleted."""
-    with place.opened(branch=branch) as dataset:
+def get_table_stats(handle: TableHandle, *, branch: str | None = None) -> dict[str, Any]:
+    """Return a ``GetTableStatsResponse``. The lengths of fragments exclude deleted rows."""
+    with handle.opened_dataset(branch=branch) as dataset:
         lengths = sorted(fragment.count_rows() for fragment in dataset.get_fragments())
         return {
             "total_bytes": sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields),
@@ -39,13 +41,13 @@ def stats(place: Place, *, branch: str | None = None) -> dict[str, Any]:
             "num_indices": len(dataset.describe_indices()),
             "fragment_stats": {
                 "num_fragments": len(lengths),
-                "num_small_fragments": sum(length < _SMALL for length in lengths),
-                "lengths": _summary(lengths),
+                "num_small_fragments": sum(length < _SMALL_FRAGMENT_ROWS for length in lengths),
+                "lengths": _length_summary(lengths),
             },
         }
 
 
-def _summary(lengths: Sequence[int]) -> dict[str, int]:
+def _length_summary(lengths: Sequence[int]) -> dict[str, int]:
     if not lengths:
         return dict.fromkeys(("min", "max", "mean", "p25", "p50", "p75", "p99"), 0)
     last = len(lengths) - 1
@@ -53,9 +55,9 @@ def _summary(lengths: Sequence[int]) -> dict[str, int]:
     return {"min": lengths[0], "max": lengths[-1], "mean": sum(lengths) // len(lengths), **parts}
 
 
-def look(place: Place) -> dict[str, Any]:
-    """A row of verification: what is there now."""
+def inspect_table(handle: TableHandle) -> dict[str, Any]:
+    """Return a row of verification: the current state of the location."""
     try:
-        return place.look()
-    except FAULTS as error:
-        raise as_ours(error) from None
+        return handle.inspect()
+    except LANCE_ERRORS as error:
+        raise to_catalog_error(error) from None

@@ -1,6 +1,6 @@
-"""The demo's cloud: an IAM user who may use Glue and no bucket, a bucket that is somebody else's, a partner's account.
+"""The demo's cloud: an IAM user who may use Glue but no bucket, a foreign bucket, and a partner's account.
 
-All of it is moto's, which enforces the policies from the end of ``furnish`` on.
+moto serves all of it. It enforces the policies from the end of ``create_cloud`` on.
 """
 
 from __future__ import annotations
@@ -10,54 +10,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-REGION = "us-east-1"
-#: the account of a partner, and the role in it through which its Glue may be read
-PARTNER_ROLE = "arn:aws:iam::210987654321:role/reader"
-#: a table that its owner can open, and we cannot
-LOCKED = "s3://payroll/salaries.lance"
-#: a table behind an endpoint that nothing answers at
-AWAY = "s3://prices/daily.lance"
-#: a port at which nothing listens on any sane machine
-NOWHERE = "http://127.0.0.1:9"
+from federator.demo.tables import write_table
 
-# moto takes any key for the account's owner until it enforces policies.
+REGION = "us-east-1"
+#: a role in a partner's account that may read its Glue
+PARTNER_ROLE = "arn:aws:iam::210987654321:role/reader"
+#: a table that only its owner can open
+DENIED_LOCATION = "s3://payroll/salaries.lance"
+#: a table behind an unreachable endpoint
+PARTNER_LOCATION = "s3://prices/daily.lance"
+#: the discard port, on which no server usually listens
+UNREACHABLE_ENDPOINT = "http://127.0.0.1:9"
+
+# Until moto enforces policies, it treats any key as the account owner's.
 _OWNER = {"aws_access_key_id": "AKIAOWNER", "aws_secret_access_key": "of-the-demo"}
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The credentials of the IAM user that the federator has."""
+    """The credentials of the federator's IAM user."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
 
 
-def furnish(url: str) -> User:
-    """Makes user, bucket and partner on the server at ``url``, whose policies count from then on."""
+def create_cloud(url: str) -> User:
+    """Create user, bucket and partner on the server at ``url``, and then enable the enforcement of policies."""
     import requests
 
-    from federator.demo.world import write_table
-
     _client(url, "s3", _OWNER).create_bucket(Bucket="payroll")
-    write_table(LOCKED, rows=30, storage={"aws_endpoint": url, "aws_region": REGION, "allow_http": "true", **_OWNER})
+    write_table(DENIED_LOCATION, rows=30, storage={"aws_endpoint": url, "aws_region": REGION, "allow_http": "true", **_OWNER})
     _partner(url)
     iam = _client(url, "iam", _OWNER)
     iam.create_user(UserName="federator")
     iam.put_user_policy(UserName="federator", PolicyName="glue", PolicyDocument=_policy("glue:*", "sts:AssumeRole"))
     key = iam.create_access_key(UserName="federator")["AccessKey"]
-    # After so many more requests: none.
+    # data: the number of further requests before moto enforces policies.
     requests.post(f"{url}/moto-api/reset-auth", data="0", timeout=30).raise_for_status()
     return User(key["AccessKeyId"], key["SecretAccessKey"])
 
 
 def _partner(url: str) -> None:
-    given = _client(url, "sts", _OWNER).assume_role(RoleArn=PARTNER_ROLE, RoleSessionName="setup")["Credentials"]
+    credentials = _client(url, "sts", _OWNER).assume_role(RoleArn=PARTNER_ROLE, RoleSessionName="setup")["Credentials"]
     names = {
         "aws_access_key_id": "AccessKeyId",
         "aws_secret_access_key": "SecretAccessKey",
         "aws_session_token": "SessionToken",
     }
-    owner = {name: given[key] for name, key in names.items()}
+    owner = {name: credentials[key] for name, key in names.items()}
     iam, role = _client(url, "iam", owner), PARTNER_ROLE.rpartition("/")[2]
     anybody = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
     iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [anybody]}))
@@ -68,7 +68,7 @@ def _partner(url: str) -> None:
         DatabaseName="market",
         TableInput={
             "Name": "daily_prices", "TableType": "EXTERNAL_TABLE", "Parameters": {"table_type": "LANCE"},
-            "StorageDescriptor": {"Location": AWAY},
+            "StorageDescriptor": {"Location": PARTNER_LOCATION},
         },
     )  # fmt: skip
 

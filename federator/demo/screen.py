@@ -1,40 +1,40 @@
-"""What the story needs to show itself: implemented by the command line, so that the demo looks like the commands it stands for."""
+"""The output interface of the demo. The command line implements it, so the demo looks like the real commands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from federator.index import Index
-from federator.index.drift import SeenDrift
 from federator.planning.plan import Plan
-from federator.sync import Step
-from federator.sync.explaining import Explanation
+from federator.stages.result import ProgressEvent
+from federator.store import Index
+from federator.views.drift import DriftView
+from federator.views.explain import Explanation
 
 
 class Screen(Protocol):
-    """Where the story is told."""
+    """The output of the demo."""
 
     def chapter(self, title: str) -> None:
-        """A heading."""
+        """Show a heading."""
 
     def say(self, text: str) -> None:
-        """A line of explanation."""
+        """Show a line of explanation."""
 
     def check(self, ok: bool, text: str) -> None:
-        """One expectation and whether it held."""
+        """Show an expectation and whether it is met."""
 
-    def progress(self, step: Step) -> None:
-        """A Step of a run."""
+    def progress(self, event: ProgressEvent) -> None:
+        """Show a progress event of a run."""
 
     def tree(self, index: Index) -> None:
-        """The unified tree with what verification found."""
+        """Show the tree with verification states."""
 
-    def drift(self, found: Sequence[SeenDrift]) -> None:
-        """What has drifted."""
+    def drift(self, findings: Sequence[DriftView]) -> None:
+        """Show drift."""
 
     def plans(self, plans: Sequence[Plan]) -> None:
-        """Plans with their refusals."""
+        """Show plans with their refusals."""
 
-    def explanation(self, found: Explanation) -> None:
-        """Why an object is where it is."""
+    def explanation(self, explanation: Explanation) -> None:
+        """Show why an object exists or is absent."""

@@ -1,4 +1,4 @@
-"""The demo's world: real servers, real Lance tables, and a configuration that knows them."""
+"""The environment of the demo: real servers, real Lance tables, and their configuration."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from federator.connector import Catalog
-from federator.demo.cloud import LOCKED, NOWHERE, PARTNER_ROLE, furnish
+from federator.demo.cloud import DENIED_LOCATION, PARTNER_ROLE, UNREACHABLE_ENDPOINT, create_cloud
 from federator.demo.servers.glue import start_glue
 from federator.demo.servers.hive import hive3_available, start_hive2, start_hive3
 from federator.demo.servers.process import Server, running
+from federator.demo.tables import write_table
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
-from federator.settings import Settings, load
+from federator.runtime.private_files import write_private_text
+from federator.settings import Settings, load_settings
 
 _CONFIG = """\
 [instance]
@@ -25,11 +27,11 @@ impl = "hive2"
 hive2.uri = "{hive2}"
 hive2.root = "{base}/lake"
 
-[sources.aws]                       # AWS Glue, as moto serves it
+[sources.aws]                       # AWS Glue, served by moto
 impl = "glue"
 glue.endpoint = "{glue}"
 glue.region = "us-east-1"
-glue.access_key_id = "file:{base}/aws.id"       # an IAM user who may use Glue, and open no bucket
+glue.access_key_id = "file:{base}/aws.id"       # an IAM user who may use Glue, but no bucket
 glue.secret_access_key = "file:{base}/aws.key"
 glue.storage.endpoint = "{glue}"
 glue.storage.region = "us-east-1"
@@ -37,7 +39,7 @@ glue.storage.access_key_id = "file:{base}/aws.id"
 glue.storage.secret_access_key = "file:{base}/aws.key"
 glue.storage.allow_http = "true"
 
-[sources.partner]                   # the Glue of another account, whose storage cannot be reached from here
+[sources.partner]                   # the Glue of another account, with unreachable storage
 impl = "glue"
 glue.endpoint = "{glue}"
 glue.sts_endpoint = "{glue}"
@@ -56,14 +58,14 @@ glue.storage.client_max_retries = "0"
 impl = "dir"
 dir.root = "{base}/scratch"
 
-[roots.lake]                        # storage that is looked through for tables that no catalog declares
+[roots.lake]                        # storage that is scanned for tables that no catalog declares
 location = "{base}/lake"
 
 [mirrors.hive-to-glue]
 from = "lake_hive"
 to = "aws"
 exclude = ["sales$tmp_*"]
-min_miss_interval = "2s"            # the default is 10m; nobody waits that long for a demo
+min_miss_interval = "2s"            # the default, 10m, is too long for a demo
 """
 
 _CONFIG_HIVE3 = """
@@ -83,7 +85,7 @@ min_miss_interval = "2s"
 
 @dataclass(frozen=True)
 class World:
-    """What was started and written below one directory."""
+    """The servers and files below one directory."""
 
     directory: Path
     settings: Settings
@@ -93,19 +95,19 @@ class World:
         stop_servers(self.directory)
 
 
-def build(directory: Path) -> World:
-    """Starts the servers side by side, writes the configuration and the tables. Stops what it started if that fails."""
+def start_world(directory: Path) -> World:
+    """Start the servers concurrently, and write the configuration and the tables. On failure, stop the servers."""
     directory.mkdir(parents=True, exist_ok=True)
     with_hive3 = hive3_available()
     try:
         uris = _servers(directory, with_hive3)
         config = _CONFIG + (_CONFIG_HIVE3 if with_hive3 else "")
-        user = furnish(uris["glue"])
-        (directory / "aws.id").write_text(user.access_key_id, encoding="utf-8")
-        (directory / "aws.key").write_text(user.secret_access_key, encoding="utf-8")
-        text = config.format(base=directory, role=PARTNER_ROLE, nowhere=NOWHERE, **uris)
-        (directory / "federator.toml").write_text(text, encoding="utf-8")
-        settings = load(directory / "federator.toml")
+        user = create_cloud(uris["glue"])
+        write_private_text(directory / "aws.id", user.access_key_id)
+        write_private_text(directory / "aws.key", user.secret_access_key)
+        text = config.format(base=directory, role=PARTNER_ROLE, nowhere=UNREACHABLE_ENDPOINT, **uris)
+        write_private_text(directory / "federator.toml", text)
+        settings = load_settings(directory / "federator.toml")
         _tables(directory, settings)
     except BaseException:
         stop_servers(directory)
@@ -114,9 +116,9 @@ def build(directory: Path) -> World:
 
 
 def stop_servers(directory: Path) -> list[Server]:
-    """Ends every server of a kept demo; returns them."""
-    found = sorted((directory / "servers").glob("*/server.json"))
-    servers = [running(path.parent) for path in found]
+    """Stop all servers of a kept demo. Return them."""
+    announcements = sorted((directory / "servers").glob("*/server.json"))
+    servers = [running(path.parent) for path in announcements]
     for server in servers:
         server.stop()
     return servers
@@ -137,54 +139,40 @@ def _tables(directory: Path, settings: Settings) -> None:
         for number, name in enumerate(("orders", "customers", "returns", "archive")):
             write_table(lake / "sales" / f"{name}.lance", rows=100 * (number + 1))
             _declare(hive, ("sales", name), lake / "sales" / f"{name}.lance", owner_team="sales")
-        # The same place under a second name.
+        # The same location under a second name.
         _declare(hive, ("sales", "orders_2024"), lake / "sales" / "orders.lance")
-        # Declared as Lance, and it is something else.
+        # Declared as Lance, but the location has other files.
         legacy = lake / "sales" / "legacy"
         legacy.mkdir(parents=True)
         (legacy / "part-0.csv").write_text("id,amount\n1,2\n", encoding="utf-8")
         _declare(hive, ("sales", "legacy"), legacy)
         write_table(lake / "ml" / "embeddings.lance", rows=256)
-        # A column that the table has lost since.
+        # The declaration has a column that the table does not have.
         columns = '[{"name":"id","type":"bigint"},{"name":"amount","type":"double"},{"name":"label","type":"string"}]'
         hive.declare_table(
             TableRecord("lake_hive", ("ml", "embeddings"), str(lake / "ml" / "embeddings.lance"), schema=columns)
         )
-        # A directory in which nobody has written anything.
+        # An empty directory.
         (lake / "ml" / "planned.lance").mkdir()
         _declare(hive, ("ml", "planned"), lake / "ml" / "planned.lance")
         write_table(lake / "ml" / "torn.lance", rows=10)
         _declare(hive, ("ml", "torn"), lake / "ml" / "torn.lance")
     shutil.rmtree(lake / "ml" / "torn.lance" / "_versions")
-    # Written, and declared nowhere.
+    # An orphan: written, but not declared.
     write_table(lake / "ml" / "leftover.lance", rows=20)
-    # Somebody removed its data, and told no catalog.
+    # The data of a declared table is removed.
     shutil.rmtree(lake / "sales" / "archive.lance")
     (directory / "scratch").mkdir()
     for name in ("notebook", "Notebook"):
         write_table(directory / "scratch" / f"{name}.lance", rows=10)
     with open_catalog(settings.source("scratch").spec) as scratch:
-        # Declared, and nothing written yet.
+        # Declared, but not written.
         scratch.declare_table(TableRecord("scratch", ("draft",)))
     with open_catalog(settings.source("aws").spec) as glue:
-        # There, and not for us.
+        # A table that exists, but that the federator's user cannot open.
         path = glue.canonical_path(("finance", "salaries"))
         glue.create_namespace(NamespaceRecord("aws", path[:-1]))
-        glue.declare_table(TableRecord("aws", path, LOCKED))
-
-
-def write_table(place: Path | str, *, rows: int, storage: dict[str, str] | None = None) -> None:
-    """A real Lance table, at a path or at a URI with its storage options: an id, a number and a vector of eight."""
-    import lance
-    import pyarrow as pa
-
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array([float(i % 7) for i in range(rows * 8)], pa.float32()), 8)
-    table = pa.table(
-        {"id": pa.array(range(rows), pa.int64()), "amount": pa.array([i * 1.5 for i in range(rows)]), "vector": vectors}
-    )
-    if isinstance(place, Path):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    lance.write_dataset(table, str(place), storage_options=storage)
+        glue.declare_table(TableRecord("aws", path, DENIED_LOCATION))
 
 
 def _declare(catalog: Catalog, path: tuple[str, ...], location: Path, **properties: str) -> None:

@@ -1,9 +1,8 @@
 """Coverage: the evidence of a crawl, per namespace.
 
-Presence (the listing of the namespace's children) and detail (what each child says) are kept apart: a table that was listed
-but could not be described is present. Only ``complete`` presence can prove that something is absent. ``carried`` evidence was
-complete in an earlier revision, and a feed of changes has named nothing of the namespace since: it says what is there, and proves
-nothing gone.
+Presence (evidence of the listing) and detail (evidence of the children's content) are separate. So a table that was listed but could
+not be described is present. Only ``complete`` presence can prove that an object is absent. ``carried`` evidence was complete in an
+earlier revision, and the change feed has named nothing in the namespace since. It shows what exists and proves no absence.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class CoverageState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One state with its reason: the error code (Lance spec number) of a failure, or the revision that was carried."""
+    """One state with its reason. ``code`` is the Lance error code of a failure, ``revision`` the revision that was carried."""
 
     state: CoverageState
     reason: str = ""
@@ -35,32 +34,32 @@ class Evidence:
         return self.state is CoverageState.COMPLETE
 
     @property
-    def holds(self) -> bool:
-        """Read whole, in the crawl itself or in the revision that it was carried from."""
+    def complete_or_carried(self) -> bool:
+        """Return whether the evidence is complete, from this crawl or from the revision that it was carried from."""
         return self.state in (CoverageState.COMPLETE, CoverageState.CARRIED)
 
 
 COMPLETE = Evidence(CoverageState.COMPLETE)
 
 
-def failed(code: int, reason: str) -> Evidence:
+def failed_evidence(code: int, reason: str) -> Evidence:
     return Evidence(CoverageState.FAILED, reason, code)
 
 
-def skipped(reason: str) -> Evidence:
+def skipped_evidence(reason: str) -> Evidence:
     return Evidence(CoverageState.SKIPPED, reason)
 
 
-def carried(revision: int) -> Evidence:
+def carried_evidence(revision: int) -> Evidence:
     return Evidence(CoverageState.CARRIED, revision=revision)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What one crawl can prove of one namespace.
+    """The evidence of one crawl for one namespace.
 
-    ``records`` counts the child records (namespaces and tables) that were handed over with it and ``digest`` folds their
-    digests (``fold_digest``), so that a lost row is noticed. ``found = False`` says that the namespace itself does not exist.
+    ``records`` counts the child records (namespaces and tables) that the connector returned with it, and ``digest`` combines their
+    digests (``fold_digest``): a lost row is detected. ``found`` is False if the namespace itself does not exist.
     """
 
     source: str
@@ -77,21 +76,28 @@ class Coverage:
 
     @property
     def complete(self) -> bool:
-        """Presence is proven, so a child that is not there is absent."""
+        """Return whether presence is complete. Then a child that was not listed is absent."""
         return self.presence.complete
 
     @property
-    def holds(self) -> bool:
-        """Presence was read whole, if not in this crawl, then in the one that it was carried from."""
-        return self.presence.holds
+    def complete_or_carried(self) -> bool:
+        """Return whether presence is complete, from this crawl or from the revision that it was carried from."""
+        return self.presence.complete_or_carried
 
-    def carried_from(self, revision: int) -> Coverage:
-        """This evidence in a crawl that had no reason to read the namespace; ``revision`` is where it was read, unless it was carried
-        itself."""
-        presence, detail = (each if each.revision is not None else carried(revision) for each in (self.presence, self.detail))
+    def as_carried(self, revision: int) -> Coverage:
+        """Return the coverage for a crawl that did not read the namespace.
+
+        ``revision`` is the revision in which the namespace was read. Evidence that was already carried keeps its own revision.
+        """
+        presence, detail = (
+            evidence if evidence.revision is not None else carried_evidence(revision)
+            for evidence in (self.presence, self.detail)
+        )
         return replace(self, presence=presence, detail=detail)
 
     def as_read(self) -> Coverage:
-        """The evidence as the namespace's own reading left it: what a plan weighs, since each of its changes is looked at again."""
-        presence, detail = (COMPLETE if each.state is CoverageState.CARRIED else each for each in (self.presence, self.detail))
+        """Return the coverage with carried evidence as complete. Plans use it, because each change has its own preflight check."""
+        presence, detail = (
+            COMPLETE if evidence.state is CoverageState.CARRIED else evidence for evidence in (self.presence, self.detail)
+        )
         return replace(self, presence=presence, detail=detail)

@@ -1,4 +1,4 @@
-"""Content digests: SHA-256 over canonical JSON, and what is left out of them."""
+"""Content digests: SHA-256 over canonical JSON, without volatile properties."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-# What catalogs and engines rewrite on their own. Hive: StatsSetupConst and hive_metastoreConstants; Glue: crawler statistics.
+# Properties that catalogs and engines rewrite on their own: Hive's StatsSetupConst and hive_metastoreConstants, Glue's crawler
+# statistics, and what lance-namespace-impls writes into every declaration.
 VOLATILE_PROPERTIES = frozenset(
     {
         "transient_lastDdlTime",
@@ -29,33 +30,35 @@ VOLATILE_PROPERTIES = frozenset(
         "objectCount",
         "recordCount",
         "sizeKey",
+        "managed_by",
+        "empty_table",
     }
 )
 
 
 def canonical_json(value: object) -> str:
-    """JSON with sorted keys, no white space and no escapes: one text per value. Raises TypeError for foreign types."""
+    """Return JSON with sorted keys, no white space and no escapes: one text per value. Raise TypeError for unsupported types."""
     return _ENCODER.encode(value)
 
 
-# json.dumps would make one for each call.
+# Shared, because json.dumps would create an encoder for each call.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest_of(value: object) -> str:
-    """SHA-256 of the canonical JSON, hexadecimal. Lone surrogates, which JSON allows and UTF-8 does not, are kept apart."""
+    """Return the SHA-256 of the canonical JSON, as hexadecimal text. Lone surrogates, which UTF-8 forbids, are encoded distinctly."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def stable_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that count as content."""
+    """Return the properties that count as content."""
     return {key: value for key, value in properties.items() if key not in VOLATILE_PROPERTIES}
 
 
 def fold_digest(digests: Iterable[str]) -> int:
-    """One number for a set of digests in any order: the XOR of each one's first 60 bits.
+    """Return one number for digests in any order: the XOR of the first 60 bits of each.
 
-    Sixty bits so that SQL engines with signed 64-bit integers compute the same. Evidence of completeness, not a signature.
+    With 60 bits, SQL engines with signed 64-bit integers compute the same number. It proves completeness and is not a signature.
     """
     folded = 0
     for digest in digests:

@@ -1,4 +1,4 @@
-"""Drift: where catalogs, or a catalog and its storage, have come to say different things."""
+"""Drift: persistent differences between catalogs, mirrors or storage."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Severity(StrEnum):
-    """How much it matters: ``high`` loses or hides data from readers, ``medium`` will mislead someone, ``low`` is untidy."""
+class DriftSeverity(StrEnum):
+    """Severity: ``high`` loses data or hides it from readers, ``medium`` can mislead readers, ``low`` has no effect on readers."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 
 class DriftKind(StrEnum):
-    """What has drifted; docs/datasets.md explains each."""
+    """The kinds of drift. docs/datasets.md explains each."""
 
     LOCATION_DIFFERS = "location_differs"
     PROPERTIES_DIFFER = "properties_differ"
@@ -27,27 +27,29 @@ class DriftKind(StrEnum):
     ORPHAN = "orphan"
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> DriftSeverity:
         return _SEVERITY[self]
 
 
 _SEVERITY = {
-    DriftKind.LOCATION_DIFFERS: Severity.HIGH,
-    DriftKind.PROPERTIES_DIFFER: Severity.LOW,
-    DriftKind.SCHEMA_DIFFERS: Severity.MEDIUM,
-    DriftKind.MISSING: Severity.HIGH,
-    DriftKind.DUPLICATE: Severity.MEDIUM,
-    DriftKind.DANGLING_MIRROR: Severity.HIGH,
-    DriftKind.NAME_CLASH: Severity.MEDIUM,
-    DriftKind.ORPHAN: Severity.MEDIUM,
+    DriftKind.LOCATION_DIFFERS: DriftSeverity.HIGH,
+    DriftKind.PROPERTIES_DIFFER: DriftSeverity.LOW,
+    DriftKind.SCHEMA_DIFFERS: DriftSeverity.MEDIUM,
+    DriftKind.MISSING: DriftSeverity.HIGH,
+    DriftKind.DUPLICATE: DriftSeverity.MEDIUM,
+    DriftKind.DANGLING_MIRROR: DriftSeverity.HIGH,
+    DriftKind.NAME_CLASH: DriftSeverity.MEDIUM,
+    DriftKind.ORPHAN: DriftSeverity.MEDIUM,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One difference. ``source`` is the source of ``subject``, a table's path from the tree's root; ``other`` is what it differs
-    from: another path, or a location. Of an orphan, which is no catalog's, ``source`` is empty, ``subject`` the location and ``other``
-    the root that it was found under. The three that make its identity are kind, subject and other."""
+    """One difference, identified by kind, subject and other.
+
+    ``subject`` is the object id of a table of ``source``. ``other`` is what it differs from: another object id, or a location. An
+    orphan belongs to no catalog: its ``source`` is empty, ``subject`` is the location, and ``other`` is the storage root.
+    """
 
     kind: DriftKind
     source: str
@@ -56,7 +58,7 @@ class Drift:
     detail: str = ""
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> DriftSeverity:
         return self.kind.severity
 
     @property

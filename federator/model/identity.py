@@ -1,4 +1,4 @@
-"""Identity: which catalog answers at an address."""
+"""Identity of the catalog behind an address."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from federator.model.digests import canonical_json
 
 #: the scope of the part that identifies the whole source
 WHOLE = ""
-#: what people read where a catalog does not tell
+#: text for people if a catalog reports no identity
 NO_IDENTITY = "no identity"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a catalog states about itself, by scope.
+    """The identity that a catalog reports, by scope.
 
-    ``parts`` are sorted pairs: the path key of a namespace, or ``WHOLE``, and the text that identifies what is behind it. An empty text
-    means that the catalog does not tell it to this principal.
+    ``parts`` are sorted pairs: the path key of a namespace, or ``WHOLE``, and the text that identifies it. An empty text means that the
+    catalog does not report it for these credentials.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -47,7 +47,7 @@ class Identity:
 
 def describe_parts(parts: Mapping[str, str]) -> str:
     """Return the parts of an identity as one text for people."""
-    shown = [
+    texts = [
         f"{scope}: {value or NO_IDENTITY}" if scope != WHOLE else value or NO_IDENTITY for scope, value in sorted(parts.items())
     ]
-    return "; ".join(shown) or NO_IDENTITY
+    return "; ".join(texts) or NO_IDENTITY

@@ -1,4 +1,4 @@
-"""Notices: what happened that somebody may want to be told of, by a fixed list of events."""
+"""Notices: events that may be worth a notification, from a fixed list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How urgent: ``critical`` stops the service, ``error`` needs a person, ``warning`` will, ``info`` is good to know."""
+    """Urgency: ``critical`` stops the service, ``error`` needs a person now, ``warning`` may need one later, ``info`` needs nobody."""
 
     INFO = "info"
     WARNING = "warning"
@@ -19,8 +19,8 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class Event(StrEnum):
-    """What can happen; docs/notifications.md explains each."""
+class NoticeEvent(StrEnum):
+    """The kinds of events. docs/notifications.md explains each."""
 
     RUN_FAILED = "run_failed"
     RUN_PARTIAL = "run_partial"
@@ -44,32 +44,32 @@ class Event(StrEnum):
 
 
 _SEVERITY = {
-    Event.RUN_FAILED: Severity.ERROR,
-    Event.RUN_PARTIAL: Severity.WARNING,
-    Event.RUN_INTERRUPTED: Severity.WARNING,
-    Event.SOURCE_FAILED: Severity.ERROR,
-    Event.SOURCE_PARTIAL: Severity.WARNING,
-    Event.SOURCE_RECOVERED: Severity.INFO,
-    Event.MIRROR_FAILED: Severity.ERROR,
-    Event.WRITE_FAILED: Severity.ERROR,
-    Event.PLAN_HELD: Severity.WARNING,
-    Event.PLAN_DECIDED: Severity.INFO,
-    Event.DRIFT_FOUND: Severity.WARNING,
-    Event.DRIFT_RESOLVED: Severity.INFO,
-    Event.AUDIT_UNSEALED: Severity.CRITICAL,
-    Event.LEASE_LOST: Severity.ERROR,
-    Event.TEST: Severity.INFO,
+    NoticeEvent.RUN_FAILED: Severity.ERROR,
+    NoticeEvent.RUN_PARTIAL: Severity.WARNING,
+    NoticeEvent.RUN_INTERRUPTED: Severity.WARNING,
+    NoticeEvent.SOURCE_FAILED: Severity.ERROR,
+    NoticeEvent.SOURCE_PARTIAL: Severity.WARNING,
+    NoticeEvent.SOURCE_RECOVERED: Severity.INFO,
+    NoticeEvent.MIRROR_FAILED: Severity.ERROR,
+    NoticeEvent.WRITE_FAILED: Severity.ERROR,
+    NoticeEvent.PLAN_HELD: Severity.WARNING,
+    NoticeEvent.PLAN_DECIDED: Severity.INFO,
+    NoticeEvent.DRIFT_FOUND: Severity.WARNING,
+    NoticeEvent.DRIFT_RESOLVED: Severity.INFO,
+    NoticeEvent.AUDIT_UNSEALED: Severity.CRITICAL,
+    NoticeEvent.LEASE_LOST: Severity.ERROR,
+    NoticeEvent.TEST: Severity.INFO,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One event. ``subject`` is what it happened to, as people name it; ``severity`` None: that of the event.
+    """One event. ``subject`` names the affected object for people. ``severity`` None means the severity of the event.
 
-    ``message`` is a text of ours: it never holds a secret.
+    ``message`` must not contain a secret.
     """
 
-    event: Event
+    event: NoticeEvent
     subject: str
     message: str
     source: str | None = None
@@ -78,6 +78,6 @@ class Notice:
     severity: Severity | None = None
 
     @property
-    def grade(self) -> Severity:
-        """The severity that counts."""
+    def effective_severity(self) -> Severity:
+        """Return the notice's own severity, else that of the event."""
         return self.severity or self.event.severity

@@ -1,6 +1,6 @@
-"""NamespaceRecord and TableRecord: what a catalog says of one object, and what we want it to say.
+"""Records: the typed content of one namespace or one table declaration in a catalog.
 
-The same two frozen types stand for the observed and the desired state, so that a Change is a pair of them.
+The same frozen types represent the observed and the desired state, so a change is a pair of records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Properties = Mapping[str, str]
 
 
 class Kind(StrEnum):
-    """What a record is. A table that its catalog manages, or that could be listed but not described, is still there."""
+    """The kind of a record. A table that its catalog manages, or that could not be described, has a kind of its own."""
 
     NAMESPACE = "namespace"
     TABLE = "table"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class NamespaceRecord:
     """A catalog, database, schema or directory of one source.
 
-    ``path`` is relative to the source's root. ``properties`` are the user's, without those that the catalog derives.
+    ``path`` starts below the source. ``properties`` are those set by users, without those that the catalog derives.
     """
 
     source: str
@@ -51,18 +51,19 @@ class NamespaceRecord:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the content, without volatile fields; hexadecimal."""
-        return digest_of(_content(self))
+        """Return the SHA-256 of the content without volatile fields, as hexadecimal text."""
+        return digest_of(_digest_content(self))
 
 
 @dataclass(frozen=True)
 class TableRecord:
     """A declaration of a Lance table in one source.
 
-    ``properties`` are the catalog's parameters less those that only identify the table as Lance (``table_type``, ``EXTERNAL``).
-    ``schema`` is the catalog's own column list as canonical JSON (``[{"name", "type", "doc"?}, ...]``, native type names).
-    ``native_id`` changes when the object is recreated; ``version`` is a compare-and-set token and changes with each write.
-    ``location`` is None only where the catalog has none. ``problem`` says why an ``undescribed`` table could not be described.
+    ``properties`` are the catalog's parameters without those that only identify the table as Lance (``table_type``, ``EXTERNAL``).
+    ``schema`` is the catalog's column list as canonical JSON (``[{"name", "type", "doc"?}, ...]``, native type names).
+    ``native_id`` changes when the object is recreated. ``version`` is a compare-and-set token and changes with each write.
+    ``location`` is None only if the catalog has none. ``problem`` is the reason why an ``undescribed`` table could not be described,
+    or why a managed table is read-only: only such managed tables are listed and described as Lance tables.
     """
 
     source: str
@@ -81,21 +82,26 @@ class TableRecord:
     def key(self) -> str:
         return path_key(self.path)
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether this is a managed table that is listed and described, and that nothing here changes."""
+        return self.kind is Kind.MANAGED_TABLE and self.problem is not None
+
     @cached_property
     def canonical(self) -> str | None:
-        """The identity of the Dataset that this declares, or None without a location."""
+        """Return the canonical location, which identifies the dataset. None without a location."""
         return canonical_location(self.location) if self.location else None
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the content, without volatile fields and ``version``; hexadecimal."""
-        return digest_of([*_content(self), self.schema, self.problem])
+        """Return the SHA-256 of the content without volatile fields and ``version``, as hexadecimal text."""
+        return digest_of([*_digest_content(self), self.schema, self.problem])
 
 
 Record = NamespaceRecord | TableRecord
 
 
-def _content(record: Record) -> list[object]:
+def _digest_content(record: Record) -> list[object]:
     location = canonical_location(record.location) if record.location else None
     return [
         record.kind,

@@ -1,4 +1,4 @@
-"""Records as rows and back. Staging and the index share the column order, so that a row passes from Parquet to SQL unread."""
+"""Conversion between records and rows. Staging and the index share the column order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from federator.model.coverage import Coverage
 from federator.model.digests import canonical_json
-from federator.model.identifiers import parent, parse_key, path_key
+from federator.model.identifiers import parent_path, parse_path_key, path_key
 from federator.model.records import Kind, NamespaceRecord, Record, TableRecord
 
 RECORD_COLUMNS = (
@@ -17,14 +17,14 @@ RECORD_COLUMNS = (
 )  # fmt: skip
 
 
-def record_row(record: Record) -> dict[str, Any]:
-    """A record's columns, without its source and validity."""
-    table = isinstance(record, TableRecord)
+def record_to_row(record: Record) -> dict[str, Any]:
+    """Return the columns of a record, without its source and validity interval."""
+    is_table = isinstance(record, TableRecord)
     return {
-        "is_table": int(table),
+        "is_table": int(is_table),
         "kind": record.kind.value,
         "path": record.key,
-        "parent": path_key(parent(record.path)),
+        "parent": path_key(parent_path(record.path)),
         "name": record.path[-1] if record.path else "",
         "location": record.location,
         "canonical": record.canonical if isinstance(record, TableRecord) else None,
@@ -39,11 +39,11 @@ def record_row(record: Record) -> dict[str, Any]:
     }
 
 
-def table_record(source: str, row: Mapping[str, Any]) -> TableRecord:
-    """The TableRecord of a row."""
+def table_from_row(source: str, row: Mapping[str, Any]) -> TableRecord:
+    """Return the record of a table's row."""
     return TableRecord(
         source=source,
-        path=parse_key(row["path"]),
+        path=parse_path_key(row["path"]),
         location=row["location"],
         properties=json.loads(row["properties"]),
         doc=row["doc"],
@@ -56,11 +56,11 @@ def table_record(source: str, row: Mapping[str, Any]) -> TableRecord:
     )
 
 
-def namespace_record(source: str, row: Mapping[str, Any]) -> NamespaceRecord:
-    """The NamespaceRecord of a row."""
+def namespace_from_row(source: str, row: Mapping[str, Any]) -> NamespaceRecord:
+    """Return the record of a namespace's row."""
     return NamespaceRecord(
         source=source,
-        path=parse_key(row["path"]),
+        path=parse_path_key(row["path"]),
         properties=json.loads(row["properties"]),
         location=row["location"],
         doc=row["doc"],
@@ -69,8 +69,8 @@ def namespace_record(source: str, row: Mapping[str, Any]) -> NamespaceRecord:
     )
 
 
-def coverage_row(coverage: Coverage) -> dict[str, Any]:
-    """The columns of a Coverage, without its source, validity and digest."""
+def coverage_to_row(coverage: Coverage) -> dict[str, Any]:
+    """Return the columns of a coverage, without its source, validity interval and digest."""
     return {
         "namespace": coverage.key,
         "presence": coverage.presence.state.value,

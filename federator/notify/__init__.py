@@ -1,10 +1,10 @@
-"""Notifications: notices that were written with the business transaction become messages to channels, sent at least once.
+"""Notifications: notices that were written in the business transaction become messages to channels, sent at least once.
 
-``deliver`` makes one pass: notices → groups → rows, and what is due is sent. The worker's ``Courier`` makes passes as long as it leads;
-the command line makes one when a run has ended.
+``deliver_due`` makes one pass: it groups notices, stores them as notifications, and sends those that are due. The worker's
+``NotificationSender`` makes passes while it leads. The command line makes one pass after a run.
 """
 
-from federator.notify.courier import Courier
-from federator.notify.deliver import Delivered, deliver, test
+from federator.notify.delivery import DeliveryResult, deliver_due, send_test
+from federator.notify.sender import NotificationSender
 
-__all__ = ["Courier", "Delivered", "deliver", "test"]
+__all__ = ["DeliveryResult", "NotificationSender", "deliver_due", "send_test"]

@@ -1,4 +1,4 @@
-"""Sending over HTTP: one POST, signed, no redirect followed, nothing of the URL or the secrets in any error."""
+"""Delivery by webhook: one signed POST without redirects. No error contains the URL or a secret."""
 
 from __future__ import annotations
 
@@ -12,75 +12,80 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from federator.connector import ConfigError
-from federator.notify.outcome import Refused, Unsent
+from federator.notify.errors import PermanentDeliveryError, TemporaryDeliveryError
 
 if TYPE_CHECKING:
     import requests
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0
 SIGNATURE, TIMESTAMP, ID = "Federator-Signature", "Federator-Timestamp", "Federator-Notification"
-# An answer that says "later", besides all of 5xx.
-_LATER = frozenset({408, 425, 429})
-_TOLD = 200
+# Statuses that allow a retry, besides all 5xx.
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
+_MAX_RESPONSE_CHARACTERS = 200
 
 
-def signed(secret: str, body: bytes, at: int) -> str:
-    """``v1=`` and the hexadecimal HMAC-SHA256 of ``<timestamp>.<body>``."""
-    return "v1=" + hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+def sign_body(secret: str, body: bytes, timestamp: int) -> str:
+    """Return ``v1=`` and the hexadecimal HMAC-SHA256 of ``<timestamp>.<body>``."""
+    return "v1=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def post(
-    url: str, body: bytes, *, number: str, secret: str | None = None, token: str | None = None, ca: str | None = None
+def post_notification(
+    url: str, body: bytes, *, notification_id: str, secret: str | None = None, token: str | None = None, ca: str | None = None
 ) -> None:
-    """Posts a notification's body. Raises Unsent, to be tried again, and Refused, which is final."""
+    """Post a notification's body. Raise TemporaryDeliveryError or PermanentDeliveryError."""
     requests = _requests()
-    at = int(time.time())
-    headers = {"Content-Type": "application/json", "User-Agent": "lance-federator", ID: number, TIMESTAMP: str(at)}
+    timestamp = int(time.time())
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "lance-federator",
+        ID: notification_id,
+        TIMESTAMP: str(timestamp),
+    }
     if secret is not None:
-        headers[SIGNATURE] = signed(secret, body, at)
+        headers[SIGNATURE] = sign_body(secret, body, timestamp)
     with requests.Session() as session:
-        # .netrc is not asked for a password, nor is another host's answer followed.
-        session.auth = _as_it_is(token)
+        # Set explicitly, so that requests neither reads a password from .netrc nor sends the token to another host.
+        session.auth = _bearer_auth(token)
         try:
-            answer = session.post(
+            response = session.post(
                 url, data=body, headers=headers, timeout=(CONNECT_SECONDS, READ_SECONDS), allow_redirects=False, verify=ca or True,
                 stream=True,
             )  # fmt: skip
-            said = answer.raw.read(_TOLD, decode_content=True) if answer.status_code >= 300 else b""
+            content = response.raw.read(_MAX_RESPONSE_CHARACTERS, decode_content=True) if response.status_code >= 300 else b""
         except requests.exceptions.SSLError:
-            raise Unsent("its certificate is not accepted") from None
+            raise TemporaryDeliveryError("its certificate is not accepted") from None
         except (requests.RequestException, OSError) as error:
-            # Their texts hold the URL.
-            raise Unsent(f"no answer ({type(error).__name__})") from None
-    _judge(answer, said)
+            # The error's text contains the URL, so only its type is shown.
+            raise TemporaryDeliveryError(f"no response ({type(error).__name__})") from None
+    _raise_for_status(response, content)
 
 
-def _judge(answer: requests.Response, said: bytes) -> None:
-    status = answer.status_code
+def _raise_for_status(response: requests.Response, content: bytes) -> None:
+    status = response.status_code
     if status < 300:
         return
     if status < 400:
-        raise Refused(f"it answered {status}: redirects are not followed")
-    text = " ".join(said.decode("utf-8", "replace").split())
-    message = f"it answered {status}{f': {text}' if text else ''}"
-    if status >= 500 or status in _LATER:
-        raise Unsent(message, retry_after=retry_after(answer.headers))
-    raise Refused(message)
+        raise PermanentDeliveryError(f"it returned {status}: redirects are not followed")
+    text = " ".join(content.decode("utf-8", "replace").split())
+    message = f"it returned {status}{f': {text}' if text else ''}"
+    if status >= 500 or status in _RETRYABLE_STATUSES:
+        raise TemporaryDeliveryError(message, retry_after=parse_retry_after(response.headers))
+    raise PermanentDeliveryError(message)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server wants to be left alone: a number, or a date (RFC 9110); None where it says nothing one can read."""
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header, a number or a date (RFC 9110). None if it is missing or invalid."""
     text = headers.get("Retry-After", "").strip()
     if text.isdecimal():
         return float(text)
     try:
-        at = parsedate_to_datetime(text)
+        retry_at = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+    return max(0.0, ((retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
 
 
-def _as_it_is(token: str | None) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
+def _bearer_auth(token: str | None) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
     def sign_in(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if token is not None:
             request.headers["Authorization"] = f"Bearer {token}"

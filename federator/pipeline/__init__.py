@@ -1,1 +1,1 @@
-"""The Spark jobs: the only place that imports pyspark, and then only in the modules that start a job."""
+"""The Spark jobs. Only this package imports pyspark, and only in modules that start a job."""

@@ -1,7 +1,7 @@
-"""Plan candidates: every target path of a mirror that is not settled, decided inside Spark tasks.
+"""Plan candidates: decide every changed target path of a mirror inside Spark tasks.
 
-Origin tables, ledger entries and target tables are keyed by target path, brought together by one shuffle, and read as sorted
-streams: the rows of one path are one cell, and ``planning.cells`` decides it. Only decisions leave the cluster.
+Origin tables, ledger entries and target tables are keyed by target path, joined by one shuffle, and read as sorted streams. The
+rows of one path are one cell, and ``planning.cells`` decides it. Only decisions leave the cluster.
 """
 
 from __future__ import annotations
@@ -13,65 +13,99 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from federator.index.readers import TABLES, IndexReader
-from federator.model.rows import table_record
-from federator.pipeline.diff import SMALL, read_ranges, spark_parallelism
-from federator.pipeline.frames import local_frame
-from federator.planning.cells import Candidates, LedgerRow, Member, Members, decide_members, place
+from federator.model.rows import table_from_row
+from federator.pipeline.diff import read_ranges, spark_parallelism
+from federator.pipeline.local_frames import local_frame
+from federator.pipeline.small_crawls import MAX_ROWS, run_in_task
+from federator.planning.cells import Candidates, CellInputs, LazyRecord, LedgerRow, assign_cell, decide_cell
 from federator.planning.changes import Change, Decision, Refusal
-from federator.planning.decide import Knowledge
+from federator.planning.decision import CrawlEvidence
 from federator.planning.mapping import MirrorContext
+from federator.store.partition_reader import TABLE_COLUMNS, IndexReader, KeyRange
 
-_TABLES_DDL = ", ".join(f"`{name}` string" for name in TABLES)
+# Up to this many rows of origin, target and ledger together, one task decides all cells. It holds them in memory, with their content.
+_MAX_ROWS_IN_TASK = 5_000
+_TABLES_DDL = ", ".join(f"`{name}` string" for name in TABLE_COLUMNS)
 #: tag: d(esired), l(edger), t(arget), r(efused)
 _CELL_DDL = "cell string, tag string, origin string, digest string, body string"
 _CELL = pa.schema([(name, pa.string()) for name in ("cell", "tag", "origin", "digest", "body")])
 
 
-def candidates(
-    spark: SparkSession, reader: IndexReader, context: MirrorContext, knowledge: Knowledge,
+def decide_candidates(
+    spark: SparkSession, reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence,
     ledger: Sequence[LedgerRow], *, origin_revision: int, target_revision: int,
 ) -> Candidates:  # fmt: skip
-    """Decides every unsettled cell. ``ledger`` are the mirror's table entries."""
-    rule = context.rule
-    parts = spark_parallelism(spark)
-    spans = {name: reader.ranges(name, parts) for name in (rule.origin, rule.target)}
-    tables = {
-        name: read_ranges(spark, reader, name, revision, TABLES, _TABLES_DDL, spans[name], is_table=True)
-        for name, revision in ((rule.origin, origin_revision), (rule.target, target_revision))
-    }
-    origins = tables[rule.origin].mapInArrow(_desire(context), _CELL_DDL)
-    targets = tables[rule.target].mapInArrow(_target(), _CELL_DDL)
-    together = origins.union(targets).union(_ledger(spark, ledger))
-    small = len(ledger) <= SMALL and all(len(ranges) == 1 for ranges in spans.values())
-    cells = (together.coalesce(1) if small else together.repartition(parts, "cell")).sortWithinPartitions("cell", "tag")
-    decided = cells.mapInArrow(_decide(context, knowledge), "kind string, body string")
+    """Decide every changed cell. ``ledger`` are the mirror's table entries."""
+    rule = mirror.rule
+    sides = {rule.origin: origin_revision, rule.target: target_revision}
+    if len(ledger) + sum(reader.count_keys(name, revision) for name, revision in sides.items()) <= _MAX_ROWS_IN_TASK:
+        rows = run_in_task(spark, lambda: _decide_in_task(reader, mirror, evidence, ledger, sides))
+    else:
+        rows = _decide_in_partitions(spark, reader, mirror, evidence, ledger, sides)
     decisions: list[Decision] = []
     count = 0
-    # Two partitions at a time: all of them at once could be more than there is memory for.
-    for row in decided.toLocalIterator(prefetchPartitions=True):
-        if row["kind"] == "selected":
-            count += int(row["body"])
-        elif row["kind"] == "change":
-            decisions.append(Change.from_json(json.loads(row["body"])))
+    for kind, body in rows:
+        if kind == "selected":
+            count += int(body)
+        elif kind == "change":
+            decisions.append(Change.from_json(json.loads(body)))
         else:
-            decisions.append(Refusal.from_json(json.loads(row["body"])))
+            decisions.append(Refusal.from_json(json.loads(body)))
     return Candidates(decisions, count)
 
 
-def _desire(context: MirrorContext) -> Any:
-    """Origin rows → one cell row each: desired at a path, or refused."""
+def _decide_in_task(
+    reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence, ledger: Sequence[LedgerRow], sides: Mapping[str, int]
+) -> list[tuple[str, str]]:
+    """Decide the cells of small sources in this process. A sort of Spark would need a Python process for each input."""
+    rule = mirror.rule
+    tables = {
+        name: reader.read_range(name, revision, TABLE_COLUMNS, KeyRange(None, None), is_table=True) if revision else iter(())
+        for name, revision in sides.items()
+    }
+    inputs = [*_build_origin_mapper(mirror)(tables[rule.origin]), *_build_target_mapper()(tables[rule.target])]
+    rows = pa.Table.from_batches([*inputs, _batch(_ledger_rows(ledger))], schema=_CELL).sort_by(
+        [("cell", "ascending"), ("tag", "ascending")]
+    )
+    decided = _build_cell_decider(mirror, evidence)(iter(rows.to_batches()))
+    return [(row["kind"], row["body"]) for batch in decided for row in batch.to_pylist()]
+
+
+def _decide_in_partitions(
+    spark: SparkSession, reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence, ledger: Sequence[LedgerRow],
+    sides: Mapping[str, int],
+) -> Iterator[tuple[str, str]]:  # fmt: skip
+    rule = mirror.rule
+    parts = spark_parallelism(spark)
+    spans = {name: reader.plan_ranges(name, parts) for name in sides}
+    tables = {
+        name: read_ranges(spark, reader, name, revision, TABLE_COLUMNS, _TABLES_DDL, spans[name], is_table=True)
+        for name, revision in sides.items()
+    }
+    origins = tables[rule.origin].mapInArrow(_build_origin_mapper(mirror), _CELL_DDL)
+    targets = tables[rule.target].mapInArrow(_build_target_mapper(), _CELL_DDL)
+    inputs = origins.union(targets).union(local_frame(spark, _CELL.names, _ledger_rows(ledger)))
+    small = len(ledger) <= MAX_ROWS and all(len(ranges) == 1 for ranges in spans.values())
+    cells = (inputs.coalesce(1) if small else inputs.repartition(parts, "cell")).sortWithinPartitions("cell", "tag")
+    decided = cells.mapInArrow(_build_cell_decider(mirror, evidence), "kind string, body string")
+    # Fetch two partitions at a time: all at once may need more memory than there is.
+    for row in decided.toLocalIterator(prefetchPartitions=True):
+        yield row["kind"], row["body"]
+
+
+def _build_origin_mapper(mirror: MirrorContext) -> Any:
+    """Return a function that maps each origin row to one cell row: desired at a path, or refused."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = []
             for row in batch.to_pylist():
-                placed = place(context, table_record(context.rule.origin, row))
-                if placed is None:
+                assignment = assign_cell(mirror, table_from_row(mirror.rule.origin, row))
+                if assignment is None:
                     continue
-                cell, refusal = placed
+                cell, refusal = assignment
                 if refusal is not None:
                     rows.append((cell, "r", row["path"], "", json.dumps(refusal.to_json())))
                 else:
@@ -81,7 +115,7 @@ def _desire(context: MirrorContext) -> Any:
     return run
 
 
-def _target() -> Any:
+def _build_target_mapper() -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield _batch([(row["path"], "t", "", row["digest"], json.dumps(row)) for row in batch.to_pylist()])
@@ -89,46 +123,45 @@ def _target() -> Any:
     return run
 
 
-def _ledger(spark: SparkSession, ledger: Sequence[LedgerRow]) -> DataFrame:
-    rows = [(row.target_path, "l", row.origin_path, "", json.dumps(asdict(row))) for row in ledger]
-    return local_frame(spark, _CELL.names, rows)
+def _ledger_rows(ledger: Sequence[LedgerRow]) -> list[tuple[str, str, str, str, str]]:
+    return [(row.target_path, "l", row.origin_path, "", json.dumps(asdict(row))) for row in ledger]
 
 
-def _decide(context: MirrorContext, knowledge: Knowledge) -> Any:
+def _build_cell_decider(mirror: MirrorContext, evidence: CrawlEvidence) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
-        found: list[tuple[str, str]] = []
+        decisions: list[tuple[str, str]] = []
         count = 0
         for cell, group in groupby(rows, key=lambda row: row["cell"]):
-            members = _members(context, group)
-            count += members.selected
-            for decision in decide_members(context, knowledge, cell, members):
+            inputs = _collect_inputs(mirror, group)
+            count += inputs.selected_count
+            for decision in decide_cell(mirror, evidence, cell, inputs):
                 kind = "change" if isinstance(decision, Change) else "refusal"
-                found.append((kind, json.dumps(decision.to_json())))
-        found.append(("selected", str(count)))
-        kinds, bodies = zip(*found, strict=True)
+                decisions.append((kind, json.dumps(decision.to_json())))
+        decisions.append(("selected", str(count)))
+        kinds, bodies = zip(*decisions, strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(kinds, pa.string()), pa.array(bodies, pa.string())], names=["kind", "body"])
 
     return run
 
 
-def _members(context: MirrorContext, rows: Iterable[Mapping[str, str]]) -> Members:
-    members = Members()
+def _collect_inputs(mirror: MirrorContext, rows: Iterable[Mapping[str, str]]) -> CellInputs:
+    inputs = CellInputs()
     for row in rows:
         match row["tag"]:
             case "d":
-                members.wanted.append(_member(context.rule.origin, row["origin"], row))
+                inputs.origins.append(_lazy_record(mirror.rule.origin, row["origin"], row))
             case "t":
-                members.target = _member(context.rule.target, row["cell"], row)
+                inputs.target = _lazy_record(mirror.rule.target, row["cell"], row)
             case "l":
-                members.entries.append(LedgerRow(**json.loads(row["body"])))
+                inputs.ledger_rows.append(LedgerRow(**json.loads(row["body"])))
             case _:
-                members.refused.append(Refusal.from_json(json.loads(row["body"])))
-    return members
+                inputs.refusals.append(Refusal.from_json(json.loads(row["body"])))
+    return inputs
 
 
-def _member(source: str, key: str, row: Mapping[str, str]) -> Member:
-    return Member(key, row["digest"], lambda: table_record(source, json.loads(row["body"])))
+def _lazy_record(source: str, key: str, row: Mapping[str, str]) -> LazyRecord:
+    return LazyRecord(key, row["digest"], lambda: table_from_row(source, json.loads(row["body"])))
 
 
 def _batch(rows: list[tuple[str, str, str, str, str]]) -> pa.RecordBatch:

@@ -1,15 +1,14 @@
 """``spark.read.format("lance_catalog")``: a catalog's crawl as a DataFrame, in any Spark session.
 
-Options: ``config`` (a configuration file) and ``source`` (a name in it); or ``spec``, a SourceSpec as JSON. Both hold secret
-references only; they are resolved in the process that opens the catalog. ``only``, a JSON list of namespaces in text form, reads no
-others. A live crawl is read again by every action on the
-DataFrame: write it somewhere first.
+Options: ``config`` (a configuration file) and ``source`` (a name in it), or ``spec``, a SourceSpec as JSON, and ``deadline``, the
+seconds for one shard. ``deadline`` may be omitted with ``config``: it is then the source's. A configuration and a spec contain only
+secret references, which are resolved in the process that opens the catalog. ``only``, a JSON list of namespaces (path keys), limits
+the crawl to them. Every action on the DataFrame reads the catalog again, so write it to storage first.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -17,33 +16,27 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from federator.connector import ConfigError, SourceSpec
-from federator.connector.calls import Counts, Meter
-from federator.model import Path, parse_key
-from federator.pipeline.columns import DDL
-from federator.pipeline.lean import hide_pandas_in_own_session
-from federator.pipeline.reading import Slot, read_slot, slots
-from federator.registry import connector
+from federator.connector.call_metrics import CallCounts
+from federator.model import Path, parse_path_key
+from federator.pipeline.crawl import plan_metered_tasks, read_task_batches
+from federator.pipeline.crawl_columns import DDL
+from federator.pipeline.shard_reader import CrawlTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DEFAULT_DEADLINE = 600.0
-
-# Spark's planners, whose main module is Spark's own, import this one first of ours.
-hide_pandas_in_own_session()
-
 
 class CatalogPartition(InputPartition):
-    """One crawl task. ``planned`` are the calls that planning made, in one of them."""
+    """One crawl task. ``planned`` are the calls of the planning, in one of the tasks."""
 
-    def __init__(self, slot: Slot, planned: Counts) -> None:
-        super().__init__(slot.number)
-        self.slot = slot
+    def __init__(self, task: CrawlTask, planned: CallCounts) -> None:
+        super().__init__(task.number)
+        self.task = task
         self.planned = planned
 
 
 class LanceCatalogSource(DataSource):
-    """The Python Data Source; registered by the session under its short name."""
+    """The Python data source. Register it in a session, which then knows it by its short name."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,12 +45,12 @@ class LanceCatalogSource(DataSource):
     def schema(self) -> str:
         return DDL
 
-    def reader(self, schema: Any) -> LanceCatalogReader:  # noqa: ARG002 - Spark passes it by this name
-        return LanceCatalogReader(*_options(dict(self.options)))
+    def reader(self, schema: Any) -> LanceCatalogReader:  # noqa: ARG002 - Spark passes the argument by this name
+        return LanceCatalogReader(*_parse_options(dict(self.options)))
 
 
 class LanceCatalogReader(DataSourceReader):
-    """Plans slots where Spark plans, reads them where Spark runs tasks."""
+    """Plans crawl tasks where Spark plans, and reads them where Spark runs tasks."""
 
     def __init__(self, spec: SourceSpec, deadline: float, only: list[Path] | None) -> None:
         self.spec = spec
@@ -65,33 +58,24 @@ class LanceCatalogReader(DataSourceReader):
         self.only = only
 
     def partitions(self) -> Sequence[CatalogPartition]:
-        concurrency, meter = connector(self.spec.impl).concurrency(self.spec.properties), Meter()
-        cut = slots(self.spec, concurrency, self.deadline, meter, only=self.only)
-        return [CatalogPartition(slot, meter.take()) for slot in cut]
+        return [CatalogPartition(*planned) for planned in plan_metered_tasks(self.spec, self.deadline, self.only)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Only reading needs Arrow; planning, in processes of its own, starts sooner without.
-        from federator.pipeline import staging
-
         assert isinstance(partition, CatalogPartition)
-        meter = Meter()
-
-        def calls() -> str:
-            counts = meter.take()
-            counts.add(partition.planned)
-            return counts.to_json()
-
-        items = read_slot(self.spec, partition.slot, self.deadline, meter)
-        return staging.batches(items, source=self.spec.name, shard=partition.slot.number, began_at=time.time(), calls=calls)
+        return read_task_batches(self.spec, partition.task, partition.planned, self.deadline)
 
 
-def _options(options: dict[str, str]) -> tuple[SourceSpec, float, list[Path] | None]:
-    deadline = float(options.get("deadline", DEFAULT_DEADLINE))
-    only = [parse_key(key) for key in json.loads(options["only"])] if "only" in options else None
+def _parse_options(options: dict[str, str]) -> tuple[SourceSpec, float, list[Path] | None]:
+    only = [parse_path_key(key) for key in json.loads(options["only"])] if "only" in options else None
     if "spec" in options:
-        return SourceSpec(**json.loads(options["spec"])), deadline, only
+        if "deadline" not in options:
+            raise ConfigError(
+                "lance_catalog needs the option deadline beside spec", hint='.option("deadline", "600"), in seconds'
+            )
+        return SourceSpec(**json.loads(options["spec"])), float(options["deadline"]), only
     if "source" not in options or "config" not in options:
         raise ConfigError("lance_catalog needs the options config and source", hint='.option("config", "federator.toml").option("source", "lake")')  # fmt: skip  # noqa: E501
-    from federator.settings import load
+    from federator.settings import load_settings
 
-    return load(FilePath(options["config"])).source(options["source"]).spec, deadline, only
+    source = load_settings(FilePath(options["config"])).source(options["source"])
+    return source.spec, float(options.get("deadline", source.deadline)), only

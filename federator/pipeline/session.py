@@ -1,22 +1,23 @@
-"""The Spark session: one per process, started when it is first needed."""
+"""The Spark session: one per process, started on first use."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from federator.connector import ConfigError, StateError
-from federator.connector.lean import without_pandas
-from federator.pipeline.archive import class_archive
-from federator.pipeline.java import find_java, spark_home_for
-from federator.pipeline.lean import OWN_SESSION, PRELOAD
-from federator.registry import connector
+from federator.pipeline.class_archive import find_class_archive
+from federator.pipeline.cluster import executor_conf, executor_python
+from federator.pipeline.java import find_java, prepare_java_home
+from federator.pipeline.spark_errors import translate_spark_errors
+from federator.registry import PRELOAD, get_connector
+from federator.runtime.private_files import process_umask
 from federator.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,148 +26,185 @@ if TYPE_CHECKING:
 _lock = threading.Lock()
 
 
-def session(settings: Settings) -> SparkSession:
-    """The warm session of this process. Raises ConfigError where Spark is not installed, StateError without a Java."""
+def get_session(settings: Settings) -> SparkSession:
+    """Return the session of this process. Raise ConfigError if Spark is not installed, and StateError if there is no Java."""
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise ConfigError("the pipeline needs Spark", hint="pip install 'lance-federator[spark]'") from None
     with _lock:
-        # The active session is its thread's alone: another thread's is the default.
+        # A session is active only in the thread that started it; in other threads ``active`` finds the default session.
         with contextlib.suppress(PySparkRuntimeError):
             return SparkSession.active()
-        with engine_errors("start"):
-            started = _start(settings)
-        from federator.pipeline.datasource import LanceCatalogSource
-
-        started.dataSource.register(LanceCatalogSource)
-        threading.Thread(target=_warm_aside, args=(started,), name="warm spark", daemon=True).start()
-        return started
+        with translate_spark_errors("start"):
+            session = _create_session(settings)
+        threading.Thread(target=_warm_in_background, args=(session,), name="warm spark", daemon=True).start()
+        return session
 
 
-def warm(spark: SparkSession) -> None:
-    """Runs one tiny Python job, for which Spark starts its Python workers. Raises StateError."""
-    with engine_errors("start its Python workers"):
+def warm_workers(spark: SparkSession) -> None:
+    """Run a tiny Python job, so that Spark starts its Python workers. Raise StateError."""
+    with translate_spark_errors("start its Python workers"):
         spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
 
 
-def _warm_aside(spark: SparkSession) -> None:
-    # While the first crawl is still being planned, in other processes; where it fails, the crawl itself says so.
+def _warm_in_background(spark: SparkSession) -> None:
+    # Runs while other processes plan the first crawl. An error is ignored, because the crawl reports it.
     with contextlib.suppress(StateError):
-        warm(spark)
+        warm_workers(spark)
 
 
 def local_master(settings: Settings) -> str:
-    """``local[N,4]`` with a slot for every read that may hang at once, so that no source holds another's; as configured otherwise."""
+    """Return the configured master. ``local`` becomes ``local[N,4]``, with a slot for every read that may hang, so that no source
+    blocks another."""
     if settings.spark.master not in ("local", "local[*]"):
         return settings.spark.master
-    concurrency = sum(connector(s.impl).concurrency(s.properties) for s in settings.sources.values())
+    concurrency = sum(get_connector(source.impl).crawl_concurrency(source.properties) for source in settings.sources.values())
     return f"local[{max(concurrency, os.cpu_count() or 2)},4]"
 
 
-def _start(settings: Settings) -> SparkSession:
+class _Launch:
+    """The start of the JVM, in a thread of its own. ``conf`` are the settings that both the JVM and the session need."""
+
+    def __init__(self, settings: Settings, master: str) -> None:
+        self.conf = {**_CONF, "spark.driver.memory": settings.spark.memory}
+        # Hadoop has a mask of its own (022) and sets the mode of each file. Staged tables have the properties of all catalogs.
+        self.conf["spark.hadoop.fs.permissions.umask-mode"] = f"{process_umask():03o}"
+        self.conf["spark.driver.extraJavaOptions"] += _prepare_java(settings)
+        self._environment = {PRELOAD: ",".join(sorted({source.impl for source in settings.sources.values()}))}
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        if settings.spark.is_local:
+            # Workers must use this Python, because another one would not have the connectors.
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            self.conf |= settings.spark.conf
+        else:
+            os.environ["PYSPARK_PYTHON"] = executor_python(settings)
+            self.conf |= executor_conf(settings, self._environment[PRELOAD])
+        self.conf |= {"spark.app.name": "lance-federator", "spark.master": master}
+        settings.state_dir.mkdir(parents=True, exist_ok=True)
+        self._log = settings.state_dir / "spark.log"
+        self._gateway: Any = None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="start jvm", daemon=True)
+
+    def begin(self) -> None:
+        """Start the JVM without waiting for it. Safe to repeat."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def gateway(self) -> Any:
+        """Wait for the JVM, and return the connection to it. Raise the error of the start."""
+        self.begin()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._gateway
+
+    def _run(self) -> None:
+        from pyspark import SparkConf
+        from pyspark.java_gateway import launch_gateway
+
+        conf = SparkConf(loadDefaults=False).setAll(list(self.conf.items()))
+        try:
+            # The JVM writes a banner to stderr, and keeps an inherited stdout pipe open as long as it lives.
+            with self._log.open("ab") as log, _jvm_environment(self._environment):
+                self._gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]  # PySpark has none
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that needs the JVM
+            self._error = error
+
+
+_launch: _Launch | None = None
+
+
+def launch_jvm(settings: Settings) -> None:
+    """Begin to start the JVM of ``get_session``, and return at once, so that imports and the index need no time of their own.
+
+    Raise StateError if there is no Java. Nothing happens if Spark is not installed, or runs elsewhere.
+    """
+    global _launch
+    if importlib.util.find_spec("pyspark") is None:
+        return
+    with _lock:
+        from pyspark import SparkContext
+
+        master = local_master(settings)
+        if _launch is None and SparkContext._gateway is None and not master.startswith("sc://"):
+            _launch = _Launch(settings, master)
+            _launch.begin()
+
+
+def _create_session(settings: Settings) -> SparkSession:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    global _launch
     master = local_master(settings)
-    builder = SparkSession.builder.appName("lance-federator")
     if master.startswith("sc://"):
-        return builder.remote(master).getOrCreate()
-    # Workers must be this Python: another one would not have the connectors.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    conf = {**_CONF, "spark.driver.memory": settings.spark.memory}
-    if master.startswith("local"):
-        conf["spark.driver.extraJavaOptions"] += _prepare_java(settings)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for key, value in {**conf, **settings.spark.conf}.items():
+        return SparkSession.builder.appName("lance-federator").remote(master).getOrCreate()
+    launch, _launch = _launch or _Launch(settings, master), None
+    SparkContext._ensure_initialized(gateway=SparkContext._gateway or launch.gateway())
+    builder = SparkSession.builder
+    for key, value in launch.conf.items():
         builder = builder.config(key, value)
-    settings.state_dir.mkdir(parents=True, exist_ok=True)
-    with _streams_to(settings.state_dir / "spark.log"), _inherited(settings), without_pandas():
-        return builder.master(master).getOrCreate()
+    return builder.getOrCreate()
 
 
 @contextmanager
-def _inherited(settings: Settings) -> Iterator[None]:
-    """What the JVM's Python processes are told by its environment, and this process is not."""
-    told = {OWN_SESSION: "1", PRELOAD: ",".join(sorted({source.impl for source in settings.sources.values()}))}
-    os.environ.update(told)
+def _jvm_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the JVM's Python processes, and restore those of this process afterwards."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        for name in told:
-            del os.environ[name]
+        for name, text in before.items():
+            if text is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = text
 
 
 def _prepare_java(settings: Settings) -> str:
-    """Sets ``JAVA_HOME`` for Spark's launcher; returns further options of the JVM."""
+    """Set ``JAVA_HOME`` for Spark's launcher. Return further options of the JVM."""
     java = find_java()
-    archive = class_archive(java) if settings.spark.class_archive else None
-    home = spark_home_for(java, settings.state_dir, archive)
+    archive = find_class_archive(java) if settings.spark.class_archive else None
+    home = prepare_java_home(java, settings.state_dir, on_success=archive.keep_command if archive else "")
     os.environ["JAVA_HOME"] = str(home)
-    return f" {archive.options}" if archive else ""
-
-
-@contextmanager
-def _streams_to(log: Path) -> Iterator[None]:
-    """The JVM inherits our streams: it greets on stderr, and keeps a pipe on stdout open for as long as it lives. It gets a file."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    ours = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
-    try:
-        with log.open("ab") as file:
-            for descriptor in ours:
-                os.dup2(file.fileno(), descriptor)
-        yield
-    finally:
-        for descriptor, kept in ours.items():
-            os.dup2(kept, descriptor)
-            os.close(kept)
+    return f" {archive.jvm_options}" if archive else ""
 
 
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.daemon.module": "federator.pipeline.daemon",
-    # Spark keeps workers apart by their environment, and sets this in it for some kinds of task only.
+    "spark.python.daemon.module": "federator.pipeline.worker_daemon",
+    # Set explicitly: Spark sets it for some task types only, and does not share workers with different environments.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
-    # What reaches the driver is what it asked for: a limit would fail the largest companies' runs alone.
+    # All results are requested by the driver, and a limit would only fail the largest runs.
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.parquet.compression.codec": "snappy",
     "spark.log.level": "ERROR",
-    # The heavy work is Python's: compiling the JVM's code twice costs a cold run more than it ever gets back.
+    # Most work is in Python, so a second JIT tier would cost a cold run more than it saves.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=ERROR",
 }
 
 
-@contextmanager
-def engine_errors(what: str) -> Iterator[None]:
-    """Turns what Spark raises into a StateError with its first line: one source's failed job must not end the run of the others."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+def is_session_started() -> bool:
+    """Return whether this process has a session."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession
 
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise StateError(
-            f"Spark could not {what}: {_cause(str(error))}", hint="the whole story is in spark.log, beside the index"
-        ) from error
+    return SparkSession._instantiatedSession is not None
 
 
-def _cause(text: str) -> str:
-    """The line of a Java or Python trace that says what happened: the innermost cause, else the first line that is no preamble."""
-    lines = [
-        line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while calling")
-    ]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes[-1:] or lines[:1] or ["no reason given"])[0][:500]
-
-
-def stop() -> None:
-    """Ends the session and its JVM."""
+def stop_session() -> None:
+    """Stop the session and its JVM."""
     if "pyspark" not in sys.modules:
         return
     from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
-"""Staging: what one crawl of one source handed over, as Parquet. One action writes records and Coverage.
+"""Staging: the Parquet files of one crawl of one source. One action writes records and coverage.
 
-A row is a record, a Coverage or an identity that was read (column ``row``); the record columns are those of
-``federator.model.rows``. The last row of each task says what calls it made (``federator.connector.calls.Counts``).
+A row is a record, a coverage or an identity reading (column ``row``). The record columns are those of ``federator.model.rows``. The
+last row of each task contains its call counts (``federator.connector.call_metrics.CallCounts``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from federator.model import Coverage, CoverageState, Evidence, Identity, Record, parse_key
-from federator.model.rows import coverage_row, record_row
-from federator.pipeline.columns import CALLS, COLUMNS, COVERAGE, IDENTITY, RECORD
+from federator.model import Coverage, CoverageState, Evidence, Identity, Record, parse_path_key
+from federator.model.rows import coverage_to_row, record_to_row
+from federator.pipeline.crawl_columns import CALLS, COLUMNS, COVERAGE, IDENTITY, RECORD
 from federator.planning.identity import IdentityReading
 
 _ARROW = {
@@ -22,28 +22,28 @@ _ARROW = {
 }  # fmt: skip
 SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
 
-BATCH = 10_000
+BATCH_ROWS = 10_000
 
 
-def batches(
+def crawl_batches(
     items: Iterable[Record | Coverage | IdentityReading], *, source: str, shard: int, began_at: float, calls: Callable[[], str]
 ) -> Iterator[pa.RecordBatch]:
-    """Records and Coverage as Arrow batches of the staging schema; ``calls`` is asked when all were read."""
+    """Yield records and coverage as Arrow batches of the staging schema. ``calls`` is called after all items were read."""
     rows: list[dict[str, Any]] = []
     for item in items:
         rows.append(_row(item))
-        if len(rows) >= BATCH:
+        if len(rows) >= BATCH_ROWS:
             yield _batch(rows, source, shard, began_at)
             rows = []
     rows.append({"row": CALLS, "calls": calls()})
     yield _batch(rows, source, shard, began_at)
 
 
-def coverage_of(row: dict[str, Any]) -> Coverage:
-    """The Coverage of a staged row."""
+def coverage_from_row(row: dict[str, Any]) -> Coverage:
+    """Build the coverage of a staged row."""
     return Coverage(
         source=row["source"],
-        namespace=parse_key(row["namespace"]),
+        namespace=parse_path_key(row["namespace"]),
         presence=Evidence(CoverageState(row["presence"]), row["presence_reason"], row["presence_code"]),
         detail=Evidence(CoverageState(row["detail"]), row["detail_reason"], row["detail_code"]),
         records=row["records"],
@@ -52,8 +52,8 @@ def coverage_of(row: dict[str, Any]) -> Coverage:
     )
 
 
-def identity_of(row: dict[str, Any]) -> IdentityReading:
-    """The reading of a staged row."""
+def identity_from_row(row: dict[str, Any]) -> IdentityReading:
+    """Build the identity reading of a staged row."""
     return IdentityReading(Identity.from_json(row["identity"]) if row["identity"] else None, row["identity_error"])
 
 
@@ -61,7 +61,7 @@ def _row(item: Record | Coverage | IdentityReading) -> dict[str, Any]:
     if isinstance(item, IdentityReading):
         text = item.identity.to_json() if item.identity is not None else None
         return {"row": IDENTITY, "identity": text, "identity_error": item.error}
-    return _coverage(item) if isinstance(item, Coverage) else {"row": RECORD, **record_row(item)}
+    return _coverage(item) if isinstance(item, Coverage) else {"row": RECORD, **record_to_row(item)}
 
 
 def _batch(rows: list[dict[str, Any]], source: str, shard: int, began_at: float) -> pa.RecordBatch:
@@ -79,4 +79,4 @@ def _batch(rows: list[dict[str, Any]], source: str, shard: int, began_at: float)
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return {"row": COVERAGE, **coverage_row(coverage), "fold": coverage.digest, "found": coverage.found}
+    return {"row": COVERAGE, **coverage_to_row(coverage), "fold": coverage.digest, "found": coverage.found}

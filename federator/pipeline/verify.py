@@ -1,4 +1,4 @@
-"""Verify: opens each distinct location with pylance, in processes that can be killed, spread over Spark's tasks."""
+"""Verify: inspect each distinct location with pylance, in child processes that can be killed, distributed over Spark tasks."""
 
 from __future__ import annotations
 
@@ -14,51 +14,53 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from federator.connector import FederatorError, SourceSpec
-from federator.connector.child import Child, ChildDied
-from federator.connector.looking import answer as answered
+from federator.connector import ConnectorSettings, FederatorError, PermissionDenied, SourceSpec
+from federator.lance.inspection import inspection_row
+from federator.lance.opening import opening_options
 from federator.model import canonical_location
-from federator.pipeline.frames import local_frame
-from federator.registry import connector
+from federator.pipeline.local_frames import local_frame
+from federator.registry import get_connector
+from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
 
 _DDL = "canonical string, location string, checked_at double, answer string"
-# A store that does not answer so many times in a row is not asked again by that task.
-_PATIENCE = 3
+# After this many timeouts in a row, a task makes no further requests to a store.
+_MAX_TIMEOUTS = 3
 
 
-def verify(
+def verify_locations(
     spark: SparkSession, spec: SourceSpec, locations: Sequence[Mapping[str, str]], *, timeout: float, seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """Opens locations (``canonical``, ``location``) with the source's own ``storage.*``; yields rows of the table ``dataset``.
+    """Inspect locations (``canonical``, ``location``) with the source's own ``storage.*`` options; yield rows of the table
+    ``dataset``.
 
-    A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once; a store that does not answer a few
-    times in a row is not asked again by that task. After ``seconds`` no further one is opened: the rest, the last of ``locations``,
-    has no row.
+    A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once. A task makes no further requests
+    to a store after a few timeouts in a row. After ``seconds`` no further location is inspected: the rest, the end of
+    ``locations``, has no row.
     """
     if not locations:
         return
     end = time.time() + seconds
     rows = [(row["canonical"], row["location"]) for row in locations]
-    parts = max(1, min(len(rows), spark_cores()))
-    frame = local_frame(spark, ("canonical", "location"), dealt(rows, parts), parts=parts)
+    partitions = max(1, min(len(rows), verification_parallelism()))
+    frame = local_frame(spark, ("canonical", "location"), distribute_by_store(rows, partitions), parts=partitions)
 
-    def open_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with Opener(spec, timeout) as opener:
+    def inspect_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with InspectorProcess(spec, timeout) as inspector:
             for batch in batches:
                 times, answers = [], []
-                for text in opener.look_each(batch.column("location").to_pylist(), end):
+                for text in inspector.inspect_each(batch.column("location").to_pylist(), end):
                     times.append(time.time())
                     answers.append(text)
-                opened = batch.slice(0, len(answers))
+                inspected = batch.slice(0, len(answers))
                 yield pa.RecordBatch.from_arrays(
-                    [*opened.columns, pa.array(times, pa.float64()), pa.array(answers, pa.string())],
+                    [*inspected.columns, pa.array(times, pa.float64()), pa.array(answers, pa.string())],
                     names=["canonical", "location", "checked_at", "answer"],
                 )
 
-    # One job over all partitions: toLocalIterator runs one after the other.
-    for batch in frame.mapInArrow(open_all, _DDL).toArrow().to_batches():
+    # One job over all partitions: toLocalIterator would run them one after the other.
+    for batch in frame.mapInArrow(inspect_batches, _DDL).toArrow().to_batches():
         *columns, texts = (column.to_pylist() for column in batch.columns)
-        # All at once: one call for each would take longer than the rest of this.
+        # Parse all answers at once: one call per answer would take longer than all other work here.
         answers = json.loads(f"[{','.join(texts)}]")
         for canonical, location, checked_at, answer in zip(*columns, answers, strict=True):
             yield {
@@ -66,107 +68,103 @@ def verify(
             }  # fmt: skip
 
 
-def spark_cores() -> int:
-    """Opening tables is work of the processor: as many at once as there are."""
+def verification_parallelism() -> int:
+    """Return how many tables are inspected in parallel. Inspection needs CPU time, so this is the number of CPUs."""
     return os.cpu_count() or 2
 
 
-def dealt(rows: Sequence[tuple[str, str]], parts: int) -> list[tuple[str, str]]:
-    """Rows (canonical, location) in an order of which every ``parts``-th makes one hand: the places of each store, and of each prefix
-    in it, go to all hands alike, and within a hand the order is as it was."""
-    spread = sorted(range(len(rows)), key=lambda rank: (*_group(rows[rank][0]), rank))
-    hands = [sorted(spread[part::parts]) for part in range(parts)]
-    return [rows[hands[place % parts][place // parts]] for place in range(len(rows))]
+def distribute_by_store(rows: Sequence[tuple[str, str]], parts: int) -> list[tuple[str, str]]:
+    """Return rows (canonical, location) in an order whose every ``parts``-th row belongs to one Spark task.
+
+    The locations of each store, and of each prefix in it, are distributed evenly over the tasks. Within a task the order stays.
+    """
+    ranks = sorted(range(len(rows)), key=lambda rank: (*_store_and_prefix(rows[rank][0]), rank))
+    tasks = [sorted(ranks[part::parts]) for part in range(parts)]
+    return [rows[tasks[position % parts][position // parts]] for position in range(len(rows))]
 
 
-def _group(canonical: str) -> tuple[str, str]:
-    """A place's store (scheme and host, or the first directory of a file system: a mount) and its first directory in it."""
-    scheme, _, rest = canonical.partition("://")
+def _store_and_prefix(location: str) -> tuple[str, str]:
+    """Return a location's store and the first directory in it. The store is scheme and host, or the first directory of a file
+    system."""
+    scheme, _, rest = location.partition("://")
     host, _, path = rest.partition("/")
     first, _, deeper = path.partition("/")
     return (f"{scheme}://{host}", first) if host else (f"{scheme}:///{first}", deeper.partition("/")[0])
 
 
-def _store(location: str) -> str:
-    return _group(canonical_location(location))[0]
+def _store_of(location: str) -> str:
+    return _store_and_prefix(canonical_location(location))[0]
 
 
-def _json(state: str, message: str) -> str:
-    return json.dumps(answered(state, message))
+def _inspection_json(state: str, message: str) -> str:
+    return json.dumps(inspection_row(state, message))
 
 
-class Opener:
-    """One opener process, replaced when it hangs or dies."""
+class InspectorProcess(ReplaceableProcess):
+    """The process that inspects locations."""
 
     def __init__(self, spec: SourceSpec, timeout: float) -> None:
-        self._timeout = timeout
-        self._silent: Counter[str] = Counter()
-        self._child: Child | None = None
-        self._storage: dict[str, str] = {}
-        self._broken: str | None = None
+        super().__init__("federator.pipeline.location_inspector", timeout)
+        self._timeouts: Counter[str] = Counter()
+        self._settings = ConnectorSettings()
+        self._settings_error: str | None = None
         try:
-            self._storage = dict(connector(spec.impl).configure(spec.properties).storage)
+            self._settings = get_connector(spec.impl).parse_settings(spec.properties)
         except FederatorError as error:
-            self._broken = error.message
+            self._settings_error = error.message
 
-    def look(self, location: str) -> dict[str, Any]:
-        """``looking.look`` of one location."""
-        (text,) = self.look_each([location], math.inf)
-        found: dict[str, Any] = json.loads(text)
-        return found
+    def inspect(self, location: str) -> dict[str, Any]:
+        """Return the result of ``lance.inspection.inspect_location`` for one location."""
+        (text,) = self.inspect_each([location], math.inf)
+        result: dict[str, Any] = json.loads(text)
+        return result
 
-    def look_each(self, locations: Sequence[str], until: float) -> Iterator[str]:
-        """``looking.look`` of each location in turn, as JSON, until the time ``until`` (seconds since the epoch).
+    def inspect_each(self, locations: Sequence[str], until: float) -> Iterator[str]:
+        """Yield the result for each location in turn, as JSON, until the time ``until`` (seconds since the epoch).
 
-        ``unreachable`` is what does not answer in time, or whose store did not a few times in a row.
+        A location is ``unreachable`` if it does not respond in time, or if its store did not respond a few times in a row.
         """
-        answered_now = 0
-        while answered_now < len(locations) and time.time() < until:
-            for text in self._some(locations[answered_now:], until):
+        count = 0
+        while count < len(locations) and time.time() < until:
+            for text in self._inspect_until_failure(locations[count:], until):
                 yield text
-                answered_now += 1
+                count += 1
 
-    def _some(self, locations: Sequence[str], until: float) -> Iterator[str]:
-        """The answers up to the first location that is not answered as it should be, with that one's."""
-        if (objection := self._objection(locations[0])) is not None:
-            yield _json("unreachable", objection)
+    def _inspect_until_failure(self, locations: Sequence[str], until: float) -> Iterator[str]:
+        """Yield the results up to and including the first location that fails."""
+        if (skip_reason := self._skip_reason(locations[0])) is not None:
+            yield _inspection_json("unreachable", skip_reason)
             return
-        if self._silent:
-            locations = list(takewhile(lambda location: self._objection(location) is None, locations))
-        self._child = self._child or Child("federator.pipeline.opener")
-        requests = ({"location": location, "storage": self._storage} for location in locations)
-        heard = 0
+        if self._timeouts:
+            locations = list(takewhile(lambda location: self._skip_reason(location) is None, locations))
+        requests = map(self._request, locations)
+        count = 0
         try:
-            for text in self._child.ask_each(requests, self._timeout):
-                if self._silent:
-                    self._silent.pop(_store(locations[heard]), None)
-                heard += 1
+            for text in self.child.request_all(requests, self._timeout):
+                if self._timeouts:
+                    self._timeouts.pop(_store_of(locations[count]), None)
+                count += 1
                 yield text
                 if time.time() >= until:
                     return
-        except ChildDied:
-            yield _json("corrupt", "opening it ended the process that opened it")
+        except ChildProcessDied:
+            yield _inspection_json("corrupt", "the inspector process died while it opened the table")
         except TimeoutError:
-            self._silent[_store(locations[heard])] += 1
-            yield _json("unreachable", f"no answer within {self._timeout:g} s")
+            self._timeouts[_store_of(locations[count])] += 1
+            yield _inspection_json("unreachable", self.timeout_message)
         finally:
-            if heard < len(locations):
-                self._kill()
+            if count < len(locations):
+                self.kill()
 
-    def _objection(self, location: str) -> str | None:
-        if self._broken is not None:
-            return self._broken
-        if not self._silent or self._silent[store := _store(location)] < _PATIENCE:
+    def _request(self, location: str) -> dict[str, Any]:
+        try:
+            return {"location": location, "storage": opening_options(self._settings, location)}
+        except PermissionDenied as error:
+            return {"location": location, "denied": error.message}
+
+    def _skip_reason(self, location: str) -> str | None:
+        if self._settings_error is not None:
+            return self._settings_error
+        if not self._timeouts or self._timeouts[store := _store_of(location)] < _MAX_TIMEOUTS:
             return None
-        return f"not asked: {store} did not answer before"
-
-    def _kill(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
-
-    def __enter__(self) -> Opener:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._kill()
+        return f"skipped: {store} did not respond before"

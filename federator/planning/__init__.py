@@ -1,7 +1,9 @@
-"""What should change, and why not: pure functions over records, coverage and the ledger. No I/O, no Spark, no clock.
+"""Decide what should change at a target, and what is refused and why. Pure functions over records, coverage and the ledger.
 
-``facts`` alone does I/O: it observes single objects through the port, and reads an index behind a protocol.
+No I/O, no Spark, no clock. Only ``facts`` does I/O: it observes single objects through the port, and reads an index behind a
+protocol.
 
-``rule`` (a mirror) → ``selection`` (what is taken in) → ``mapping`` (what is wanted where) → ``cells`` (what meets at a target path) →
-``decide`` (one path) → ``planner`` (the whole plan: ``plan``, ``renames``, ``namespaces``, ``windows``, ``guards``).
+``rule`` (a mirror) → ``selection`` (selected origins) → ``mapping`` (desired state) → ``cells`` (inputs by target path) →
+``decision`` (one path) → ``planner`` (the whole plan, with ``plan``, ``renames``, ``namespaces``, ``change_windows`` and
+``guards``).
 """

@@ -1,27 +1,30 @@
-"""Cells: origin tables, target tables and ledger rows brought together by target path, each path decided on its own.
+"""Cells: join origin tables, target tables and ledger rows by target path, and decide each path on its own.
 
-The same functions run inside the Spark tasks, where a record is read only if its cell is not settled, and over records in memory.
+The same functions run in the Spark tasks, which read a record only if its cell has changed, and over records in memory.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Self
 
-from federator.model import TableRecord, parse_key, path_key
+from federator.model import TableRecord, parse_path_key, path_key
 from federator.planning.changes import Change, Decision, Refusal
-from federator.planning.decide import Cell, Knowledge, LedgerEntry, OriginState, decide, refuse_desired
-from federator.planning.mapping import MirrorContext, desire, target_path
+from federator.planning.decision import Cell, CrawlEvidence, LedgerEntry, OriginState, decide, refuse_unmappable
+from federator.planning.ledger import OwnedObject
+from federator.planning.mapping import MirrorContext, map_path, map_table
 from federator.planning.reasons import Reason
-from federator.planning.selection import filtered_out, selected
+from federator.planning.selection import describe_failed_filter, is_selected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """What the ledger says of one target path. ``declared`` is JSON (``decide.declaration``); ``origin_there`` says whether the
-    index has the origin now."""
+    """The ledger's row of one target path.
+
+    ``declared`` is JSON (``decision.declaration_json``). ``origin_exists`` says whether the index has the origin now.
+    """
 
     origin_source: str
     origin_path: str
@@ -32,49 +35,62 @@ class LedgerRow:
     origin_digest: str | None = None
     target_digest: str | None = None
     mapping_digest: str | None = None
-    origin_there: bool = True
+    origin_exists: bool = True
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
-        """From a row of the index, which has more columns."""
-        return cls(**{f.name: row[f.name] for f in fields(cls)})
+    def from_entry(cls, entry: OwnedObject, *, origin_exists: bool) -> Self:
+        """Build the row from an entry of the ledger, which has more columns."""
+        columns = {f.name: getattr(entry, f.name) for f in fields(cls) if f.name != "origin_exists"}
+        return cls(**columns, origin_exists=origin_exists)
+
+
+def list_ledger_rows(target: str, ledger: Iterable[tuple[OwnedObject, bool]]) -> list[LedgerRow]:
+    """Return the tables of a mirror's ledger in its current target. ``ledger`` has pairs of an entry and whether its origin exists.
+
+    Tables that the mirror declared in an earlier target stay there and do not affect the current one.
+    """
+    return [
+        LedgerRow.from_entry(entry, origin_exists=exists)
+        for entry, exists in ledger
+        if entry.is_table and entry.target_source == target
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A record in a cell: its path and digest at once, the record itself only when it is needed."""
+class LazyRecord:
+    """A record in a cell: path and digest at once, the content only when it is needed."""
 
     key: str
     digest: str
     load: Callable[[], TableRecord]
 
     @classmethod
-    def of(cls, record: TableRecord) -> Self:
+    def from_record(cls, record: TableRecord) -> Self:
         return cls(record.key, record.digest, lambda: record)
 
 
 @dataclass(slots=True)
-class Members:
-    """What meets at one target path. ``refused`` are origins that would go there and cannot be there, or do not pass a filter."""
+class CellInputs:
+    """The inputs of one target path. ``refusals`` are for origins that map there but are impossible there or fail a filter."""
 
-    wanted: list[Member] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-    target: Member | None = None
-    entries: list[LedgerRow] = field(default_factory=list)
+    origins: list[LazyRecord] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    target: LazyRecord | None = None
+    ledger_rows: list[LedgerRow] = field(default_factory=list)
 
     @property
-    def selected(self) -> int:
-        """How many origins the mirror selects here, other mirrors' copies apart."""
-        others = (Reason.LOOP, Reason.UNSELECTED)
-        return len(self.wanted) + sum(refusal.reason not in others for refusal in self.refused)
+    def selected_count(self) -> int:
+        """The number of origins that the mirror selects for this path, without other mirrors' copies."""
+        uncounted = (Reason.LOOP, Reason.UNSELECTED)
+        return len(self.origins) + sum(refusal.reason not in uncounted for refusal in self.refusals)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The decisions of one mirror, and how many origin tables it selects, other mirrors' copies apart."""
+    """The decisions of one mirror, and the number of origin tables that it selects, without other mirrors' copies."""
 
     decisions: list[Decision]
-    selected: int
+    selected_count: int
 
     @property
     def changes(self) -> list[Change]:
@@ -85,90 +101,93 @@ class Candidates:
         return [decision for decision in self.decisions if isinstance(decision, Refusal)]
 
 
-def place(context: MirrorContext, origin: TableRecord) -> tuple[str, Refusal | None] | None:
-    """The target path (text form) where an origin belongs, with the refusal if it cannot be there; None if its name is not selected.
+def assign_cell(context: MirrorContext, origin: TableRecord) -> tuple[str, Refusal | None] | None:
+    """Return the target path key of an origin, with the refusal if the table is impossible there. None if its name is not selected.
 
-    A table of a selected name that does not pass a filter is ``unselected`` there: only its ledger entry wants to know.
+    A table of a selected name that fails a filter is ``unselected`` there; only the decision about its ledger entry needs that.
     """
-    if not selected(context.rule, origin.path):
+    if not is_selected(context.rule, origin.path):
         return None
-    if reason := filtered_out(context.rule, origin):
-        cell = path_key(target_path(context, origin.path))
+    if reason := describe_failed_filter(context.rule, origin):
+        cell = path_key(map_path(context, origin.path))
         return cell, Refusal(Reason.UNSELECTED, context.rule.target, cell, origin.key, reason)
-    desired = desire(context, origin)
-    cell = desired.record.key if desired.record is not None else path_key(target_path(context, origin.path))
-    refusal = refuse_desired(context, desired)
+    desired = map_table(context, origin)
+    cell = desired.record.key if desired.record is not None else path_key(map_path(context, origin.path))
+    refusal = refuse_unmappable(context, desired)
     return cell, refusal and replace(refusal, target_path=cell)
 
 
-def decide_members(context: MirrorContext, knowledge: Knowledge, cell: str, members: Members) -> list[Decision]:
-    """Everything that is decided about one target path."""
-    refused = [refusal for refusal in members.refused if refusal.reason is not Reason.UNSELECTED]
+def decide_cell(context: MirrorContext, evidence: CrawlEvidence, cell: str, inputs: CellInputs) -> list[Decision]:
+    """Return all decisions about one target path."""
+    refused = [refusal for refusal in inputs.refusals if refusal.reason is not Reason.UNSELECTED]
     decisions: list[Decision] = [*refused]
-    # A refused origin still exists: what we once declared at its path stays, whatever becomes of unselected ones.
-    if (members.wanted or not refused) and not _settled(context, members):
-        decision = decide(context, _cell(context, cell, members), knowledge)
+    # A refused origin still exists, so its earlier declaration at this path stays, even if filters reject other origins.
+    if (inputs.origins or not refused) and not _is_unchanged(context, inputs):
+        decision = decide(context, _build_cell(context, cell, inputs), evidence)
         decisions += [decision] if decision is not None else []
     return decisions
 
 
 def decide_all(
-    context: MirrorContext, knowledge: Knowledge,
+    context: MirrorContext, evidence: CrawlEvidence,
     origins: Iterable[TableRecord], targets: Iterable[TableRecord], ledger: Iterable[LedgerRow],
 ) -> Candidates:  # fmt: skip
-    """Decides every cell of a mirror with everything in memory."""
-    cells: dict[str, Members] = {}
+    """Decide every cell of a mirror, with all records in memory."""
+    cells: dict[str, CellInputs] = {}
     for origin in origins:
-        placed = place(context, origin)
-        if placed is not None:
-            cell, refusal = placed
-            members = cells.setdefault(cell, Members())
+        assignment = assign_cell(context, origin)
+        if assignment is not None:
+            cell, refusal = assignment
+            inputs = cells.setdefault(cell, CellInputs())
             if refusal is not None:
-                members.refused.append(refusal)
+                inputs.refusals.append(refusal)
             else:
-                members.wanted.append(Member.of(origin))
+                inputs.origins.append(LazyRecord.from_record(origin))
     for target in targets:
-        cells.setdefault(target.key, Members()).target = Member.of(target)
+        cells.setdefault(target.key, CellInputs()).target = LazyRecord.from_record(target)
     for row in ledger:
-        cells.setdefault(row.target_path, Members()).entries.append(row)
-    decisions = [decision for cell in sorted(cells) for decision in decide_members(context, knowledge, cell, cells[cell])]
-    return Candidates(decisions, sum(members.selected for members in cells.values()))
+        cells.setdefault(row.target_path, CellInputs()).ledger_rows.append(row)
+    decisions = [decision for cell in sorted(cells) for decision in decide_cell(context, evidence, cell, cells[cell])]
+    return Candidates(decisions, sum(inputs.selected_count for inputs in cells.values()))
 
 
-def _settled(context: MirrorContext, members: Members) -> bool:
-    """Whether nothing has changed since the ledger entry was written; and whether there is anything to decide at all."""
-    if not members.wanted and not members.entries:
+def _is_unchanged(context: MirrorContext, inputs: CellInputs) -> bool:
+    """Tell whether nothing has changed since the ledger entry was written, or whether there is nothing to decide."""
+    if not inputs.origins and not inputs.ledger_rows:
         return True
-    if len(members.wanted) != 1 or len(members.entries) != 1 or members.target is None:
+    if len(inputs.origins) != 1 or len(inputs.ledger_rows) != 1 or inputs.target is None:
         return False
-    origin, entry = members.wanted[0], members.entries[0]
+    origin, entry = inputs.origins[0], inputs.ledger_rows[0]
     return (
         entry.origin_path == origin.key
         and entry.origin_digest == origin.digest
-        and entry.target_digest == members.target.digest
+        and entry.target_digest == inputs.target.digest
         and entry.mapping_digest == context.rule.mapping_digest
     )
 
 
-def _cell(context: MirrorContext, key: str, members: Members) -> Cell:
-    wanted = [desire(context, member.load()) for member in members.wanted]
-    # An entry of the wanted origin comes first: an older one at the same path is only history.
-    origins = {desired.origin.key for desired in wanted}
-    entries = sorted(members.entries, key=lambda entry: (entry.origin_path not in origins, entry.origin_path))
-    target = members.target.load() if members.target is not None else None
-    filtered = {refusal.origin_path for refusal in members.refused if refusal.reason is Reason.UNSELECTED}
-    return Cell(parse_key(key), wanted, target, _entry(context, entries[0], filtered) if entries else None)
+def _build_cell(context: MirrorContext, key: str, inputs: CellInputs) -> Cell:
+    desired_tables = [map_table(context, member.load()) for member in inputs.origins]
+    # The entry of a desired origin comes first: an older entry at the same path is only history.
+    origins = {desired.origin.key for desired in desired_tables}
+    entries = sorted(inputs.ledger_rows, key=lambda entry: (entry.origin_path not in origins, entry.origin_path))
+    target = inputs.target.load() if inputs.target is not None else None
+    filtered = {refusal.origin_path for refusal in inputs.refusals if refusal.reason is Reason.UNSELECTED}
+    return Cell(
+        parse_path_key(key), desired_tables, target, _build_ledger_entry(context, entries[0], filtered) if entries else None
+    )
 
 
-def _entry(context: MirrorContext, row: LedgerRow, filtered: Collection[str]) -> LedgerEntry:
-    state = OriginState.UNSELECTED if row.origin_path in filtered else _origin(context, row)
+def _build_ledger_entry(context: MirrorContext, row: LedgerRow, filtered: Collection[str]) -> LedgerEntry:
+    state = OriginState.UNSELECTED if row.origin_path in filtered else _origin_state(context, row)
     return LedgerEntry(row.origin_path, row.op_id, row.native_id, json.loads(row.declared or "{}"), state)
 
 
-def _origin(context: MirrorContext, row: LedgerRow) -> OriginState:
-    """Only an origin that the mirror still takes in under the entry's name can be missed: the others are not looked for."""
-    origin = parse_key(row.origin_path)
-    here = row.origin_source == context.rule.origin and selected(context.rule, origin)
-    if not here or path_key(target_path(context, origin)) != row.target_path:
+def _origin_state(context: MirrorContext, row: LedgerRow) -> OriginState:
+    """Return the state of a ledger entry's origin. Only an origin that the mirror still selects under the entry's name can be
+    missed."""
+    origin = parse_path_key(row.origin_path)
+    selected = row.origin_source == context.rule.origin and is_selected(context.rule, origin)
+    if not selected or path_key(map_path(context, origin)) != row.target_path:
         return OriginState.UNSELECTED
-    return OriginState.SELECTED if row.origin_there else OriginState.ABSENT
+    return OriginState.SELECTED if row.origin_exists else OriginState.ABSENT

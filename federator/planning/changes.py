@@ -1,4 +1,4 @@
-"""Change and Refusal: what should happen at a target, or why it must not. Plain data that travels as JSON."""
+"""Change and Refusal: an action at a target, or the reason why it is refused. Plain data with a JSON form."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
-from federator.model import Kind, NamespaceRecord, TableRecord, parse_key
+from federator.model import Kind, NamespaceRecord, TableRecord, parse_path_key
 from federator.planning.reasons import Reason
 
 
 class Action(StrEnum):
-    """What is done at a target. ``recreate_table`` deregisters and declares anew, where the catalog cannot alter; the whole native
-    object is saved before."""
+    """The kind of a change.
+
+    ``recreate_table`` deregisters and declares again, in catalogs that cannot alter tables. The native object is saved before.
+    """
 
     CREATE_NAMESPACE = "create_namespace"
     DECLARE_TABLE = "declare_table"
@@ -24,35 +26,39 @@ class Action(StrEnum):
     DROP_NAMESPACE = "drop_namespace"
 
 
-def record_json(record: TableRecord) -> dict[str, Any]:
-    """A record as JSON data; ``record_from_json`` is its inverse."""
+#: actions on a namespace; the others are on a table
+NAMESPACE_ACTIONS = frozenset({Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE})
+
+
+def record_to_json(record: TableRecord) -> dict[str, Any]:
+    """Convert a record to JSON data; ``record_from_json`` is the inverse."""
     values = {f.name: getattr(record, f.name) for f in fields(record)}
     return {**values, "path": record.key, "kind": record.kind.value, "properties": dict(record.properties)}
 
 
 def record_from_json(data: Mapping[str, Any]) -> TableRecord:
-    return TableRecord(**{**data, "path": parse_key(data["path"]), "kind": Kind(data["kind"])})
+    return TableRecord(**{**data, "path": parse_path_key(data["path"]), "kind": Kind(data["kind"])})
 
 
-def namespace_json(record: NamespaceRecord) -> dict[str, Any]:
-    """A namespace's record as JSON data; ``namespace_from_json`` is its inverse."""
+def namespace_to_json(record: NamespaceRecord) -> dict[str, Any]:
+    """Convert a namespace's record to JSON data; ``namespace_from_json`` is the inverse."""
     values = {f.name: getattr(record, f.name) for f in fields(record)}
     return {**values, "path": record.key, "properties": dict(record.properties)}
 
 
 def namespace_from_json(data: Mapping[str, Any]) -> NamespaceRecord:
-    return NamespaceRecord(**{**data, "path": parse_key(data["path"])})
+    return NamespaceRecord(**{**data, "path": parse_path_key(data["path"])})
 
 
 @dataclass(frozen=True)
 class Change:
-    """One step at a target.
+    """One action on one target object.
 
-    ``before`` is the target as it was read (None: absent), ``after`` as it should be (None: gone); ``namespace`` is that namespace,
-    as it should be made or as it was read before it is dropped. ``precondition`` holds the digests that the step depends on:
-    ``target`` and ``origin`` (a digest, ``absent``, or ``any``). ``declared`` is what of ``after`` comes from us, as the ledger will
-    remember it, and the rest is the target's own; of a deregistration, what of ``before`` came from us. ``pair`` is shared by the two
-    halves of a rename: ``old -> new``.
+    ``before`` is the target's table as it was read, ``after`` the desired one (None: absent). ``namespace`` is the namespace to
+    create, or the one to drop as it was read. ``precondition`` contains the digests that the change depends on: ``target`` and
+    ``origin`` (a digest, ``absent``, or ``any``). ``declared`` is the part of ``after`` that comes from the mirror, as the ledger
+    will store it; the rest is the target's own. For a deregistration, it is the mirror's part of ``before``. The two changes of a
+    rename share ``pair``: ``old -> new``.
     """
 
     action: Action
@@ -68,18 +74,23 @@ class Change:
     pair: str | None = None
     namespace: NamespaceRecord | None = None
 
+    @property
+    def is_table(self) -> bool:
+        """Whether the target object is a table, not a namespace."""
+        return self.action not in NAMESPACE_ACTIONS
+
     def to_json(self) -> dict[str, Any]:
         data = {f.name: getattr(self, f.name) for f in fields(self)}
         data["action"] = self.action.value
         data["precondition"] = dict(self.precondition)
         for side in ("before", "after"):
-            data[side] = record_json(data[side]) if data[side] is not None else None
-        # Left out where there is none: a plan that was made before they were known keeps its digest.
+            data[side] = record_to_json(data[side]) if data[side] is not None else None
+        # Omitted if None: a plan that was made before these fields existed keeps its digest.
         for name in ("pair", "namespace"):
             if data[name] is None:
                 del data[name]
         if self.namespace is not None:
-            data["namespace"] = namespace_json(self.namespace)
+            data["namespace"] = namespace_to_json(self.namespace)
         return data
 
     @classmethod
@@ -92,19 +103,19 @@ class Change:
         return cls(**{**values, "action": Action(data["action"])})
 
     @property
-    def by_person(self) -> bool:
-        """Whether a person declares it, so that it has no origin, and nothing makes it ours."""
+    def is_user_declaration(self) -> bool:
+        """Whether a user declares the table. Such a change has no origin, and the table is not owned."""
         return not self.origin_source
 
     @property
     def moves_location(self) -> bool:
-        """Whether an update points the table somewhere else: counted by the guard like a deletion."""
+        """Whether an update gives the table another location. The guards count it like a deletion."""
         both = self.before is not None and self.after is not None
-        return both and self.before.canonical != self.after.canonical  # type: ignore[union-attr]  # both says so
+        return both and self.before.canonical != self.after.canonical  # type: ignore[union-attr]  # both implies it
 
 
-def destructive(change: Change) -> bool:
-    """A deregistration of something that is there, a table pointed elsewhere, or one made anew. A rename is none of these."""
+def is_destructive(change: Change) -> bool:
+    """Tell whether a change deregisters an existing table, moves it or recreates it. The changes of a rename are not destructive."""
     if change.action is Action.DEREGISTER_TABLE:
         return change.before is not None and change.pair is None
     return change.action is Action.RECREATE_TABLE or change.moves_location
@@ -112,7 +123,7 @@ def destructive(change: Change) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A difference that is left as it is, with a stable reason code."""
+    """A difference that is left alone, with a stable reason code."""
 
     reason: Reason
     target_source: str
@@ -129,3 +140,8 @@ class Refusal:
 
 
 Decision = Change | Refusal
+
+
+def refuse_change(change: Change, reason: Reason, detail: str) -> Refusal:
+    """Return the refusal of a planned change."""
+    return Refusal(reason, change.target_source, change.target_path, change.origin_path, detail)

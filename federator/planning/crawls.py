@@ -1,26 +1,27 @@
-"""Crawl validation: what a crawl proves, by the Coverage that its shards stated and the records that arrived.
+"""Crawl validation: the evidence of a crawl, from the coverage that its shards stated and the records that arrived.
 
-Each namespace's Coverage is checked against the records that arrived with it. A namespace whose records do not add up, or that two
-shards covered, proves nothing. Every namespace that was listed has a Coverage afterwards.
+The coverage of each namespace is checked against the records that arrived with it. A namespace whose records do not match its
+coverage, or that two shards covered, proves nothing. Every listed namespace has a coverage afterwards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from federator.connector.errors import Internal
 from federator.model import (
     ROOT,
     Coverage,
+    CoverageState,
     NamespaceRecord,
     Record,
-    failed,
+    failed_evidence,
     fold_digest,
-    parent,
-    parse_key,
+    parent_path,
+    parse_path_key,
     path_key,
-    skipped,
+    skipped_evidence,
 )
 
 _ROOT = path_key(ROOT)
@@ -28,10 +29,11 @@ _ROOT = path_key(ROOT)
 
 @dataclass(slots=True)
 class Arrival:
-    """What arrived of one namespace.
+    """The arrived parts of one namespace.
 
-    ``stated``: the Coverage that a shard stated for it (None: no shard did), and ``times``: how many shards did. ``records`` and
-    ``fold``: number and folded digests of the records directly below it. ``listed``: a record of the namespace itself arrived.
+    ``stated`` is the coverage that a shard stated (None: no shard did), and ``times`` is how many shards did. ``records`` and
+    ``fold`` are the number and the folded digests of the records directly below it. ``listed`` says whether a record of the
+    namespace itself arrived.
     """
 
     stated: Coverage | None = None
@@ -42,50 +44,70 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlEvidence:
-    """What a crawl proves: Coverage by namespace, the namespaces that were listed, and the namespaces that were to be read (None:
-    all), each in text form."""
+class SourceEvidence:
+    """The evidence of one source's crawl.
+
+    ``coverage`` is by namespace. ``namespaces`` are the listed ones, and ``read`` those that the crawl was to read (None: all), as
+    path keys.
+    """
 
     coverage: dict[str, Coverage]
     namespaces: frozenset[str]
     read: frozenset[str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ArrivalCollector:
+    """Groups what arrived of a crawl by namespace (path key)."""
+
+    arrivals: dict[str, Arrival] = field(default_factory=dict)
+
+    def add_coverage(self, coverage: Coverage) -> None:
+        arrival = self._arrival_of(coverage.key)
+        arrival.stated = arrival.stated or coverage
+        arrival.times += 1
+
+    def add_record(self, key: str, parent: str, digest: str, *, is_namespace: bool) -> None:
+        """Add the record with the path key ``key``, directly below the namespace ``parent``."""
+        arrival = self._arrival_of(parent)
+        arrival.records += 1
+        arrival.fold ^= fold_digest((digest,))
+        if is_namespace:
+            self._arrival_of(key).listed = True
+
+    def _arrival_of(self, key: str) -> Arrival:
+        arrival = self.arrivals.get(key)
+        if arrival is None:
+            arrival = self.arrivals[key] = Arrival()
+        return arrival
+
+
 def collect_arrivals(items: Iterable[Record | Coverage]) -> dict[str, Arrival]:
-    """Group what the shards of a crawl handed over by namespace (text form). ``pipeline.normalise`` does the same in Spark."""
-    arrivals: dict[str, Arrival] = {}
+    """Group the output of a crawl's shards by namespace (path key).
 
-    def of(key: str) -> Arrival:
-        found = arrivals.get(key)
-        if found is None:
-            found = arrivals[key] = Arrival()
-        return found
-
+    ``pipeline.validation.group_by_namespace`` does the same in Spark.
+    """
+    collector = ArrivalCollector()
     for item in items:
         if isinstance(item, Coverage):
-            arrival = of(item.key)
-            arrival.stated = arrival.stated or item
-            arrival.times += 1
-            continue
-        above = of(path_key(parent(item.path)))
-        above.records += 1
-        above.fold ^= fold_digest((item.digest,))
-        if isinstance(item, NamespaceRecord):
-            of(item.key).listed = True
-    return arrivals
+            collector.add_coverage(item)
+        else:
+            parent = path_key(parent_path(item.path))
+            collector.add_record(item.key, parent, item.digest, is_namespace=isinstance(item, NamespaceRecord))
+    return collector.arrivals
 
 
-def validate_crawl(
+def validate_arrivals(
     source: str,
     arrivals: Mapping[str, Arrival],
     *,
     read: Collection[str] | None = None,
     carried: Mapping[str, Coverage] | None = None,
-) -> CrawlEvidence:
-    """Return what a crawl proves.
+) -> SourceEvidence:
+    """Return the evidence of a crawl.
 
-    ``read`` and ``carried`` are set for a crawl that leaves namespaces out: the namespaces that were to be read (None: all), and the
-    Coverage of the others.
+    ``read`` and ``carried`` are set for an incremental crawl: the namespaces that it was to read (None: all), and the coverage of
+    the others.
     """
     carried = carried or {}
     coverage: dict[str, Coverage] = {}
@@ -98,23 +120,43 @@ def validate_crawl(
         coverage = _add_carried(source, coverage, listed, read, carried)
         read = {*read, *(key for key, proven in coverage.items() if carried.get(key) != proven)}
     if _ROOT not in coverage:
-        coverage[_ROOT] = Coverage(source, ROOT, failed(Internal.code, "the crawl ended without a word on the root"))
-    # A namespace that is neither listed nor failing does not exist; its parent's Coverage says so.
-    kept = {key: c for key, c in coverage.items() if key in listed or key == _ROOT or c.found}
-    return CrawlEvidence(kept, listed, None if read is None else frozenset(read))
+        coverage[_ROOT] = check_coverage(source, _ROOT, Arrival())
+    # A namespace that is neither listed nor failed does not exist; its parent's coverage proves that.
+    existing = {key: c for key, c in coverage.items() if key in listed or key == _ROOT or c.found}
+    return SourceEvidence(existing, listed, None if read is None else frozenset(read))
 
 
-def unread(source: str, code: int, reason: str) -> Coverage:
-    """Return all that is known of a source that could not be read, or whose crawl does not count: nothing."""
-    evidence = failed(code, reason)
+def unread_coverage(source: str, code: int, reason: str) -> Coverage:
+    """Return the coverage of a source that could not be read, or whose crawl does not count: it proves nothing."""
+    evidence = failed_evidence(code, reason)
     return Coverage(source, ROOT, evidence, evidence)
 
 
+def list_failures(coverage: Mapping[str, Coverage]) -> list[Coverage]:
+    """Return the coverage that should prove which objects exist, and does not.
+
+    A connector skips the listing of the root if the source's configuration names its children: that is no failure. Children that
+    the configuration does not name stay unknown.
+    """
+    return [
+        each
+        for each in coverage.values()
+        if not (each.complete_or_carried or (each.namespace == ROOT and each.presence.state is CoverageState.SKIPPED))
+    ]
+
+
+def is_failed(coverage: Mapping[str, Coverage]) -> bool:
+    """Tell whether a crawl failed as a whole: the root could not be listed. The position in the change feed then stays."""
+    return any(each.namespace == ROOT for each in list_failures(coverage))
+
+
 def check_coverage(source: str, key: str, arrival: Arrival) -> Coverage:
-    """Return the Coverage of one namespace: as it was stated, or failed where the records that arrived do not add up to it."""
+    """Return the coverage of one namespace: as stated, or failed if the arrived records do not match it."""
     stated = arrival.stated
+    if stated is None and key == _ROOT:
+        return unread_coverage(source, Internal.code, "the crawl ended without stating coverage of the root")
     if stated is None:
-        return Coverage(source, parse_key(key), skipped("it appeared while the crawl was running"))
+        return Coverage(source, parse_path_key(key), skipped_evidence("it appeared during the crawl"))
     if arrival.times > 1:
         return _invalid(stated, "two shards covered it")
     if stated.complete and (arrival.records, arrival.fold) != (stated.records, stated.digest):
@@ -123,19 +165,19 @@ def check_coverage(source: str, key: str, arrival: Arrival) -> Coverage:
 
 
 def _invalid(stated: Coverage, reason: str) -> Coverage:
-    evidence = failed(Internal.code, reason)
+    evidence = failed_evidence(Internal.code, reason)
     return replace(stated, presence=evidence, detail=evidence)
 
 
 def _add_carried(
     source: str, stated: Mapping[str, Coverage], listed: Collection[str], read: Iterable[str], carried: Mapping[str, Coverage]
 ) -> dict[str, Coverage]:
-    """Add the Coverage of namespaces that no shard covered: carried, except where a complete listing of the parent leaves them out."""
-    silent = failed(Internal.code, "the crawl ended without a word on it")
-    vanished = skipped("it went away while the crawl was running")
-    coverage = {key: Coverage(source, parse_key(key), silent, silent) for key in read}
+    """Add the coverage of namespaces that no shard covered: carried, unless the parent's complete listing omits them."""
+    unstated = failed_evidence(Internal.code, "the crawl ended without stating its coverage")
+    vanished = skipped_evidence("it disappeared during the crawl")
+    coverage = {key: Coverage(source, parse_path_key(key), unstated, unstated) for key in read}
     for key, known in carried.items():
-        above = stated.get(path_key(parent(known.namespace))) if known.namespace != ROOT else None
-        absent = above is not None and above.complete and key not in listed
+        parent = stated.get(path_key(parent_path(known.namespace))) if known.namespace != ROOT else None
+        absent = parent is not None and parent.complete and key not in listed
         coverage[key] = Coverage(source, known.namespace, vanished, vanished) if absent else known
     return {**coverage, **stated}

@@ -1,6 +1,6 @@
-"""Facts of a plan: what the index and direct observations say of a mirror's candidates. The product and its proof collect them here.
+"""The facts of a plan, collected from the index and from direct observations. The product and its proof collect them here.
 
-The index and the catalogs are behind protocols. ``planner`` weighs the facts.
+The index and the catalogs are behind protocols. ``planner`` evaluates the facts.
 """
 
 from __future__ import annotations
@@ -11,155 +11,215 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Protocol
 
-from federator.connector import Capabilities, Catalog, CatalogError
-from federator.model import NamespaceRecord, Path, parent, parse_key, path_key
+from federator.connector import Capabilities, Catalog, CatalogError, Unsupported
+from federator.model import NamespaceRecord, Path, TableRecord, parent_path, parse_path_key, path_key
 from federator.planning.cells import Candidates, LedgerRow
-from federator.planning.changes import Change
+from federator.planning.changes import Action, Change
 from federator.planning.guards import GuardFacts
-from federator.planning.losses import Loss
+from federator.planning.journal_lines import (
+    JournalLine,
+    Question,
+    count_dropped,
+    list_obstructed_paths,
+    list_refused_recreates,
+    list_removals,
+    list_unfinished_renames,
+)
+from federator.planning.ledger import OwnedObject
+from federator.planning.losses import Loss, list_unapproved
 from federator.planning.mapping import MirrorContext
-from federator.planning.namespaces import MadeNamespace, without_tables
-from federator.planning.planner import Facts, Look, ask
-from federator.planning.rule import MirrorRule
+from federator.planning.namespaces import OwnedNamespace, list_owned_namespaces, without_tables
+from federator.planning.planner import OriginObservation, PlanFacts, required_facts
+from federator.planning.reasons import ApplyCode
 
-# A rename of which only the first half was made is completed as it was meant for this long (seconds).
-_RENAMES_SINCE = 30 * 86_400.0
+# For this long (seconds), a rename without its declaration is completed.
+_PENDING_RENAME_SECONDS = 30 * 86_400.0
 
 
 class FactsIndex(Protocol):
-    """What a plan reads from the index of its instance."""
+    """The reads of a plan from the index of its instance."""
 
     def paths_at(self, source: str, locations: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """A source's tables by canonical location."""
+        """Return a source's tables by canonical location."""
         ...
 
     def verified(self, locations: Sequence[str]) -> Mapping[str, str]:
-        """Verification states by canonical location."""
+        """Return verification states by canonical location."""
         ...
 
     def namespaces(self, source: str) -> Collection[str]:
-        """A source's namespaces."""
+        """Return a source's namespaces."""
         ...
 
     def content(self, source: str, namespace: str) -> tuple[NamespaceRecord | None, int]:
-        """The record of a namespace, and how many tables and namespaces are directly in it; one is enough."""
+        """Return a namespace's record, and the number of tables and namespaces directly in it. The number may be capped at one."""
         ...
 
-    def made_namespaces(self, rule: MirrorRule) -> Sequence[MadeNamespace]:
-        """The namespaces that a mirror made at its target, by the ledger alone."""
+    def ledger_of(self, mirror: str) -> Sequence[OwnedObject]:
+        """Return a mirror's entries of tables and namespaces, in all its targets."""
         ...
 
-    def destructive_since(self, mirror: str, since: float) -> Sequence[str]:
-        """``journal_lines.removals`` of a mirror's lines since a time."""
+    def lines(self, mirror: str, question: Question, since: float, /) -> Iterable[JournalLine]:
+        """Return a mirror's journal lines since a time, in the journal's order: at least those that a question reads."""
         ...
 
-    def dropped_since(self, mirror: str, since: float) -> int:
-        """``journal_lines.count_dropped`` of a mirror's lines since a time."""
-        ...
-
-    def unfinished_renames(self, mirror: str, since: float) -> Sequence[Change]:
-        """``journal_lines.unfinished_renames`` of a mirror's lines since a time."""
-        ...
-
-    def obstructed(self, mirror: str) -> Collection[str]:
-        """Target paths where a declaration of a mirror met something else."""
+    def table(self, source: str, path: str) -> TableRecord | None:
+        """Return a source's table."""
         ...
 
     def unconfirmed(self, source: str) -> str | None:
-        """Why a source's identity waits for a person."""
+        """Return why a source's identity needs a confirmation."""
         ...
 
-    def losses(self, rule: MirrorRule) -> Sequence[Loss]:
-        """Losses of a mirror's sources that no plan was approved or applied with."""
+    def accepted_revisions(self, mirror: str) -> Mapping[tuple[str, str], int]:
+        """Return the revisions that a mirror's last approved or applied plan was made from (``losses.known_revisions``)."""
+        ...
+
+    def losses(self, source: str, revision: int, /) -> Iterable[Loss]:
+        """Return a source's losses after a revision."""
         ...
 
 
 class FactSources(Protocol):
-    """Where the facts of one mirror's plan come from."""
+    """The index and the catalogs of one mirror's plan."""
 
     def read(self) -> AbstractContextManager[FactsIndex]:
-        """The index at one moment."""
+        """Open the index at one point in time."""
         ...
 
     def open_origin(self, namespaces: Collection[Path]) -> AbstractContextManager[Catalog]:
-        """The origin, whose identity is accepted, also behind these namespaces. Raise CatalogError where it is not."""
+        """Open the origin after its identity was accepted, also behind these namespaces. Raise CatalogError if it was not."""
         ...
 
     def open_target(self) -> AbstractContextManager[Catalog]: ...
 
 
-def collect(
-    context: MirrorContext, origin: Capabilities, entries: Sequence[LedgerRow], found: Candidates, sources: FactSources, *,
+def collect_facts(
+    context: MirrorContext, origin: Capabilities, entries: Sequence[LedgerRow], candidates: Candidates, sources: FactSources, *,
     now: float, origin_revision: int = 0, target_revision: int = 0,
-) -> Facts:  # fmt: skip
-    """Return what the plan needs to know of its candidates. ``entries`` are the mirror's tables in the ledger."""
-    rule, questions = context.rule, ask(context, found)
+) -> PlanFacts:  # fmt: skip
+    """Return the facts that the plan needs of its candidates. ``entries`` are the mirror's tables in the ledger."""
+    rule, request = context.rule, required_facts(context, candidates)
     since = now - rule.guard_window
     targets = [entry.target_path for entry in entries]
     with sources.read() as index:
-        deleted = index.destructive_since(rule.name, since)
-        suspect = {*index.obstructed(rule.name), *targets}
-        unconfirmed = [index.unconfirmed(name) for name in (rule.origin, rule.target)]
-        known = Facts(
-            declared=index.paths_at(rule.target, questions.locations),
-            states=index.verified(questions.locations),
+        deleted = list_removals(index.lines(rule.name, Question.REMOVALS, since), index.table)
+        suspects = {*list_obstructed_paths(index.lines(rule.name, Question.OBSTRUCTED, 0.0)), *targets}
+        rows = index.ledger_of(rule.name)
+        owned = list_owned_namespaces(rule.target, rows)
+        recreates = list_refused_recreates(index.lines(rule.name, Question.RECREATES, since))
+        unconfirmed = {name: index.unconfirmed(name) for name in (rule.origin, rule.target)}
+        facts = PlanFacts(
+            paths_by_location=index.paths_at(rule.target, request.locations),
+            verification_states=index.verified(request.locations),
             namespaces=index.namespaces(rule.target),
-            made=[_with_content(index, rule.target, each) for each in without_tables(index.made_namespaces(rule), targets)],
-            halves=index.unfinished_renames(rule.name, now - _RENAMES_SINCE),
+            owned_namespaces=[_with_child_count(index, rule.target, namespace) for namespace in without_tables(owned, targets)],
+            pending_renames=list_unfinished_renames(index.lines(rule.name, Question.RENAMES, now - _PENDING_RENAME_SECONDS)),
             now=now,
-            unconfirmed=[text for text in unconfirmed if text is not None],
-            losses=index.losses(rule),
+            unconfirmed={name: text for name, text in unconfirmed.items() if text is not None},
+            losses=list_unapproved(rule, index.accepted_revisions(rule.name), rows, index.losses),
             guards=GuardFacts(
-                live=len(entries),
-                live_by_namespace=_by_namespace(targets),
-                there_by_origin=_by_namespace(entry.origin_path for entry in entries if entry.origin_there),
+                live_tables=len(entries),
+                live_by_namespace=_count_by_namespace(targets),
+                existing_by_origin_namespace=_count_by_namespace(entry.origin_path for entry in entries if entry.origin_exists),
                 deleted_in_window=len(deleted),
-                deleted_by_namespace=_by_namespace(deleted),
-                selected=found.selected,
+                deleted_by_namespace=_count_by_namespace(deleted),
+                selected_count=candidates.selected_count,
                 origin_filters_listings=origin.listing_filtered,
-                dropped_in_window=index.dropped_since(rule.name, since),
+                dropped_in_window=count_dropped(index.lines(rule.name, Question.DROPPED, since)),
             ),
             origin_revision=origin_revision,
             target_revision=target_revision,
         )
-    taken = _find_foreign(sources, suspect.intersection(questions.targets))
-    return replace(known, taken=taken, looks=_observe_origins(sources, questions.origins))
+    foreign_targets = _observe_foreign_targets(sources, suspects.intersection(request.targets))
+    return replace(
+        facts,
+        foreign_targets=foreign_targets,
+        origin_observations=_observe_origins(sources, request.origins),
+        refused_recreates=_refused_recreates(sources, recreates, candidates.changes),
+    )
 
 
-def _with_content(index: FactsIndex, target: str, made: MadeNamespace) -> MadeNamespace:
-    record, inside = index.content(target, made.path)
-    return replace(made, record=record, inside=inside)
+def _with_child_count(index: FactsIndex, target: str, namespace: OwnedNamespace) -> OwnedNamespace:
+    record, child_count = index.content(target, namespace.path)
+    return replace(namespace, record=record, child_count=child_count)
 
 
-def _find_foreign(sources: FactSources, paths: Collection[str]) -> dict[str, str]:
-    """What is at these paths of the target and is no Lance table; a path that cannot be observed is left to apply."""
-    found: dict[str, str] = {}
+def _observe_foreign_targets(sources: FactSources, paths: Collection[str]) -> dict[str, str]:
+    """Return descriptions of foreign objects at these target paths. A path that cannot be observed is left to apply."""
+    descriptions: dict[str, str] = {}
     if paths:
         with sources.open_target() as target:
             for key in sorted(paths):
                 with suppress(CatalogError):
-                    found[key] = target.observe(parse_key(key)).foreign or ""
-    return found
+                    descriptions[key] = target.observe(parse_path_key(key)).foreign or ""
+    return descriptions
 
 
-def _observe_origins(sources: FactSources, origins: Sequence[str]) -> dict[str, Look]:
+def _refused_recreates(sources: FactSources, refused: Mapping[str, JournalLine], changes: Sequence[Change]) -> dict[str, str]:
+    """Return by target path why a recreate would be refused again.
+
+    The same declaration was refused and the old one restored, or the target still shows that it could not be restored.
+    """
+    repeated = [
+        (change, refused[change.target_path])
+        for change in changes
+        if change.action is Action.RECREATE_TABLE and change.target_path in refused
+    ]
+    reasons = {
+        change.target_path: "the catalog refused the same declaration, and the old one was restored"
+        for change, line in repeated
+        if line.code == ApplyCode.RESTORED and _declares_the_same(change, line.change)
+    }
+    observed = [change.target_path for change, line in repeated if line.code == ApplyCode.NOT_RESTORABLE]
+    if observed:
+        with sources.open_target() as target:
+            for key in observed:
+                if loss := _find_recreate_loss(target, parse_path_key(key)):
+                    reasons[key] = loss
+    return reasons
+
+
+def _declares_the_same(change: Change, earlier: Change) -> bool:
+    one, other = change.after, earlier.after
+    if one is None or other is None:
+        return False
+    same_content = (one.properties, one.doc, one.schema) == (other.properties, other.doc, other.schema)
+    return one.canonical == other.canonical and same_content
+
+
+def _find_recreate_loss(target: Catalog, path: Path) -> str | None:
+    """Return what a recreate would lose. None if it would lose nothing, or if that is not known: apply looks again."""
+    try:
+        return target.describe_recreate_loss(target.read_native(path))
+    except Unsupported as error:
+        return error.message
+    except CatalogError:
+        return None
+
+
+def _observe_origins(sources: FactSources, origins: Sequence[str]) -> dict[str, OriginObservation]:
     if not origins:
         return {}
     try:
-        with sources.open_origin({parent(parse_key(key)) for key in origins}) as origin:
+        with sources.open_origin({parent_path(parse_path_key(key)) for key in origins}) as origin:
             return {key: observe_origin(origin, key) for key in origins}
     except CatalogError as error:
-        return {key: Look(error=error.message) for key in origins}
+        return {key: OriginObservation(error=error.message) for key in origins}
 
 
-def observe_origin(origin: Catalog, key: str) -> Look:
-    """A direct look at an origin that is to be gone."""
+def observe_origin(origin: Catalog, key: str) -> OriginObservation:
+    """Observe an origin that should be absent."""
     try:
-        seen = origin.observe(parse_key(key))
+        observation = origin.observe(parse_path_key(key))
     except CatalogError as error:
-        return Look(error=error.message)
-    return Look() if seen.absent else Look(found=seen.foreign or "a direct look found it")
+        return OriginObservation(error=error.message)
+    return (
+        OriginObservation()
+        if observation.is_absent
+        else OriginObservation(existing=observation.foreign or "it was observed directly")
+    )
 
 
-def _by_namespace(keys: Iterable[str]) -> Counter[str]:
-    return Counter(path_key(parent(parse_key(key))) for key in keys)
+def _count_by_namespace(keys: Iterable[str]) -> Counter[str]:
+    return Counter(path_key(parent_path(parse_path_key(key))) for key in keys)

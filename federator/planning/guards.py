@@ -1,4 +1,4 @@
-"""Guards: pure checks over a finished plan. What one of them objects to is held (``planning.holds``) for a person's approval."""
+"""Guards: pure checks of a finished plan. A guard that objects returns a hold (``planning.holds``), which needs an approval."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from federator.model import TableRecord, parent, parse_key, path_key
-from federator.planning.changes import Action, Change, destructive
-from federator.planning.holds import Binds, Hold, drops
+from federator.model import TableRecord, parent_path, parse_path_key, path_key
+from federator.planning.changes import Action, Change, is_destructive
+from federator.planning.holds import Binds, Hold, is_namespace_drop
 from federator.planning.rule import MirrorRule
 
-# Below this many deletions a percentage says nothing.
+# With fewer deletions a percentage is meaningless.
 MINIMUM_DELETIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class GuardFacts:
-    """What the guards weigh.
+    """The facts that guards evaluate.
 
-    The mirror's live tables in the ledger, in all and by target namespace; those whose origin the index has, by origin namespace;
-    deletions made in the rolling window, in all and by target namespace; how many tables the mirror selects at the origin now (copies
-    of other mirrors do not count); whether the origin hides what its principal may not see.
+    ``live_tables`` and ``live_by_namespace`` count the mirror's tables in the ledger, in all and by target namespace.
+    ``existing_by_origin_namespace`` counts those whose origin is in the index, by origin namespace. ``deleted_in_window`` and
+    ``deleted_by_namespace`` count deletions in the rolling window, in all and by target namespace. ``selected_count`` is the number
+    of origin tables that the mirror selects now, without other mirrors' copies. ``origin_filters_listings`` says whether the origin
+    hides objects that its credentials may not see.
     """
 
-    live: int
+    live_tables: int
     live_by_namespace: Mapping[str, int]
-    there_by_origin: Mapping[str, int]
+    existing_by_origin_namespace: Mapping[str, int]
     deleted_in_window: int
     deleted_by_namespace: Mapping[str, int]
-    selected: int
+    selected_count: int
     origin_filters_listings: bool
     #: namespaces dropped at the target in the rolling window
     dropped_in_window: int = 0
@@ -38,17 +40,20 @@ class GuardFacts:
 Guard = Callable[[MirrorRule, Sequence[Change], GuardFacts], Hold | None]
 
 
-def shows_effect(change: Change, now: TableRecord | None) -> bool:
-    """Whether a destructive change may have been made, by the target's table as it is known now: unless that is the very object, and
-    where it was. Whatever somebody did to it later, the change may have come first."""
+def may_have_taken_effect(change: Change, current: TableRecord | None) -> bool:
+    """Tell whether a destructive change may have been made, given the target's table as it is known now.
+
+    False only if that is the same object at the same location. A later change by others does not matter: the destructive change may
+    have come first.
+    """
     before = change.before
-    if now is None or before is None:
-        return now is None
-    if change.moves_location and now.canonical != before.canonical:
+    if current is None or before is None:
+        return current is None
+    if change.moves_location and current.canonical != before.canonical:
         return True
-    if before.native_id is not None and now.native_id is not None:
-        return before.native_id != now.native_id
-    return change.action in (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE) and before.digest != now.digest
+    if before.native_id is not None and current.native_id is not None:
+        return before.native_id != current.native_id
+    return change.action in (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE) and before.digest != current.digest
 
 
 def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> Hold | None:
@@ -58,9 +63,9 @@ def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> H
 
 
 def max_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
-    planned = sum(map(destructive, changes))
+    planned = sum(map(is_destructive, changes))
     total = planned + facts.deleted_in_window
-    base = facts.live + facts.deleted_in_window
+    base = facts.live_tables + facts.deleted_in_window
     if not planned or total < MINIMUM_DELETIONS or total * 100 <= rule.max_delete_percent * base:
         return None
     hours = rule.guard_window / 3600
@@ -69,10 +74,10 @@ def max_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: Guard
 
 
 def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
-    """The same share within each namespace, so that one emptied namespace is not lost in a large mirror."""
-    for namespace, planned in sorted(Counter(_above(c.target_path) for c in changes if destructive(c)).items()):
-        before = facts.deleted_by_namespace.get(namespace, 0)
-        total, base = planned + before, facts.live_by_namespace.get(namespace, 0) + before
+    """Check the same share within each namespace, so that an emptied namespace does not disappear in a large mirror."""
+    for namespace, planned in sorted(Counter(_namespace_key(c.target_path) for c in changes if is_destructive(c)).items()):
+        deleted = facts.deleted_by_namespace.get(namespace, 0)
+        total, base = planned + deleted, facts.live_by_namespace.get(namespace, 0) + deleted
         if total >= MINIMUM_DELETIONS and total * 100 > rule.max_delete_percent * base:
             limit = f"max_delete_percent is {rule.max_delete_percent:g}"
             detail = f"{total} of {base} tables of {namespace} removed or moved within {rule.guard_window / 3600:g} h, {limit}"
@@ -81,32 +86,36 @@ def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts:
 
 
 def never_empty(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
-    """An empty source never empties a target."""
-    if facts.selected or not any(map(destructive, changes)):
+    """Check that an empty source never empties a target."""
+    if facts.selected_count or not any(map(is_destructive, changes)):
         return None
-    detail = "the mirror selects nothing at the origin now; an empty source never empties a target"
+    detail = "the mirror selects no table at the origin now; an empty source never empties a target"
     return Hold("never_empty", detail, Binds.DESTRUCTIVE)
 
 
 def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
-    """Where a catalog hides what its principal may not see, a namespace of which nothing is left may be a revoked grant."""
+    """Hold the removal of a namespace's last tables if the origin hides objects: a revoked grant looks the same."""
     if not facts.origin_filters_listings:
         return None
-    # A table that is seen under its new name proves that its namespace is not hidden.
-    renamed = {c.pair: _above(c.origin_path) for c in changes if c.pair is not None and c.action is Action.DECLARE_TABLE}
-    gone = Counter(_above(c.origin_path) for c in changes if _removes(c) and renamed.get(c.pair or "") != _above(c.origin_path))
-    for namespace, planned in sorted(gone.items()):
-        if not facts.there_by_origin.get(namespace, 0):
-            detail = (
-                f"the last {planned} tables of the origin's {namespace} are gone, and it filters its listings by permission"
-            )
+    # A table that is listed under its new name proves that its namespace is not hidden.
+    renamed = {
+        c.pair: _namespace_key(c.origin_path) for c in changes if c.pair is not None and c.action is Action.DECLARE_TABLE
+    }
+    removed = Counter(
+        _namespace_key(c.origin_path)
+        for c in changes
+        if _is_removal(c) and renamed.get(c.pair or "") != _namespace_key(c.origin_path)
+    )
+    for namespace, planned in sorted(removed.items()):
+        if not facts.existing_by_origin_namespace.get(namespace, 0):
+            detail = f"the last {planned} tables of the origin's {namespace} are absent, and the origin filters listings by permission"
             return Hold("emptied_namespace", detail, Binds.REMOVALS)
     return None
 
 
 def dropped_namespaces(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
-    """Namespaces have a limit of their own: they count as no table, and a dropped one may take with it what nobody listed."""
-    planned = sum(map(drops, changes))
+    """Check the separate limit of namespaces: they do not count as tables, and a drop may delete objects that no listing showed."""
+    planned = sum(map(is_namespace_drop, changes))
     total = planned + facts.dropped_in_window
     if not planned or total <= rule.max_dropped_namespaces:
         return None
@@ -125,16 +134,16 @@ GUARDS: dict[str, Guard] = {
 }
 
 
-def objections(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> list[Hold]:
-    """Each guard's hold; empty where the plan may be applied at once."""
+def evaluate_guards(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> list[Hold]:
+    """Return each guard's hold. Empty if the plan may be applied at once."""
     holds = (guard(rule, changes, facts) for guard in GUARDS.values())
     return [hold for hold in holds if hold is not None]
 
 
-def _removes(change: Change) -> bool:
-    gone = change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent"
-    return gone and change.before is not None
+def _is_removal(change: Change) -> bool:
+    absent = change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent"
+    return absent and change.before is not None
 
 
-def _above(key: str) -> str:
-    return path_key(parent(parse_key(key)))
+def _namespace_key(key: str) -> str:
+    return path_key(parent_path(parse_path_key(key)))

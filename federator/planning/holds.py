@@ -1,15 +1,16 @@
-"""Holds: what a guard or a policy objects to, and which changes of the plan wait for it. Pure.
+"""Holds: objections of guards and policies, and the changes of a plan that wait for them. Pure.
 
-A guard (``planning.guards``) or a policy returns a ``Hold``; ``Plan.holds`` has all of them. A hold does not list its changes: it
-names the kind that it binds (``Binds``), so that ``hold.binds(change)`` is the same before and after the plan is ordered, stored and
-read again. What a hold does not bind, and does not depend on what it binds, goes on.
+A guard (``planning.guards``) or a policy returns a ``Hold``; ``Plan.holds`` contains all of them. A hold does not list its changes.
+It names the kind that it binds (``Binds``), so that ``hold.binds(change)`` is the same before and after the plan is ordered, stored
+and read again. A change goes on if no hold binds it and it depends on no bound change.
 
-To add a guard: write a function that returns ``Hold(name, detail, Binds.…)`` or None, enter it in ``guards.GUARDS``, and add a line to
-the table "What holds a plan" in docs/mirroring.md. ``detail`` is for people; it may hold counts, since no approval depends on it.
+To add a guard: write a function that returns ``Hold(name, detail, Binds.…)`` or None, add it to ``guards.GUARDS``, and add a row to
+the table "What holds a plan" in docs/mirroring.md. ``detail`` is for people; it may contain counts, because no approval depends on
+it.
 
-- A hold of everything that ``plans approve`` must not lift (another catalog behind the address, say):
-  ``Hold("...", detail, Binds.ALL, LiftedBy.CONFIRMATION)``; the detail names the command that lifts it.
-- A hold that an earlier approval of the same changes must not lift (``half_gone``, ``feed_went_back``, closed windows):
+- A hold of all changes that ``plans approve`` must not lift (for example, another catalog behind the address):
+  ``Hold("...", detail, Binds.ALL, LiftedBy.CONFIRMATION, command)`` with the command that lifts it.
+- A hold that an earlier approval of the same changes must not lift (``half_gone``, ``feed_went_back``, closed change windows):
   ``LiftedBy.ITS_APPROVAL``.
 - A limit on dropped namespaces alone: ``Binds.DROPPED_NAMESPACES``.
 """
@@ -21,62 +22,68 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from federator.planning.changes import Action, Change, destructive
+from federator.planning.changes import Action, Change, is_destructive
 
 
 class Binds(StrEnum):
-    """Which changes of the plan a hold binds."""
+    """The kind of changes that a hold binds."""
 
     ALL = "all"
-    #: tables that are removed, moved or recreated, and namespaces that are dropped; all together, so that nothing is cut in slices
+    #: removed, moved and recreated tables, and dropped namespaces; one kind, so that a large removal cannot be split into small
+    #: ones
     DESTRUCTIVE = "destructive"
-    #: those, and the deregistrations of renames: where the absence itself is in doubt, an old name is too
+    #: the destructive ones, and the deregistrations of renames: if an absence is in doubt, so is that of an old name
     REMOVALS = "removals"
-    #: namespaces that are dropped
+    #: dropped namespaces
     DROPPED_NAMESPACES = "dropped_namespaces"
 
 
 class LiftedBy(StrEnum):
-    """What lets a bound change go."""
+    """What releases a bound change."""
 
-    #: any approval of the change that still holds
+    #: any valid approval of the change
     APPROVAL = "approval"
     #: an approval of the change that was given while this guard held it
     ITS_APPROVAL = "its_approval"
-    #: nothing that is said about a plan: another command removes the cause
+    #: no decision about the plan: another command removes the cause
     CONFIRMATION = "confirmation"
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An objection to a plan. ``guard`` is a stable name, ``detail`` a text for people."""
+    """An objection to a plan. ``guard`` is a stable name, ``detail`` is a text for people.
+
+    ``command`` is the command line that lifts the hold; None for the approval of the plan.
+    """
 
     guard: str
     detail: str
     bound: Binds = Binds.ALL
     lifted_by: LiftedBy = LiftedBy.APPROVAL
+    command: str | None = None
 
     def __str__(self) -> str:
         return f"{self.guard}: {self.detail}"
 
     def binds(self, change: Change) -> bool:
-        """Whether a change waits until the hold is lifted for it."""
+        """Tell whether a change waits until the hold is lifted for it."""
         if self.bound is Binds.ALL:
             return True
-        if drops(change) or self.bound is Binds.DROPPED_NAMESPACES:
-            return drops(change)
+        if is_namespace_drop(change) or self.bound is Binds.DROPPED_NAMESPACES:
+            return is_namespace_drop(change)
         removes = change.action is Action.DEREGISTER_TABLE and change.before is not None
-        return destructive(change) or (self.bound is Binds.REMOVALS and removes)
+        return is_destructive(change) or (self.bound is Binds.REMOVALS and removes)
 
     def to_json(self) -> dict[str, Any]:
-        return {"guard": self.guard, "detail": self.detail, "binds": self.bound.value, "lifted_by": self.lifted_by.value}
+        data = {"guard": self.guard, "detail": self.detail, "binds": self.bound.value, "lifted_by": self.lifted_by.value}
+        return data if self.command is None else {**data, "command": self.command}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of ``to_json``."""
-        return cls(data["guard"], data["detail"], Binds(data["binds"]), LiftedBy(data["lifted_by"]))
+        return cls(data["guard"], data["detail"], Binds(data["binds"]), LiftedBy(data["lifted_by"]), data.get("command"))
 
 
-def drops(change: Change) -> bool:
-    """Whether a namespace that is there goes."""
+def is_namespace_drop(change: Change) -> bool:
+    """Tell whether a change drops a namespace that exists."""
     return change.action is Action.DROP_NAMESPACE and change.namespace is not None

@@ -1,4 +1,4 @@
-"""Identity as evidence: whether the catalog that answered is the one that the index knows. Pure.
+"""Identity evidence: tell whether the catalog that responds is the one that the index knows. Pure.
 
 ::
 
@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from federator.model import NO_IDENTITY, WHOLE, Identity, Record, TableRecord, describe_parts
-from federator.planning.marks import bound_mark
+from federator.planning.ledger import OwnedObject
+from federator.planning.ownership import find_bound_marker
 
 #: the hold of a mirror whose origin or target may be another catalog
 IDENTITY_CHANGED = "identity_changed"
@@ -48,8 +48,8 @@ class IdentityState(StrEnum):
 class IdentityVerdict:
     """``problem`` is None for trusted readings, else the text for people.
 
-    ``identity`` is what the readings agree on. ``first`` are values to accept now, ``unknown`` those that only a person accepts;
-    both are pairs of scope and value.
+    ``identity`` is the value on which the readings agree. ``first`` are values to accept now. ``unknown`` are values that need a
+    confirmation. Both are pairs of scope and value.
     """
 
     state: IdentityState
@@ -63,31 +63,37 @@ class IdentityVerdict:
         return self.state is IdentityState.TRUSTED
 
 
-def judge(source: str, accepted: Accepted, readings: Sequence[IdentityReading]) -> IdentityVerdict:
+def judge_identity(source: str, accepted: Accepted, readings: Sequence[IdentityReading]) -> IdentityVerdict:
     """Compare the readings of one crawl, or of one connection, with each other and with what was accepted for the source."""
-    read = [reading for reading in readings if reading.error is None]
-    values = _values(read)
+    readable = [reading for reading in readings if reading.error is None]
+    values_by_scope = _values(readable)
     unknown = tuple(
         (scope, value)
-        for scope in sorted(values)
-        for value in sorted(values[scope])
+        for scope in sorted(values_by_scope)
+        for value in sorted(values_by_scope[scope])
         if scope in accepted and value not in accepted[scope]
     )
     errors = sorted(reading.error for reading in readings if reading.error is not None)
     if errors:
-        return IdentityVerdict(
-            IdentityState.UNREADABLE, f"the identity of {source} could not be read: {errors[0]}", unknown=unknown
+        remedy = f"repeat it when the catalog answers: federator crawl {source}"
+        problem = (
+            f"the identity of {source} could not be read, so this crawl proves nothing; {remedy}; its error was: {errors[0]}"
         )
-    mixed = {scope: sorted(found) for scope, found in values.items() if len(found) > 1}
+        return IdentityVerdict(IdentityState.UNREADABLE, problem, unknown=unknown)
+    mixed = {scope: sorted(values) for scope, values in values_by_scope.items() if len(values) > 1}
     if mixed:
-        shown = " and ".join(_shown(scope, value) for scope, found in sorted(mixed.items()) for value in found)
+        listed = " and ".join(_format_value(scope, value) for scope, values in sorted(mixed.items()) for value in values)
         if not any(scope in accepted for scope in mixed):
-            # Neither was accepted before, so neither is the first: a person chooses.
-            unknown = tuple((scope, value) for scope, found in sorted(mixed.items()) for value in found if value)
-        held = f"; its mirrors are held until: federator sources confirm {source}" if unknown else ""
-        problem = f"two catalogs answered for {source} during one crawl: {shown}{held}"
+            # No value of this scope was accepted before, so neither can be the first one: a person chooses.
+            unknown = tuple((scope, value) for scope, values in sorted(mixed.items()) for value in values if value)
+        hold_note = f"; its mirrors are held until: {confirm_command(source)}" if unknown else ""
+        problem = f"two catalogs responded for {source} during one crawl: {listed}{hold_note}"
         return IdentityVerdict(IdentityState.MIXED, problem, unknown=unknown)
-    identity = Identity(tuple(sorted((scope, next(iter(found))) for scope, found in values.items()))) if _any(values) else None
+    identity = (
+        Identity(tuple(sorted((scope, next(iter(values))) for scope, values in values_by_scope.items())))
+        if _has_values(values_by_scope)
+        else None
+    )
     if unknown:
         return IdentityVerdict(IdentityState.CHANGED, changed_text(source, accepted, unknown), identity, unknown=unknown)
     first = (
@@ -96,49 +102,87 @@ def judge(source: str, accepted: Accepted, readings: Sequence[IdentityReading]) 
     return IdentityVerdict(IdentityState.TRUSTED, None, identity, first)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownIdentities:
+    """The index's identities of a source, as sorted pairs of scope and value: ``accepted`` ones, and unconfirmed ones (``waiting``)."""
+
+    accepted: frozenset[tuple[str, str]] = frozenset()
+    waiting: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def by_scope(self) -> Accepted:
+        return {scope: {value for value_scope, value in self.accepted if value_scope == scope} for scope, _ in self.accepted}
+
+    def unconfirmed(self, source: str) -> str | None:
+        """Return why the mirrors of the source are held: the text with both identities. None if no identity is unconfirmed."""
+        return changed_text(source, self.by_scope, self.waiting) if self.waiting else None
+
+    def read(self, source: str, readings: Sequence[IdentityReading], *, crawl: bool) -> tuple[IdentityVerdict, KnownIdentities]:
+        """Judge readings, and return the known identities afterwards.
+
+        An unconfirmed identity is forgotten only after a ``crawl`` with readings.
+        """
+        verdict = judge_identity(source, self.by_scope, readings)
+        replaces = crawl and readings and verdict.state is not IdentityState.UNREADABLE
+        unconfirmed = {*verdict.unknown} if replaces else {*self.waiting, *verdict.unknown}
+        return verdict, KnownIdentities(self.accepted | {*verdict.first}, tuple(sorted(unconfirmed)))
+
+    def confirmed(self) -> KnownIdentities:
+        """Return the identities after a confirmation: every unconfirmed one is accepted."""
+        return KnownIdentities(self.accepted | {*self.waiting})
+
+
 def changed_text(source: str, accepted: Accepted, unknown: Sequence[tuple[str, str]]) -> str:
     """Describe a changed identity, with both identities and the command that accepts the new one."""
-    now = describe_parts(joined(unknown, " and "))
+    current = describe_parts(join_values(unknown, " and "))
     known = describe_parts({scope: " or ".join(sorted(accepted[scope])) for scope, _ in unknown if scope in accepted})
     return (
-        f"another catalog answers for {source}: {now}, known is {known}; "
-        f"its mirrors are held until: federator sources confirm {source}"
+        f"another catalog responds for {source}: {current}, known is {known}; "
+        f"its mirrors are held until: {confirm_command(source)}"
     )
 
 
-def joined(parts: Sequence[tuple[str, str]], word: str) -> dict[str, str]:
-    """Join the values of each scope, of which there may be several."""
-    found: dict[str, str] = {}
+def confirm_command(source: str) -> str:
+    """Return the command that accepts the unconfirmed identities of a source."""
+    return f"federator sources confirm {source}"
+
+
+def join_values(parts: Sequence[tuple[str, str]], separator: str) -> dict[str, str]:
+    """Join the values of each scope; a scope may have several."""
+    values_by_scope: dict[str, str] = {}
     for scope, value in parts:
-        shown = value or NO_IDENTITY
-        found[scope] = f"{found[scope]}{word}{shown}" if scope in found else shown
-    return found
+        text = value or NO_IDENTITY
+        values_by_scope[scope] = f"{values_by_scope[scope]}{separator}{text}" if scope in values_by_scope else text
+    return values_by_scope
 
 
-def judge_as_confirmed(
-    source: str, accepted: Accepted, seen: Sequence[tuple[str, str]], reading: IdentityReading
+def judge_confirmed_identity(
+    source: str, accepted: Accepted, waiting: Sequence[tuple[str, str]], reading: IdentityReading
 ) -> IdentityVerdict:
-    """Judge a reading as if the identities that wait (``seen``, pairs of scope and value) were accepted."""
-    values: dict[str, set[str]] = {scope: set(found) for scope, found in accepted.items()}
-    for scope, value in seen:
-        values.setdefault(scope, set()).add(value)
-    return judge(source, values, [reading])
+    """Judge a reading as if the unconfirmed identities (``waiting``, pairs of scope and value) were accepted."""
+    values_by_scope: dict[str, set[str]] = {scope: set(values) for scope, values in accepted.items()}
+    for scope, value in waiting:
+        values_by_scope.setdefault(scope, set()).add(value)
+    return judge_identity(source, values_by_scope, [reading])
 
 
-def rebinds(row: Mapping[str, Any], record: Record, instance: str) -> bool:
-    """Tell whether an object of a confirmed catalog is the one of a ledger row: its mark, operation and location are intact.
+def can_rebind(entry: OwnedObject, record: Record, instance: str, indexed: Record | None) -> bool:
+    """Tell whether an object of a confirmed catalog is the one of a ledger entry: its marker, operation and location are intact.
 
-    Its native id is another one, because a migrated catalog hands out new ones.
+    Its native id differs, because a migrated catalog assigns new ones. ``indexed`` is the old catalog's record at the same path in
+    the index. If that already had another native id than the entry, the object was not owned there and is not owned here.
     """
-    mark = bound_mark(record)
-    if mark is None or record.native_id == row["native_id"]:
+    marker = find_bound_marker(record)
+    if marker is None or record.native_id == entry.native_id:
         return False
-    moved = isinstance(record, TableRecord) and record.canonical != row["canonical"]
-    return not moved and (mark.instance, mark.mirror, mark.op_id) == (instance, row["mirror"], row["op_id"])
+    if indexed is not None and indexed.native_id != entry.native_id:
+        return False
+    moved = isinstance(record, TableRecord) and record.canonical != entry.canonical
+    return not moved and (marker.instance, marker.mirror, marker.op_id) == (instance, entry.mirror, entry.op_id)
 
 
 def _values(readings: Sequence[IdentityReading]) -> dict[str, set[str]]:
-    """Values by scope. A catalog without identity states an empty one, if another reading or the accepted set has one."""
+    """Return values by scope. A catalog without identity counts as an empty value of the whole source."""
     values: dict[str, set[str]] = {}
     for reading in readings:
         for scope, value in reading.identity.parts if reading.identity is not None else ((WHOLE, ""),):
@@ -146,9 +190,9 @@ def _values(readings: Sequence[IdentityReading]) -> dict[str, set[str]]:
     return values
 
 
-def _any(values: Mapping[str, Collection[str]]) -> bool:
-    return any(value for found in values.values() for value in found)
+def _has_values(values_by_scope: Mapping[str, Collection[str]]) -> bool:
+    return any(value for values in values_by_scope.values() for value in values)
 
 
-def _shown(scope: str, value: str) -> str:
+def _format_value(scope: str, value: str) -> str:
     return describe_parts({scope: value})

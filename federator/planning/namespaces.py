@@ -1,4 +1,4 @@
-"""Namespaces at the target: made where a declaration needs them, dropped again when nothing is in those that we made."""
+"""Namespaces at the target: create those that declarations need, drop owned ones that are proven empty."""
 
 from __future__ import annotations
 
@@ -6,39 +6,46 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from federator.connector import Capabilities
-from federator.model import NamespaceRecord, ancestors, parent, parse_key, path_key
+from federator.model import NamespaceRecord, iter_ancestors, parent_path, parse_path_key, path_key
 from federator.planning.changes import Action, Change, Decision, Refusal
-from federator.planning.decide import Knowledge
-from federator.planning.evidence import covered
+from federator.planning.decision import CrawlEvidence
+from federator.planning.evidence import is_covered
+from federator.planning.ledger import OwnedObject
 from federator.planning.mapping import MirrorContext
-from federator.planning.marks import Mark, bound_mark
+from federator.planning.ownership import OwnershipMarker, find_bound_marker
 from federator.planning.reasons import Reason
 
-_NOT_MADE = "does not exist and cannot be created there"
+_NOT_CREATABLE = "does not exist and cannot be created at the target"
 
 
 @dataclass(frozen=True, slots=True)
-class MadeNamespace:
-    """A namespace that the ledger says we made.
+class OwnedNamespace:
+    """A namespace that the mirror created, according to the ledger.
 
-    ``record`` is it as the index has it (None: not there), ``inside`` how many namespaces and tables the index has right below it,
-    ``ours`` how many entries the mirror's ledger has anywhere below it.
+    ``record`` is the namespace in the index (None: absent). ``child_count`` is the number of namespaces and tables directly in it,
+    in the index. ``ledger_count`` is the number of the mirror's ledger entries anywhere below it.
     """
 
     path: str
     origin_path: str
     native_id: str | None = None
     record: NamespaceRecord | None = None
-    inside: int = 0
-    ours: int = 0
+    child_count: int = 0
+    ledger_count: int = 0
 
 
-def with_namespaces(
+def list_owned_namespaces(target: str, ledger: Iterable[OwnedObject]) -> list[OwnedNamespace]:
+    """Return the namespaces of a mirror's ledger in its current target. Those in an earlier target stay there."""
+    entries = (entry for entry in ledger if not entry.is_table and entry.target_source == target)
+    return [OwnedNamespace(entry.target_path, entry.origin_path, entry.native_id) for entry in entries]
+
+
+def add_missing_namespaces(
     context: MirrorContext, decisions: Iterable[Decision], existing: Collection[str]
 ) -> tuple[list[Change], list[Refusal]]:
-    """Adds the creation of missing namespaces; declarations whose namespace cannot be created become refusals.
+    """Add the creation of missing namespaces. A declaration whose namespace cannot be created becomes a refusal.
 
-    ``existing`` holds the target's namespaces in text form.
+    ``existing`` are the path keys of the target's namespaces.
     """
     changes: list[Change] = []
     refusals: list[Refusal] = []
@@ -47,54 +54,54 @@ def with_namespaces(
         if isinstance(decision, Refusal):
             refusals.append(decision)
             continue
-        wanted = _missing_above(decision, existing) if decision.action is Action.DECLARE_TABLE else []
-        impossible = [key for key in wanted if len(parse_key(key)) not in context.target.creates_namespaces_at]
+        needed = _missing_ancestors(decision, existing) if decision.action is Action.DECLARE_TABLE else []
+        impossible = [key for key in needed if len(parse_path_key(key)) not in context.target.creates_namespaces_at]
         if impossible:
-            detail = f"{impossible[0]} {_NOT_MADE}"
-            where = (decision.target_source, decision.target_path, decision.origin_path)
-            refusals.append(Refusal(Reason.NAMESPACE_MISSING, *where, detail))
+            detail = f"{impossible[0]} {_NOT_CREATABLE}"
+            paths = (decision.target_source, decision.target_path, decision.origin_path)
+            refusals.append(Refusal(Reason.NAMESPACE_MISSING, *paths, detail))
             continue
-        for key in wanted:
-            missing.setdefault(key, _create(context, decision, key))
+        for key in needed:
+            missing.setdefault(key, _create_change(context, decision, key))
         changes.append(decision)
     return [*missing.values(), *changes], refusals
 
 
-def without_empty(
-    context: MirrorContext, knowledge: Knowledge, made: Sequence[MadeNamespace], changes: Iterable[Change]
+def drop_empty_namespaces(
+    context: MirrorContext, evidence: CrawlEvidence, owned: Sequence[OwnedNamespace], changes: Iterable[Change]
 ) -> tuple[list[Change], list[Refusal]]:
-    """Drops of namespaces that we made and that are proven empty, and what keeps others from being dropped.
+    """Return the drops of owned namespaces that are proven empty, and the refusals of the others that look empty.
 
-    Nothing may be inside that the target lists, nothing of ours in the ledger, nothing that this plan puts there. What the target
-    does not list (a table that is no Lance table) is the catalog's own to refuse: a namespace is dropped only when it is empty.
+    A namespace must have no listed objects, no ledger entries, and no declaration in this plan. The target's listing may omit
+    foreign objects: only empty namespaces are dropped, so the catalog itself refuses if such objects exist.
     """
-    needed = {path_key(above) for change in changes for above in ancestors(parse_key(change.target_path))}
-    found: list[Change] = []
+    needed = {path_key(above) for change in changes for above in iter_ancestors(parse_path_key(change.target_path))}
+    drops: list[Change] = []
     refusals: list[Refusal] = []
-    for namespace in made:
-        if namespace.inside or namespace.ours or namespace.path in needed:
+    for namespace in owned:
+        if namespace.child_count or namespace.ledger_count or namespace.path in needed:
             continue
-        objection = _objection(context, knowledge, namespace)
-        if objection is None:
-            found.append(_drop(context, namespace))
+        refusal = _refusal_reason(context, evidence, namespace)
+        if refusal is None:
+            drops.append(_drop_change(context, namespace))
         else:
-            refusals.append(Refusal(objection[0], context.rule.target, namespace.path, namespace.origin_path, objection[1]))
-    return found, refusals
+            refusals.append(Refusal(refusal[0], context.rule.target, namespace.path, namespace.origin_path, refusal[1]))
+    return drops, refusals
 
 
-def _objection(context: MirrorContext, knowledge: Knowledge, namespace: MadeNamespace) -> tuple[Reason, str] | None:
-    path, record = parse_key(namespace.path), namespace.record
+def _refusal_reason(context: MirrorContext, evidence: CrawlEvidence, namespace: OwnedNamespace) -> tuple[Reason, str] | None:
+    path, record = parse_path_key(namespace.path), namespace.record
     if record is None:
-        known = covered(path, knowledge.target)
-        return None if known else (Reason.NOT_COVERED, "the target's listing does not prove that the namespace is gone")
-    listing = knowledge.target.get(namespace.path)
+        known = is_covered(path, evidence.target)
+        return None if known else (Reason.NOT_COVERED, "the target's listing does not prove that the namespace is absent")
+    listing = evidence.target.get(namespace.path)
     if listing is None or not listing.complete or not listing.found:
         return Reason.NOT_COVERED, "no complete listing proves that the namespace is empty"
-    mark = bound_mark(record)
-    if mark is None or (mark.instance, mark.mirror) != (context.instance, context.rule.name):
-        return Reason.NOT_OURS, "it is empty, and it does not carry our mark"
+    marker = find_bound_marker(record)
+    if marker is None or (marker.instance, marker.mirror) != (context.instance, context.rule.name):
+        return Reason.NOT_OURS, "it is empty, and it does not have this mirror's ownership marker"
     if None not in (namespace.native_id, record.native_id) and namespace.native_id != record.native_id:
-        return Reason.NOT_OURS, "it is empty, and it was dropped and made again by somebody"
+        return Reason.NOT_OURS, "it is empty, and another process dropped and recreated it"
     if context.rule.delete == "never":
         return Reason.DELETE_NEVER, "it is empty, and delete = never"
     detail = None if context.drops_confirmed else drop_refusal(context.target)
@@ -102,40 +109,42 @@ def _objection(context: MirrorContext, knowledge: Knowledge, namespace: MadeName
 
 
 def drop_refusal(target: Capabilities) -> str | None:
-    """Why a namespace of this target is not dropped (``drop_cascades``) unless a person confirms it; None if it may be."""
+    """Return why a namespace of this target needs a confirmation before it is dropped (``drop_cascades``). None if it needs none."""
     if not (target.drop_cascades and target.listing_filtered):
         return None
-    return "it looks empty, and its catalog drops a namespace with all that is in it, also what its listing leaves out"
+    return "it looks empty, but its catalog drops a namespace with all its objects, including objects that its listing hides"
 
 
-def _drop(context: MirrorContext, namespace: MadeNamespace) -> Change:
+def _drop_change(context: MirrorContext, namespace: OwnedNamespace) -> Change:
     record = namespace.record
     return Change(
         Action.DROP_NAMESPACE, context.rule.target, namespace.path, context.rule.origin, namespace.origin_path,
-        "made by us, and nothing is in it" if record else "made by us, and gone",
+        "created by this mirror, and empty" if record else "created by this mirror, and absent",
         precondition={"target": record.digest if record else "absent", "origin": "any"}, namespace=record,
     )  # fmt: skip
 
 
-def _create(context: MirrorContext, change: Change, key: str) -> Change:
-    path = parse_key(key)
-    origin = path_key(parent(parse_key(change.origin_path)))
-    mark = Mark(context.instance, context.rule.name, f"{context.rule.origin}${origin}" if origin else context.rule.origin)
-    namespace = NamespaceRecord(change.target_source, path, mark.properties(path))
+def _create_change(context: MirrorContext, change: Change, key: str) -> Change:
+    path = parse_path_key(key)
+    origin = path_key(parent_path(parse_path_key(change.origin_path)))
+    marker = OwnershipMarker(
+        context.instance, context.rule.name, f"{context.rule.origin}${origin}" if origin else context.rule.origin
+    )
+    namespace = NamespaceRecord(change.target_source, path, marker.to_properties(path))
     if len(path) in context.target.plain_namespaces_at:
-        namespace = replace(namespace, properties={}, doc=mark.comment(path))
+        namespace = replace(namespace, properties={}, doc=marker.to_comment(path))
     return Change(
-        Action.CREATE_NAMESPACE, change.target_source, key, change.origin_source, origin, "holds what will be declared",
+        Action.CREATE_NAMESPACE, change.target_source, key, change.origin_source, origin, "needed by declarations of this plan",
         precondition={"target": "absent"}, namespace=namespace,
     )  # fmt: skip
 
 
-def _missing_above(change: Change, existing: Collection[str]) -> list[str]:
-    path = parent(parse_key(change.target_path))
+def _missing_ancestors(change: Change, existing: Collection[str]) -> list[str]:
+    path = parent_path(parse_path_key(change.target_path))
     return [key for depth in range(1, len(path) + 1) if (key := path_key(path[:depth])) not in existing]
 
 
-def without_tables(made: Iterable[MadeNamespace], tables: Iterable[str]) -> list[MadeNamespace]:
-    """Return the namespaces that have none of a mirror's tables (target paths in text form) anywhere below: only they can be empty."""
-    above = {path_key(namespace) for key in tables for namespace in ancestors(parse_key(key))}
-    return [namespace for namespace in made if namespace.path not in above]
+def without_tables(owned: Iterable[OwnedNamespace], tables: Iterable[str]) -> list[OwnedNamespace]:
+    """Return the namespaces below which the mirror has no table (target path keys): only they can be empty."""
+    above = {path_key(namespace) for key in tables for namespace in iter_ancestors(parse_path_key(key))}
+    return [namespace for namespace in owned if namespace.path not in above]

@@ -1,9 +1,10 @@
-"""What a change expects of its origins immediately before the call, and what an observation of them means. Pure.
+"""The expected origins of a change, checked by an observation immediately before the call. Pure.
 
-A change that removes, moves or recreates a table expects each origin that it depends on to be as the plan read it: absent, or with the
-same digest. The first half of a rename depends on both names: the old one is absent, and the new one is what the second half declares.
-A change whose plan did not depend on the origin (pruning, a declaration by a person) expects nothing of it. Dropping a namespace
-expects nothing either: it removes no declaration, and the next plan creates the namespace again if an origin needs it.
+A change that removes, moves or recreates a table expects each origin that it depends on to be as the plan read it: absent, or with
+the same digest. The deregistration of a rename depends on both names: the old one is absent, and the new one is what the
+declaration declares. A change whose plan did not depend on the origin (pruning, a user's declaration) expects nothing of it.
+Dropping a namespace also expects nothing: it removes no declaration, and the next plan creates the namespace again if an origin
+needs it.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ class ExpectedOrigin:
     path: str
     digest: str
 
-    def find_contradiction(self, seen: Observation) -> tuple[Reason, str] | None:
-        """The reason and the detail why the change must not be made; None if the origin is as expected."""
+    def find_contradiction(self, observation: Observation) -> tuple[Reason, str] | None:
+        """Return the reason and the detail why the change must not be made. None if the origin is as expected."""
         if self.digest == ABSENT:
-            if seen.absent:
+            if observation.is_absent:
                 return None
-            return Reason.STILL_THERE, f"the origin {self.path} is there: {seen.foreign or 'a direct look found it'}"
-        if seen.record is not None and seen.record.digest == self.digest:
+            return Reason.STILL_THERE, f"the origin {self.path} exists: {observation.foreign or 'it was observed directly'}"
+        if observation.record is not None and observation.record.digest == self.digest:
             return None
         return Reason.MOVED, f"the origin {self.path} has changed since the plan was made"
 
 
 def expected_origins(change: Change, together: Iterable[Change] = ()) -> tuple[ExpectedOrigin, ...]:
-    """The origins to observe immediately before a change; ``together`` are the changes of its unit, itself included.
+    """Return the origins to observe immediately before a change. ``together`` are the changes of its unit, itself included.
 
     Empty if the change neither removes, moves nor recreates a table, or does not depend on an origin.
     """
@@ -48,9 +49,9 @@ def expected_origins(change: Change, together: Iterable[Change] = ()) -> tuple[E
     depends = [change]
     if change.action is Action.DEREGISTER_TABLE and change.pair is not None:
         depends += [other for other in together if other.pair == change.pair and other.action is Action.DECLARE_TABLE]
-    return tuple(expected for each in depends if (expected := _expected(each)) is not None)
+    return tuple(expected for dependency in depends if (expected := _expected(dependency)) is not None)
 
 
 def _expected(change: Change) -> ExpectedOrigin | None:
     digest = change.precondition.get("origin", _ANY)
-    return None if digest == _ANY or change.by_person else ExpectedOrigin(change.origin_path, digest)
+    return None if digest == _ANY or change.is_user_declaration else ExpectedOrigin(change.origin_path, digest)

@@ -1,4 +1,4 @@
-"""Publication rules: what a crawled or observed record does to the indexed one, and which indexed records a crawl removes."""
+"""Publication rules: the effect of a crawled or observed record on the indexed one, and the records that a crawl removes."""
 
 from __future__ import annotations
 
@@ -7,43 +7,48 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from federator.model import Coverage, Kind, Path, Record, parse_key, path_key
-from federator.planning.evidence import proves_absent
+from federator.model import Coverage, Kind, Path, Record, parse_path_key, path_key
+from federator.planning.evidence import is_proven_absent
 
 
 class Effect(StrEnum):
-    """The effect of a crawl on one object. Only the first three differ from the index; ``missing`` removes only where absence is
-    proven."""
+    """The effect of a crawl on one object.
+
+    Only the first three differ from the index. ``missing`` removes an object only if its absence is proven.
+    """
 
     ADDED = "added"
     CHANGED = "changed"
     MISSING = "missing"
     UNCHANGED = "unchanged"
-    #: the crawl read it, or its namespace, before the index last observed it directly
+    #: the crawl read the object, or its namespace, before the index last observed it directly
     OUTDATED = "outdated"
-    #: it was listed and could not be described; the index has it described
+    #: the object was listed but could not be described; the index has its description
     UNDESCRIBED = "undescribed"
 
 
 class Version(NamedTuple):
-    """One object as the index or a crawl has it. ``at``: when the index last observed it directly, or when the crawl began to read it
-    (seconds; None: never, and unknown)."""
+    """One object in the index or in a crawl.
+
+    ``at`` is the time of the index's last direct observation, or the time when the crawl started to read the object (seconds).
+    None: never observed, or unknown.
+    """
 
     kind: Kind | str
     digest: str
     at: float | None = None
 
 
-def compare(indexed: Version | None, crawled: Version | None, began_at: float) -> Effect:
-    """Return the effect of a crawl that began at ``began_at`` on one object; at least one of both versions is there.
+def compare_versions(indexed: Version | None, crawled: Version | None, started_at: float) -> Effect:
+    """Return the effect of a crawl that started at ``started_at`` on one object. At least one version must exist.
 
-    ``pipeline.diff.effect_column`` is the same in Spark.
+    ``pipeline.diff.effect_column`` is the same rule in Spark.
     """
     if indexed is None:
         return Effect.ADDED
     if crawled is not None and crawled.digest == indexed.digest:
         return Effect.UNCHANGED
-    read_at = crawled.at if crawled is not None and crawled.at is not None else began_at
+    read_at = crawled.at if crawled is not None and crawled.at is not None else started_at
     if is_outdated(read_at, indexed.at):
         return Effect.OUTDATED
     if crawled is None:
@@ -53,35 +58,64 @@ def compare(indexed: Version | None, crawled: Version | None, began_at: float) -
     return Effect.CHANGED
 
 
+class Difference(NamedTuple):
+    """The changes of a crawl to the index: keys of written and of removed objects.
+
+    ``newest`` is False if the index kept a record that is newer than the crawl's.
+    """
+
+    written: list[tuple[int, str]]
+    removed: list[tuple[int, str]]
+    newest: bool
+
+
+def difference(
+    indexed: Mapping[tuple[int, str], Version],
+    crawled: Mapping[tuple[int, str], Version],
+    coverage: Mapping[str, Coverage],
+    namespaces: Container[str],
+    started_at: float,
+) -> Difference:
+    """Return what a crawl changes of objects by key, ``(is_table, path)``. ``pipeline.diff.diff_crawl`` is the same rule in Spark."""
+    effects: dict[Effect, list[tuple[int, str]]] = {effect: [] for effect in Effect}
+    for key in dict.fromkeys([*crawled, *indexed]):
+        effects[compare_versions(indexed.get(key), crawled.get(key), started_at)].append(key)
+    removed = removable(effects[Effect.MISSING], coverage, namespaces)
+    newest = not (effects[Effect.OUTDATED] or effects[Effect.UNDESCRIBED])
+    return Difference([*effects[Effect.ADDED], *effects[Effect.CHANGED]], removed, newest)
+
+
 def is_outdated(read_at: float, observed_at: float | None) -> bool:
-    """Whether evidence whose reading began at ``read_at`` is older than the last direct observation of the object: then it neither
-    removes nor replaces the record."""
+    """Tell whether evidence that was read from ``read_at`` on is older than the last direct observation of the object.
+
+    Outdated evidence neither removes nor replaces the record.
+    """
     return observed_at is not None and read_at < observed_at
 
 
 def known_time(observed_at: float | None, now: float) -> float | None:
-    """Return the time of an observation; None if it is later than ``now``: the clock went back, and the order of both is unknown.
+    """Return the time of an observation. None if it is later than ``now``: the clock was set back, and the order is unknown.
 
-    A crawl is newer evidence then. Otherwise it would change nothing of the object until the clock is there again.
+    A crawl then counts as newer evidence. Otherwise it could not change the object until the clock has caught up.
     """
     return observed_at if observed_at is not None and observed_at <= now else None
 
 
 def loses_description(indexed: Kind | str, crawled: Kind | str) -> bool:
-    """Whether a listed object that could not be described would replace a description."""
+    """Tell whether an object that was listed but not described would replace a description."""
     return crawled == Kind.UNDESCRIBED and indexed != Kind.UNDESCRIBED
 
 
 def removable(
     missing: Iterable[tuple[int, str]], coverage: Mapping[str, Coverage], namespaces: Container[str]
 ) -> list[tuple[int, str]]:
-    """Return those of the missing objects, as ``(is_table, path)``, that the crawl proves absent."""
-    return [key for key in missing if proves_absent(parse_key(key[1]), coverage, namespaces)]
+    """Return the missing objects, as ``(is_table, path)``, that the crawl proves absent."""
+    return [key for key in missing if is_proven_absent(parse_path_key(key[1]), coverage, namespaces)]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """One object as a direct look found it at a time; ``record`` is None where it is absent."""
+class ObservedObject:
+    """One object as a direct observation found it at a time. ``record`` is None if it is absent."""
 
     path: Path
     record: Record | None
@@ -90,13 +124,20 @@ class Observed:
 
     @property
     def key(self) -> tuple[int, str]:
-        """``(is_table, path)``, as the index has it."""
+        """The key in the index: ``(is_table, path)``."""
         return int(self.is_table), path_key(self.path)
 
 
 def changed_observations(
-    seen: Iterable[Observed], indexed: Mapping[tuple[int, str], str | None]
-) -> dict[tuple[int, str], Observed]:
-    """Return the newest observation of each object that differs from the index. ``indexed``: the digests there, by ``Observed.key``."""
-    newest = {look.key: look for look in seen}
-    return {key: look for key, look in newest.items() if indexed[key] != (look.record.digest if look.record else None)}
+    observations: Iterable[ObservedObject], indexed: Mapping[tuple[int, str], str | None]
+) -> dict[tuple[int, str], ObservedObject]:
+    """Return the newest observation of each object that differs from the index.
+
+    ``indexed`` are the index's digests by ``ObservedObject.key``.
+    """
+    newest = {observation.key: observation for observation in observations}
+    return {
+        key: observation
+        for key, observation in newest.items()
+        if indexed[key] != (observation.record.digest if observation.record else None)
+    }

@@ -1,8 +1,8 @@
-"""Renames: a table that has a new name and the old place is one table, not one that went and one that came.
+"""Rename detection: pair a deregistration with a declaration of the same location.
 
-Deregistration and declaration become a pair. They are carried out one right after the other, the old name first, so that a place
-never has two names; what the target had added of its own goes along. If a run dies between the two, the next one finds the first
-half in the journal and completes the second as it was meant.
+The two changes of a pair are applied one directly after the other, the old name first, so that a location never has two names.
+Properties that the target itself added move to the new name. If a run dies between the two, the next one finds the deregistration
+in the journal and completes the rename.
 """
 
 from __future__ import annotations
@@ -13,67 +13,90 @@ from dataclasses import replace
 
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change
-from federator.planning.marks import bound_mark, marked_in_comment, plain_doc, unmarked, with_comment
+from federator.planning.ownership import (
+    append_comment_marker,
+    find_bound_marker,
+    has_comment_marker,
+    strip_comment_marker,
+    strip_marker_properties,
+)
 
 
-def paired(changes: Sequence[Change], halves: Sequence[Change], *, keeps_properties: bool) -> list[Change]:
-    """The changes with renames joined. ``halves`` are deregistrations of a pair that an earlier run made and never completed."""
-    leaving = {place: change for change in sorted(changes, key=_path, reverse=True) if (place := _freed(change)) is not None}
+def pair_renames(changes: Sequence[Change], pending_renames: Sequence[Change], *, keeps_properties: bool) -> list[Change]:
+    """Return the changes with renames paired.
+
+    ``pending_renames`` are deregistrations of a pair that an earlier run carried out without the declaration.
+    """
+    leaving = {
+        location: change
+        for change in sorted(changes, key=_target_path, reverse=True)
+        if (location := _freed_location(change)) is not None
+    }
     pairs: dict[str, str] = {}
-    made: list[Change] = []
+    paired: list[Change] = []
     for change in changes:
-        place = change.after.canonical if change.action is Action.DECLARE_TABLE and change.after else None
-        old = None if place is None else leaving.get(place) or _half(halves, change, place)
+        location = change.after.canonical if change.action is Action.DECLARE_TABLE and change.after else None
+        old = None if location is None else leaving.get(location) or _find_pending_rename(pending_renames, change, location)
         if old is None:
-            made.append(change)
+            paired.append(change)
             continue
-        pair = old.pair or _pair(old, change)
+        pair = old.pair or _pair_id(old, change)
         if old.pair is None:
             pairs[old.target_path] = pair
-        made.append(_renamed(change, old, pair, keeps_properties=keeps_properties))
+        paired.append(_rename_change(change, old, pair, keeps_properties=keeps_properties))
     return [
         replace(change, pair=pairs[change.target_path], reason="renamed at the origin")
         if change.action is Action.DEREGISTER_TABLE and change.target_path in pairs
         else change
-        for change in made
+        for change in paired
     ]
 
 
-def _renamed(change: Change, old: Change, pair: str, *, keeps_properties: bool) -> Change:
+def _rename_change(change: Change, old: Change, pair: str, *, keeps_properties: bool) -> Change:
     assert change.after is not None
     assert old.before is not None
-    after = _with_extras(change.after, old.before, old.declared, keeps_properties=keeps_properties)
+    after = _merge_target_extras(change.after, old.before, old.declared, keeps_properties=keeps_properties)
     return replace(change, after=after, pair=pair, reason=f"renamed at the origin, {old.target_path} before")
 
 
-def _with_extras(after: TableRecord, before: TableRecord, declared: str | None, *, keeps_properties: bool) -> TableRecord:
-    """The new declaration with what the old object had beyond ours."""
-    ours = json.loads(declared or "{}")
-    names = ours.get("properties") or {}
-    extras = {key: value for key, value in unmarked(before.properties).items() if key not in names} if keeps_properties else {}
-    carried = replace(after, properties={**extras, **after.properties})
-    own_doc = plain_doc(before.doc)
-    if plain_doc(after.doc) is not None or own_doc is None or ours.get("doc"):
-        return carried
-    mark = bound_mark(after)
-    in_comment = mark is not None and marked_in_comment(after)
-    return replace(carried, doc=with_comment(own_doc, mark, after.path) if in_comment and mark else own_doc)
+def _merge_target_extras(
+    after: TableRecord, before: TableRecord, declared: str | None, *, keeps_properties: bool
+) -> TableRecord:
+    """Return the new declaration with the properties and the comment that the target had added to the old object."""
+    declaration = json.loads(declared or "{}")
+    names = declaration.get("properties") or {}
+    extras = (
+        {key: value for key, value in strip_marker_properties(before.properties).items() if key not in names}
+        if keeps_properties
+        else {}
+    )
+    merged = replace(after, properties={**extras, **after.properties})
+    own_doc = strip_comment_marker(before.doc)
+    if strip_comment_marker(after.doc) is not None or own_doc is None or declaration.get("doc"):
+        return merged
+    marker = find_bound_marker(after)
+    in_comment = marker is not None and has_comment_marker(after)
+    return replace(merged, doc=append_comment_marker(own_doc, marker, after.path) if in_comment and marker else own_doc)
 
 
-def _freed(change: Change) -> str | None:
-    """The place (canonical) that a deregistration frees."""
-    gone = change.before if change.action is Action.DEREGISTER_TABLE else None
-    return gone.canonical if gone is not None else None
+def _freed_location(change: Change) -> str | None:
+    """Return the canonical location that a deregistration frees."""
+    removed = change.before if change.action is Action.DEREGISTER_TABLE else None
+    return removed.canonical if removed is not None else None
 
 
-def _half(halves: Sequence[Change], change: Change, place: str) -> Change | None:
-    meant = (half for half in halves if _freed(half) == place and half.pair == _pair(half, change))
-    return next(meant, None)
+def _find_pending_rename(pending_renames: Sequence[Change], change: Change, location: str) -> Change | None:
+    matches = (
+        pending
+        for pending in pending_renames
+        if _freed_location(pending) == location and pending.pair == _pair_id(pending, change)
+    )
+    return next(matches, None)
 
 
-def _pair(old: Change, new: Change) -> str:
+def _pair_id(old: Change, new: Change) -> str:
     return f"{old.target_path} -> {new.target_path}"
 
 
-def _path(change: Change) -> str:
+def _target_path(change: Change) -> str:
     return change.target_path

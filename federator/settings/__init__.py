@@ -1,23 +1,32 @@
-"""The configuration: one TOML file, typed. Nothing is read at import, and secrets stay references until they are used.
+"""The typed configuration of one TOML file.
 
-Relative paths (the SQLite file, a directory source's root) count from the file's own directory, so that a command gives the same
-answer from wherever it is run.
+Nothing is read at import, and settings keep secrets as references. Loading registers the values for redaction. Relative paths (the
+SQLite file, the root of a directory source) start at the file's directory, so a command has the same result in every working directory.
 """
 
-from federator.settings.reading import load, parse
-from federator.settings.sections import AuditSettings, InstanceSettings, MirrorSettings, OidcSettings, Settings, SourceSettings
-from federator.settings.values import AFTER_CRAWL, DEFAULT_FILE, seconds
+from federator.planning.key_types import parse_duration
+from federator.settings.field_types import AFTER_CRAWL
+from federator.settings.loader import load_settings, parse_settings
+from federator.settings.oidc import OidcSettings
+from federator.settings.sections import (
+    AuditSettings,
+    InstanceSettings,
+    MirrorSettings,
+    Settings,
+    SourceSettings,
+    StsSettings,
+)
 
 __all__ = [
     "AFTER_CRAWL",
-    "DEFAULT_FILE",
     "AuditSettings",
     "InstanceSettings",
     "MirrorSettings",
     "OidcSettings",
     "Settings",
     "SourceSettings",
-    "load",
-    "parse",
-    "seconds",
+    "StsSettings",
+    "load_settings",
+    "parse_duration",
+    "parse_settings",
 ]

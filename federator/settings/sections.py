@@ -1,203 +1,254 @@
-"""The sections of the configuration file, each a typed model; ``Settings`` is the whole file."""
+"""Typed models of the configuration sections; ``Settings`` is the complete file."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path as FilePath
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from federator.connector import ConfigError, SourceSpec
-from federator.connector.options import is_secret_key, resolve, secret_keys
-from federator.model import Aliases, canonical_location, digest_of, is_location
+from federator.connector.options import OPENING_KEYS, is_secret_key, plain_storage_keys, resolve_reference, secret_keys
+from federator.connector.storage_options import is_plain_option
+from federator.model import LocationAliases, canonical_location, digest_of, is_location
 from federator.model.scopes import Scopes
-from federator.planning.rule import (
-    Approval,
-    Delete,
-    MirrorRule,
-    OnConflict,
-    OnDrift,
-    OnMissing,
-    Relocate,
-    Replace,
-    Where,
-    WindowScope,
-)
-from federator.registry import connector
-from federator.settings.keeping import HistorySettings, ReportSettings
-from federator.settings.telling import LineageSettings, LogsSettings, NotifySettings, TelemetrySettings
-from federator.settings.values import (
+from federator.planning.key_types import Duration, LocationText
+from federator.planning.rule import MirrorKeys, MirrorRule
+from federator.registry import get_connector
+from federator.settings.field_types import (
+    VEND_METHODS,
     AnchorOption,
     AnchorUrl,
-    Duration,
     MirrorSchedule,
     Name,
     Origin,
-    Pattern,
-    Place,
-    Regex,
-    RoleName,
+    PositiveDuration,
+    RoleArn,
     Schedule,
-    SigningAlgorithm,
-    SomeDuration,
-    TimeZone,
-    WebUrl,
-    Window,
+    Secret,
+    SessionDuration,
+    StsUrl,
+    Vend,
 )
-from federator.settings.viewing import TreeSettings
+from federator.settings.observability import LineageSettings, LogsSettings, NotifySettings, TelemetrySettings
+from federator.settings.oidc import OidcSettings
+from federator.settings.retention import HistorySettings, ReportSettings
+from federator.settings.section import LOADED, Section
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class InstanceSettings(_Section):
-    """Who we are in the marks that we leave in catalogs. ``fingerprint`` names the deployment that the index belongs to, where the
-    place of its database does not tell: any text that no other deployment has."""
+class InstanceSettings(Section):
+    """Identity of this deployment."""
 
     id: Name | None = None
+    """Name of the deployment in the ownership markers in catalogs. Required with any mirror. Never change it."""
     fingerprint: str | None = None
+    """Identifies the deployment if the address of its database does not. Use a text that no other deployment has."""
 
 
-class IndexSettings(_Section):
-    """Where the index lives: ``sqlite:///file`` or ``postgresql+psycopg://...``; secrets as references."""
+class IndexSettings(Section):
+    """Database of the index: ``sqlite:///file`` or ``postgresql+psycopg://...``, with secrets as references."""
 
     url: str = "sqlite:///federator.db"
 
 
-class SparkSettings(_Section):
-    """How Spark is reached. ``conf`` is passed on as it is; ``class_archive`` lets the JVM keep its classes for the next start."""
+class SparkSettings(Section):
+    """The Spark session."""
 
     master: str = "local[*]"
+    """Master URL of Spark."""
     memory: str = "1g"
+    """Memory of the driver's JVM."""
+    staging: str = ""
+    """On a cluster: the directory for staged crawls, which the driver and all executors can read and write. A URI
+    (`s3a://bucket/staging`, `hdfs://...`), or the path of a shared file system. Default: below the configuration file."""
+    archive: str = ""
+    """On a cluster: an archive of packages for the executors, made by `federator spark pack`. A path or a URI."""
     class_archive: bool = True
+    """Let the JVM store its classes for a faster next start."""
     conf: dict[str, str] = Field(default_factory=dict)
+    """Spark settings, passed on unchanged."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether Spark's executors are this process's own JVM."""
+        return self.master.startswith("local")
 
 
-class VerifySettings(_Section):
-    """Opening tables with pylance: what is new, changed, unreachable or was opened ``max_age`` ago is due. A run opens up to
-    ``max_tables`` of a source and begins no further one after ``max_seconds``; one table may take ``timeout``."""
+class VerifySettings(Section):
+    """Verification of tables with pylance. A location is due if it is new, changed or unreachable, or if its last verification
+    is too old."""
 
     enabled: bool = True
+    """Verify locations after a crawl."""
     max_age: Duration = 86_400.0
-    timeout: SomeDuration = 30.0
+    """Age of a verification after which a location is due again."""
+    timeout: PositiveDuration = 30.0
+    """Maximum time for one table."""
     max_tables: int = Field(default=100_000, ge=0)
-    max_seconds: SomeDuration = 3600.0
+    """Maximum number of tables of a source that one run inspects."""
+    max_seconds: PositiveDuration = 3600.0
+    """Time after which a run starts no more inspections."""
 
 
-class LocationsSettings(_Section):
-    """Beginnings of locations that stand for others: a bucket seen through an access point, a mount, a nameservice."""
+class LocationsSettings(Section):
+    """Prefixes that stand for other locations: an access point of a bucket, a mount, a nameservice."""
 
     aliases: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("aliases")
     @classmethod
-    def _ended(cls, aliases: dict[str, str]) -> dict[str, str]:
-        Aliases.of(aliases)
+    def _check_prefixes(cls, aliases: dict[str, str]) -> dict[str, str]:
+        LocationAliases.from_prefixes(aliases)
         return aliases
 
 
-class ScheduleSettings(_Section):
-    """All scheduled jobs: each begins up to ``jitter`` late, so that many do not begin at once; one that was missed, while no worker
-    ran, is made up for, once, if that is not longer ago than ``misfire_grace``."""
+class ScheduleSettings(Section):
+    """All scheduled jobs."""
 
     jitter: Duration = 0.0
-    misfire_grace: SomeDuration = 3600.0
+    """Maximum random delay of each start, so that jobs do not start together."""
+    misfire_grace: PositiveDuration = 3600.0
+    """A job that was missed while no worker ran is started once if its start was at most this long ago."""
 
 
-class OidcSettings(_Section):
-    """An identity provider whose JWTs are taken. Its keys are at ``jwks_url``, else where the issuer's discovery document says. The
-    role is what ``roles`` makes of the values of ``role_claim``, the greatest of several; the scopes are those of ``scopes_claim``; the
-    name in runs and audit is that of ``name_claim``. A claim inside another is written ``realm_access.roles``."""
-
-    issuer: WebUrl
-    audience: str = Field(min_length=1)
-    jwks_url: WebUrl | None = None
-    algorithms: tuple[SigningAlgorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
-    role_claim: str = "roles"
-    roles: dict[str, RoleName] = Field(default_factory=dict)
-    scopes_claim: str = "federator_scopes"
-    name_claim: str = "sub"
-    leeway: Duration = 30.0
-    timeout: SomeDuration = 5.0
-
-
-class DataSettings(_Section):
-    """Tables opened for callers of the API: the most rows and bytes of an answer, bytes of a body, and seconds of work; in so many
-    ``processes``, which are started when they are first needed."""
+class DataSettings(Section):
+    """Table data in the API."""
 
     max_rows: int = Field(default=1_000_000, ge=1)
-    max_seconds: SomeDuration = 60.0
+    """Maximum number of rows of a response."""
+    max_seconds: PositiveDuration = 60.0
+    """Maximum time of one operation."""
     max_bytes: int = Field(default=256 << 20, ge=1)
+    """Maximum size of a response in Arrow, and of a request body, in bytes."""
+    max_memory: int = Field(default=1 << 30, ge=128 << 20)
+    """Maximum memory of one child process, in bytes; a process that uses more is ended. Linux only."""
     processes: int = Field(default=4, ge=1, le=64)
+    """Number of child processes that run the operations. They are started on first use."""
 
 
-class ServeSettings(_Section):
-    """The service. On loopback, with neither ``token`` nor ``oidc``, who brings no credential is this machine's own user, unless
-    ``auth`` is ``required``; anywhere else a credential is required. A caller may ask ``requests_per_second``, and ``burst`` at once;
-    pages of ``cors_origins`` may use the API from a browser."""
+class ServeSettings(Section):
+    """The service. A credential is required, except on loopback with neither `token` nor `oidc` and without
+    `auth = "required"`: then a request without one is from this machine's own user."""
 
     host: str = "127.0.0.1"
+    """Address to listen on."""
     port: int = Field(default=8042, ge=0, le=65535)
-    token: str | None = None
+    """Port to listen on."""
+    token: Secret | None = None
+    """Token that permits everything."""
     auth: Literal["auto", "required"] = "auto"
+    """`"required"`: a credential is required on loopback, too."""
     oidc: OidcSettings | None = None
+    """Identity provider whose JWTs are accepted."""
     requests_per_second: float | None = Field(default=500.0, gt=0)
+    """Number of requests per second that a principal may send."""
     burst: int = Field(default=1000, ge=1)
+    """Number of requests that a principal may send at once."""
+    body_timeout: PositiveDuration = 20.0
+    """Time in which a request body must end, or bring `body_progress` further bytes. Status 408 otherwise."""
+    body_progress: int = Field(default=32 << 10, ge=1)
+    """Number of bytes that a longer request body must bring within each `body_timeout`."""
     cors_origins: tuple[Origin, ...] = ()
+    """Web pages that may use the API from a browser."""
     data: DataSettings = DataSettings()
+    """Limits for table data."""
 
 
-class AuditSettings(_Section):
-    """Proof of the audit record: the Ed25519 ``key`` that signs the heads of its chain, and the ``anchor`` they are published to:
-    ``file:///path/anchors.jsonl``, ``s3://bucket/prefix`` with its ``storage`` options, or ``https://...`` with its ``token``."""
+class AuditSettings(Section):
+    """Attestation of the audit log."""
 
-    key: str | None = None
+    key: Secret | None = None
+    """The Ed25519 key that signs the heads of the chain."""
     anchor: AnchorUrl | None = None
-    token: str | None = None
+    """Store that the heads are published to: `file:///path/anchors.jsonl`, `s3://bucket/prefix` or `https://host/path`."""
+    token: Secret | None = None
+    """Token for an `https` anchor."""
     storage: dict[AnchorOption, str] = Field(default_factory=dict)
+    """Options of an `s3` anchor."""
 
 
-class RootSettings(_Section):
-    """A place in storage that is scanned for tables that no catalog declares, ``depth`` levels down and without the places in
-    ``exclude`` (below ``location``, or whole). It is opened with the ``storage.*`` of a ``source``, or with its own ``storage``; one
-    listing may take ``timeout``."""
+class RootSettings(Section):
+    """A storage root that is scanned for tables that no catalog declares."""
 
-    location: Place
+    location: LocationText
+    """The root."""
     source: str | None = None
+    """Source whose `storage.*` options open the root."""
     storage: dict[str, str] = Field(default_factory=dict)
+    """Storage options of the root's own, in place of `source`."""
     depth: int = Field(default=12, ge=0, le=64)
+    """Number of levels that are scanned."""
     exclude: tuple[str, ...] = ()
+    """Locations that are not scanned, absolute or below `location`."""
     max_directories: int = Field(default=1_000_000, ge=1)
-    timeout: SomeDuration = 60.0
+    """Maximum number of directories that a scan lists."""
+    timeout: PositiveDuration = 60.0
+    """Maximum time of one listing."""
     schedule: Schedule | None = None
+    """When the root is scanned. Without a schedule, it is scanned by `federator crawl --roots`."""
 
     @property
-    def excluded(self) -> tuple[str, ...]:
-        """The places that are left out, in canonical form."""
-        whole = (each if is_location(each) else f"{self.location.rstrip('/')}/{each}" for each in self.exclude)
-        return tuple(map(canonical_location, whole))
+    def excluded_locations(self) -> tuple[str, ...]:
+        """The canonical locations of ``exclude``."""
+        absolute = (text if is_location(text) else f"{self.location.rstrip('/')}/{text}" for text in self.exclude)
+        return tuple(map(canonical_location, absolute))
 
 
-class SourceSettings(_Section):
-    """A configured catalog connection. ``deadline`` bounds the reading of one shard. Where the catalog has a feed of changes, a crawl
-    reads what it names, unless ``incremental`` is false, and everything where that was last done ``full_every`` ago. Mirrors make
-    ``write_concurrency`` changes there at once, and ``writes_per_second`` together. The API hands out secret storage options only
-    with ``vend_credentials``, deletes data only with ``allow_drop``, and opens tables for its callers unless ``data_operations`` is
-    false."""
+class StsSettings(Section):
+    """Temporary credentials for single tables from AWS STS, or a compatible server: `vend = "sts"`. The source's `storage.*`
+    credentials assume the role."""
 
-    name: Name
+    role_arn: Annotated[RoleArn, Field(examples=["arn:aws:iam::123456789012:role/lance-readers"])]
+    """Role to assume. Its permissions are the upper limit of what is vended. May be `${VARIABLE}`."""
+    external_id: str | None = None
+    """External id that the role's trust policy requires. May be `${VARIABLE}`."""
+    duration: SessionDuration = 3600.0
+    """Lifetime of credentials, `"15m"` to `"12h"`. AWS limits it to the role's maximum, and to `"1h"` if `storage.*` are the
+    credentials of a role themselves (role chaining)."""
+    region: str | None = None
+    """Region of STS. Default: `storage.region`."""
+    endpoint: StsUrl | None = None
+    """URL of STS. Default: that of AWS. Required if `storage.endpoint` is set."""
+    kms_key: str | None = None
+    """ARN of the KMS key that encrypts the objects. Its use for reading and writing is then allowed, too."""
+
+
+class SourceSettings(Section):
+    """A configured connection to one catalog."""
+
+    name: Annotated[Name, LOADED]
     impl: str
+    """The connector, or a dotted path `module:NAME` to one."""
     schedule: Schedule | None = None
-    deadline: SomeDuration = 600.0
+    """When the source is crawled. Without a schedule, it is crawled by hand."""
+    deadline: PositiveDuration = 600.0
+    """Maximum time to read one shard."""
     incremental: bool = True
+    """Crawl incrementally if the catalog has a change feed."""
     full_every: Duration = 86_400.0
+    """Age of the last full crawl after which the next crawl is full."""
     write_concurrency: int = Field(default=4, ge=1, le=64)
+    """Number of changes that mirrors apply concurrently."""
     writes_per_second: float | None = Field(default=None, gt=0)
-    vend_credentials: bool = False
+    """Maximum number of changes per second that mirrors apply in total."""
+    vend: Vend = "none"
+    """Credentials in the storage options that the API returns for a table. Temporary ones for this table only: `"catalog"` from the
+    catalog itself, `"sts"`, `"gcs"` or `"azure"` from the store, or a list of these. `"static"`: the source's own `storage.*`, to
+    writers. [access.md](access.md#credentials-for-a-table) explains it."""
+    sts: StsSettings | None = None
+    """Where the credentials of `vend = "sts"` come from."""
     allow_drop: bool = False
+    """The API may delete data."""
     data_operations: bool = True
-    properties: dict[str, str] = Field(default_factory=dict)
+    """The API opens tables."""
+    properties: Annotated[dict[str, str], LOADED] = Field(default_factory=dict)
+
+    @property
+    def vend_methods(self) -> tuple[str, ...]:
+        """How temporary credentials are issued, in order; empty for ``none`` and ``static``."""
+        methods = (self.vend,) if isinstance(self.vend, str) else self.vend
+        return tuple(method for method in methods if method in VEND_METHODS)
 
     @property
     def spec(self) -> SourceSpec:
@@ -205,103 +256,48 @@ class SourceSettings(_Section):
 
     @property
     def digest(self) -> str:
-        """Changes with everything that could change what a listing returns, the environment's part in it too; a change resets proven
-        misses. Secrets count as the references that they are: a new password is no other principal."""
-        hidden = secret_keys(connector(self.impl).settings_type)
-        properties = {
-            key: text
-            if (bare := key.removeprefix(f"{self.impl}.")) in hidden or is_secret_key(bare)
-            else resolve(text, where=key)
-            for key, text in self.properties.items()
-        }
+        """A digest of all settings that can change the result of a listing, with environment variables resolved.
+
+        A new digest resets misses. Secrets are included as references only: a new password is not a new identity.
+        """
+        hidden, plain = secret_keys(get_connector(self.impl).settings_type), plain_storage_keys(self.impl, self.properties)
+        properties = {}
+        for key, text in self.properties.items():
+            name = key.removeprefix(f"{self.impl}.")
+            option = name.removeprefix("storage.")
+            is_secret = name in hidden or is_secret_key(name) or (option != name and not is_plain_option(option, plain))
+            if name not in OPENING_KEYS:
+                properties[key] = text if is_secret else resolve_reference(text, where=key)
         return digest_of([self.impl, properties])
 
 
-class WhereSettings(_Section):
-    """Filters on what a table says of itself: patterns of owners, of locations, and of properties by key."""
+class MirrorSettings(Section, MirrorKeys):  # type: ignore[misc]  # mypy does not see that sections are frozen
+    """A mirror from one source to another. [mirroring.md](mirroring.md) explains it."""
 
-    owner: tuple[Pattern, ...] = ()
-    location: tuple[Pattern, ...] = ()
-    properties: dict[str, Pattern] = Field(default_factory=dict)
-
-
-class ReplaceSettings(_Section):
-    """A regular expression and its replacement, in a level's names or the table's."""
-
-    pattern: Regex = Field(alias="from")
-    text: str = Field(alias="to")
-    level: str = Field(default="table", alias="in")
-
-
-class RelocateSettings(_Section):
-    """A location's beginning at the origin and at the target."""
-
-    origin: Place = Field(alias="from")
-    target: Place = Field(alias="to")
-
-
-class MirrorSettings(_Section):
-    """A mirror as it is written; docs/mirroring.md explains the keys."""
-
-    origin: str = Field(alias="from")
-    target: str = Field(alias="to")
-    include: tuple[Pattern, ...] = ("*",)
-    exclude: tuple[Pattern, ...] = ()
-    where: WhereSettings = WhereSettings()
-    only_valid: bool = False
-    namespace: str | None = None
-    table: str = "{table}"
-    prefix: str = ""
-    suffix: str = ""
-    replace: tuple[ReplaceSettings, ...] = ()
-    location: tuple[RelocateSettings, ...] = ()
-    allow_properties: tuple[Pattern, ...] = ("*",)
-    deny_properties: tuple[Pattern, ...] = ()
-    doc: bool = True
-    delete: Delete = "owned"
-    on_conflict: OnConflict = "report"
-    source_priority: tuple[str, ...] = ()
-    on_missing: OnMissing = "report"
-    on_drift: OnDrift = "fix"
-    update_by_recreate: bool = False
-    misses_before_delete: int = Field(default=2, ge=1, le=16)
-    min_miss_interval: Duration = 600.0
-    max_origin_age: Duration = 2.0
-    max_delete_percent: float = Field(default=20.0, ge=0, le=100)
-    max_changes: int = Field(default=10_000, ge=0)
-    max_dropped_namespaces: int = Field(default=5, ge=0)
-    guard_window: Duration = 86_400.0
-    approval: Approval = "guarded"
-    windows: tuple[Window, ...] = ()
-    window_scope: WindowScope = "destructive"
-    timezone: TimeZone = "UTC"
-    transitive: bool = False
-    declare_missing: bool = False
-    prune_unselected: bool = False
     schedule: MirrorSchedule | None = None
+    """`"@every 15m"`, a cron line, or `"@after crawl"` of the origin. Without one, the mirror is run by hand."""
 
     def rule(self, name: str) -> MirrorRule:
-        plain = {key: getattr(self, key) for key in type(self).model_fields if key not in ("schedule", *NESTED)}
-        where = Where(
-            owner=self.where.owner, location=self.where.location, properties=tuple(sorted(self.where.properties.items()))
-        )
-        replace = tuple(Replace(change.pattern, change.text, change.level) for change in self.replace)
-        location = tuple(Relocate(move.origin, move.target) for move in self.location)
-        return MirrorRule(name=name, where=where, replace=replace, location=location, **plain)
-
-
-NESTED: dict[str, type[BaseModel]] = {"where": WhereSettings, "replace": ReplaceSettings, "location": RelocateSettings}
+        return MirrorRule(name=name, **{field.name: getattr(self, field.name) for field in fields(MirrorKeys)})
 
 
 def _catalog_levels(impl: str) -> int:
-    levels = connector(impl).capabilities.levels
+    levels = get_connector(impl).capabilities.levels
     return int(len(levels) > 1 and levels[0] == "catalog")
 
 
-class Settings(_Section):
-    """The whole file. ``path`` is where it was read from."""
+class TreeSettings(Section):
+    """The merged tree. ``priority`` orders the sources whose tables have the same logical path. ``skip`` is the number of leading
+    levels of a source that are omitted (default: one if its connector calls the first level ``catalog``)."""
 
-    path: FilePath
+    priority: tuple[Name, ...] = ()
+    skip: dict[Name, int] = Field(default_factory=dict)
+
+
+class Settings(Section):
+    """The complete configuration. ``path`` is its file."""
+
+    path: Annotated[FilePath, LOADED]
     instance: InstanceSettings = InstanceSettings()
     index: IndexSettings = IndexSettings()
     spark: SparkSettings = SparkSettings()
@@ -327,56 +323,56 @@ class Settings(_Section):
 
     @property
     def state_dir(self) -> FilePath:
-        """Staging, locks and the Java wrapper; beside the configuration file."""
+        """Directory of staging, locks and the Java wrapper, in the directory of the configuration file."""
         return self.base / ".federator"
 
     @property
-    def aliases(self) -> Aliases:
-        """What ``canonical_location`` takes to know one place under several names."""
-        return Aliases.of(self.locations.aliases)
+    def location_aliases(self) -> LocationAliases:
+        """The location aliases for ``canonical_location``."""
+        return LocationAliases.from_prefixes(self.locations.aliases)
 
     @property
-    def rules(self) -> dict[str, MirrorRule]:
+    def mirror_rules(self) -> dict[str, MirrorRule]:
         return {name: mirror.rule(name) for name, mirror in self.mirrors.items()}
 
     @property
-    def merged(self) -> dict[str, int]:
-        """The sources in the order of the merged view, each with how many of its leading levels are left out there."""
+    def merged_tree_levels(self) -> dict[str, int]:
+        """The sources in the order of the merged tree, each with the number of its omitted leading levels."""
         names = dict.fromkeys([*self.tree.priority, *sorted(self.sources)])
         return {name: self.tree.skip.get(name, _catalog_levels(self.sources[name].impl)) for name in names}
 
-    def mirrors_in(self, scopes: Scopes) -> tuple[str, ...]:
-        """The mirrors that may be told of: those both of whose sources a scope covers whole.
+    def visible_mirrors(self, scopes: Scopes) -> tuple[str, ...]:
+        """Return the visible mirrors: those whose two sources the scopes cover as a whole.
 
-        A mirror's plans, guards and jobs speak of all that it copies, so they are shown whole or not at all.
+        The plans, guards and jobs of a mirror concern all its tables, so a mirror is shown completely or not at all.
         """
-        whole = {name for name in self.sources if scopes.covers((name,))}
-        return tuple(name for name, mirror in self.mirrors.items() if {mirror.origin, mirror.target} <= whole)
+        covered = {name for name in self.sources if scopes.covers((name,))}
+        return tuple(name for name, mirror in self.mirrors.items() if {mirror.origin, mirror.target} <= covered)
 
     def source(self, name: str) -> SourceSettings:
-        """Raises ConfigError that lists the configured ones."""
+        """Return a configured source. Raise ConfigError, which lists the configured names, if there is none."""
         try:
             return self.sources[name]
         except KeyError:
-            known = ", ".join(self.sources) or "none is configured"
-            raise ConfigError(f"no source is called {name!r}", hint=f"sources: {known}") from None
+            names = ", ".join(self.sources) or "none is configured"
+            raise ConfigError(f"no source is called {name!r}", hint=f"sources: {names}") from None
 
     def root(self, name: str) -> RootSettings:
-        """Raises ConfigError that lists the configured ones."""
+        """Return a configured storage root. Raise ConfigError, which lists the configured names, if there is none."""
         if name not in self.roots:
             raise ConfigError(f"no root is called {name!r}", hint=f"roots: {', '.join(self.roots) or 'none is configured'}")
         return self.roots[name]
 
     def root_spec(self, name: str) -> SourceSpec:
-        """What opens a root's storage: its source, or a directory with the root's own options."""
+        """Return the source spec that opens a root's storage: its source, or a directory with the root's own options."""
         root = self.root(name)
         if root.source is not None:
             return self.source(root.source).spec
         storage = {f"storage.{key}": value for key, value in root.storage.items()}
         return SourceSpec(name, "dir", {"root": root.location, **storage})
 
-    def rule(self, name: str) -> MirrorRule:
-        """Raises ConfigError that lists the configured ones."""
+    def mirror_rule(self, name: str) -> MirrorRule:
+        """Return the rule of a configured mirror. Raise ConfigError, which lists the configured names, if there is none."""
         if name not in self.mirrors:
             raise ConfigError(
                 f"no mirror is called {name!r}", hint=f"mirrors: {', '.join(self.mirrors) or 'none is configured'}"

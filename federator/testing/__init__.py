@@ -1,7 +1,7 @@
-"""For tests of this project and of connectors that others write.
+"""Test support for this project and for connectors of other projects.
 
-``memory``: a catalog in memory (or in a JSON file, shared by processes) with faults on request, and a synthetic one of any size.
-``contract``: the suite that every connector passes; it needs pytest, which is imported with ``ConnectorContract`` only.
+``memory``: a catalog in memory (or in a JSON file that processes share) with injected faults, and a synthetic catalog of any size.
+``contract``: the test suite for connectors. It needs pytest, which is imported only with ``ConnectorContract``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from federator.testing.memory import (
     MemoryCatalog,
     MemoryConnector,
     MemorySettings,
-    memory_store,
+    get_memory_store,
 )
-from federator.testing.store import MemoryStore
+from federator.testing.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from federator.testing.contract import ConnectorContract
@@ -33,7 +33,7 @@ __all__ = [
     "MemoryConnector",
     "MemorySettings",
     "MemoryStore",
-    "memory_store",
+    "get_memory_store",
 ]
 
 

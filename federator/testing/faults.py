@@ -1,18 +1,20 @@
-"""Faults of a memory catalog, written as one text: ``fail:sales=17; deny:hr; hang:ops=30; short:big; lose:sales$orders``.
+"""Injected faults of a memory catalog.
+
+They are written as one text: ``fail:sales=17; deny:hr; hang:ops=30; short:big; lose:sales$orders``.
 
 =============  ========================================================================================
-``fail``       every listing and crawl of the namespace fails with the code (17 if none is given)
+``fail``       every listing and crawl of the namespace fails with the code (default: 17)
 ``deny``       the same with PermissionDenied
-``hang``       reading the namespace takes that many seconds (an hour if none is given)
-``short``      the crawl hands over half of the namespace, then fails: a short listing with an error
+``hang``       reading the namespace takes that many seconds (default: an hour)
+``short``      the crawl returns half of the namespace, then fails: an incomplete listing with an error
 ``undescribed``  the table is listed, but describing it fails with the code (17)
 ``refuse``     writes to the object fail with the code (18) and change nothing
-``lose``       writes to the object happen, and the answer is lost: ServiceUnavailable
-``feed``       asking for the feed of changes fails with the code (17); its path is ``/``
+``lose``       writes to the object succeed, but the response is lost: ServiceUnavailable
+``feed``       reading the change feed fails with the code (17); its path is ``/``
 ``identity``   reading the identity fails with the code (17); its path is ``/``
 =============  ========================================================================================
 
-A path is written as its key (``federator.model.path_key``), ``/`` being the root and ``*`` every path.
+A path is written as its key (``federator.model.path_key``). ``/`` is the root, ``*`` every path.
 """
 
 from __future__ import annotations
@@ -34,33 +36,35 @@ class Faults:
 
     @classmethod
     def parse(cls, text: str) -> Faults:
-        """Raises ConfigError that names the kinds there are."""
+        """Parse the text of faults. Raise ConfigError, which lists the kinds."""
         by_kind: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
         for part in filter(None, (part.strip() for part in text.split(";"))):
             kind, _, rest = part.partition(":")
             path, _, value = rest.partition("=")
             if kind not in by_kind or not path:
-                raise ConfigError(f"faults: {part!r} is none", hint=f"<kind>:<path>[=<value>], kind one of {', '.join(KINDS)}")
+                raise ConfigError(
+                    f"faults: {part!r} is not a fault", hint=f"use <kind>:<path>[=<value>] with a kind of {', '.join(KINDS)}"
+                )
             by_kind[kind]["" if path == "/" else path] = value
         return cls(by_kind)
 
     def value(self, kind: str, path: Path) -> str | None:
-        """The value of a fault at a path (an empty text if it has none), and None where there is no fault."""
-        found = self.by_kind[kind]
-        return found.get(path_key(path), found.get("*"))
+        """Return the value of a fault at a path (an empty text if it has none); None if there is no fault."""
+        values = self.by_kind[kind]
+        return values.get(path_key(path), values.get("*"))
 
-    def reading(self, namespace: Path) -> None:
-        """Hangs or raises, as reading this namespace does."""
+    def before_read(self, namespace: Path) -> None:
+        """Apply the faults of reading a namespace: sleep or raise."""
         if (seconds := self.value("hang", namespace)) is not None:
             time.sleep(float(seconds or 3600))
         if self.value("deny", namespace) is not None:
             raise PermissionDenied(f"{path_key(namespace)}: denied by the test")
         self._raise("fail", namespace, 17)
 
-    def describing(self, table: Path) -> None:
+    def before_describe(self, table: Path) -> None:
         self._raise("undescribed", table, 17)
 
-    def feeding(self) -> None:
+    def before_feed_read(self) -> None:
         self._raise("feed", ROOT, 17)
 
     def identifying(self) -> None:
@@ -71,7 +75,7 @@ class Faults:
 
     def after_write(self, path: Path) -> None:
         if self.value("lose", path) is not None:
-            raise ServiceUnavailable(f"{path_key(path)}: the answer was lost by the test")
+            raise ServiceUnavailable(f"{path_key(path)}: the response was lost by the test")
 
     def _raise(self, kind: str, path: Path, default: int) -> None:
         code = self.value(kind, path)
@@ -80,6 +84,6 @@ class Faults:
 
 
 def error_of(code: int, message: str) -> CatalogError:
-    """An error of the class that carries ``code``; Internal for an unknown one."""
+    """Return an error of the class with this ``code``; Internal for an unknown code."""
     classes = {kind.code: kind for kind in CatalogError.__subclasses__()}
     return classes.get(code, classes[18])(message)

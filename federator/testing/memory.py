@@ -1,8 +1,8 @@
 """A catalog in memory, for tests and benchmarks, as ``federator.testing:CONNECTOR``.
 
-``CONNECTOR`` takes namespaces of one to three levels and keeps everything; ``PLAIN`` is as poor as a catalog may be (one level,
-no properties, no altering, no CASCADE); ``FOLDING`` has two levels and lower-case names, as a Hive metastore; ``FEEDING`` is
-``CONNECTOR`` with a feed of changes.
+``CONNECTOR`` has namespaces of one to three levels and keeps everything. ``PLAIN`` has the minimal capabilities (one level, no
+properties, no altering, no CASCADE). ``FOLDING`` has two levels and lower-case names, like a Hive metastore. ``FEEDING`` is
+``CONNECTOR`` with a change feed.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from typing import Any
 from federator.connector import (
     Capabilities,
     Catalog,
+    CatalogChanges,
     CatalogError,
-    Changes,
     ConcurrentModification,
     Confirm,
     Connector,
+    ConnectorSettings,
     InvalidInput,
     NameRules,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
-    Settings,
+    ServiceUnavailable,
     Shard,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
     option,
-    positive,
+    parse_positive_int,
     unconditional,
 )
-from federator.connector.altering import check_namespace, check_table
-from federator.connector.lazy import lazy_namespace
+from federator.connector.crawl import CoverageBuilder
+from federator.connector.preconditions import check_namespace_update, check_table
+from federator.lance.lazy_facade import lazy_facade_class
 from federator.model import (
-    COMPLETE,
     ROOT,
     Coverage,
     Identity,
@@ -46,74 +47,81 @@ from federator.model import (
     Path,
     Record,
     TableRecord,
-    failed,
-    fold_digest,
     local_path,
-    parent,
-    parse_key,
+    parent_path,
+    parse_path_key,
     path_key,
 )
 from federator.testing.faults import Faults
-from federator.testing.store import MemoryStore, namespace_of, namespace_row, number, table_of, table_row
+from federator.testing.memory_store import (
+    MemoryStore,
+    namespace_from_row,
+    namespace_to_row,
+    next_id,
+    table_from_row,
+    table_to_row,
+)
 from federator.testing.synthetic import SyntheticCatalog
 
 _stores: dict[str, MemoryStore] = {}
 
 
-def memory_store(name: str = "default") -> MemoryStore:
-    """The store of a name in this process; the one that a catalog with the property ``store`` uses."""
+def get_memory_store(name: str = "default") -> MemoryStore:
+    """Return the store with a name in this process. The property ``store`` of a catalog selects it."""
     return _stores.setdefault(name, MemoryStore())
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemorySettings(Settings):
-    """``tables`` switches to the synthetic catalog, which holds nothing and can only be read."""
+class MemorySettings(ConnectorSettings):
+    """Settings of a memory catalog. ``tables`` selects the synthetic catalog, which stores nothing and is read-only."""
 
     store: str = option("store", "default", doc="Which in-process store to use.")
     file: str | None = option("file", doc="A JSON file that holds the store, so that several processes share it.")
     faults: str = option("faults", "", doc="Faults to show: see federator.testing.faults.")
-    tables: int | None = option("tables", doc="Generate this many tables instead of storing any.", parse=positive)
-    databases: int = option("databases", 100, doc="How many databases the generated tables lie in.", parse=positive)
+    tables: int | None = option("tables", doc="Generate this many tables instead of storing any.", parse=parse_positive_int)
+    databases: int = option("databases", 100, doc="How many databases the generated tables lie in.", parse=parse_positive_int)
     changed: int = option("changed", 0, doc="How many of the generated tables differ from those with changed = 0.", parse=int)
-    concurrency: int = option("concurrency", 2, doc="How many shards of one crawl are read at once.", parse=positive)
+    concurrency: int = option("concurrency", 2, doc="How many shards of one crawl are read at once.", parse=parse_positive_int)
 
 
 class MemoryCatalog(Catalog):
-    """One view of a store. Safe for threads and processes."""
+    """A catalog on a store. Safe for threads and processes."""
 
     def __init__(self, source: str, settings: MemorySettings, capabilities: Capabilities) -> None:
         self.source = source
         self._root = (settings.root or "s3://memory").rstrip("/")
         self._faults = settings.faults
         self._capabilities = capabilities
-        self._store = MemoryStore(settings.file) if settings.file else memory_store(settings.store)
+        self._store = MemoryStore(settings.file) if settings.file else get_memory_store(settings.store)
 
     def list_namespaces(self, parent: Path) -> list[str]:
-        with self._reading(parent) as state:
+        with self._open_for_read(parent) as state:
             return [name for kind, name in _children(state, parent) if kind == "namespaces"]
 
     def describe_namespace(self, path: Path) -> NamespaceRecord:
-        with self._reading(path) as state:
+        with self._open_for_read(path) as state:
             if path == ROOT:
                 return NamespaceRecord(self.source, ROOT, location=self._root)
-            return namespace_of(self.source, state["namespaces"][path_key(path)])
+            return namespace_from_row(self.source, state["namespaces"][path_key(path)])
 
     def list_tables(self, namespace: Path) -> list[str]:
-        with self._reading(namespace) as state:
+        with self._open_for_read(namespace) as state:
             rows = state["tables"]
             names = [name for kind, name in _children(state, namespace) if kind == "tables"]
             return [name for name in names if rows[path_key((*namespace, name))]["kind"] != Kind.MANAGED_TABLE]
 
-    def foreign_objects(self, namespace: Path) -> list[str]:
-        """The names of what is no external Lance table."""
-        with self._store.state() as state:
+    def list_foreign_objects(self, namespace: Path) -> list[str]:
+        """Return the names of objects that are not external Lance tables."""
+        with self._store.locked_state() as state:
             managed = [key for key, row in state["tables"].items() if row["kind"] == Kind.MANAGED_TABLE]
-            return sorted(path[-1] for key in (*state["foreign"], *managed) if parent(path := parse_key(key)) == namespace)
+            return sorted(
+                path[-1] for key in (*state["foreign"], *managed) if parent_path(path := parse_path_key(key)) == namespace
+            )
 
     def describe_table(self, path: Path) -> TableRecord:
-        with self._store.state() as state:
-            self._faults_of(state).describing(path)
-            self._exists(state, parent(path))
+        with self._store.locked_state() as state:
+            self._faults_of(state).before_describe(path)
+            self._exists(state, parent_path(path))
             record = self._table(state, path)
         if record.kind is Kind.MANAGED_TABLE:
             raise InvalidInput(f"{self.source}: {record.key} is managed by the catalog")
@@ -121,16 +129,16 @@ class MemoryCatalog(Catalog):
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
         path = self._folded(record.path)
-        with self._writing("create_namespace", path) as state:
-            self._exists(state, parent(path))
+        with self._open_for_write("create_namespace", path) as state:
+            self._exists(state, parent_path(path))
             if path_key(path) in state["namespaces"]:
                 raise NamespaceAlreadyExists(f"{self.source}: the namespace {path_key(path)} exists")
-            made = replace(record, source=self.source, path=path, native_id=number(state))
-            state["namespaces"][made.key] = namespace_row(made)
-        return made
+            created = replace(record, source=self.source, path=path, native_id=next_id(state))
+            state["namespaces"][created.key] = namespace_to_row(created)
+        return created
 
     def drop_namespace(self, path: Path) -> None:
-        with self._writing("drop_namespace", path) as state:
+        with self._open_for_write("drop_namespace", path) as state:
             self._exists(state, path)
             if _children(state, path):
                 raise NamespaceNotEmpty(f"{self.source}: the namespace {path_key(path)} is not empty")
@@ -139,165 +147,157 @@ class MemoryCatalog(Catalog):
     def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
         if len(before.path) not in self._capabilities.alters_namespaces_at:
             raise Unsupported(f"{self.source}: this catalog cannot alter namespaces")
-        with self._writing("update_namespace", before.path) as state:
+        with self._open_for_write("update_namespace", before.path) as state:
             self._exists(state, before.path)
-            current = namespace_of(self.source, state["namespaces"][path_key(before.path)])
-            check_namespace(current, before, after)
-            made = replace(current, properties=dict(after.properties), doc=after.doc)
-            state["namespaces"][made.key] = namespace_row(made)
-        return made
+            current = namespace_from_row(self.source, state["namespaces"][path_key(before.path)])
+            check_namespace_update(current, before, after)
+            created = replace(current, properties=dict(after.properties), doc=after.doc)
+            state["namespaces"][created.key] = namespace_to_row(created)
+        return created
 
     def declare_table(self, record: TableRecord) -> TableRecord:
         path = self._folded(record.path)
-        with self._writing("declare_table", path) as state:
-            self._exists(state, parent(path))
+        with self._open_for_write("declare_table", path) as state:
+            self._exists(state, parent_path(path))
             if path_key(path) in state["tables"] or path_key(path) in state["foreign"]:
                 raise TableAlreadyExists(f"{self.source}: {path_key(path)} exists")
-            made = replace(
+            created = replace(
                 record,
                 source=self.source,
                 path=path,
                 location=record.location or self.default_location(path),
-                properties=self._kept(record.properties),
-                native_id=number(state),
-                version=number(state),
+                properties=self._stored_properties(record.properties),
+                native_id=next_id(state),
+                version=next_id(state),
             )
-            state["tables"][made.key] = table_row(made)
-        return made
+            state["tables"][created.key] = table_to_row(created)
+        return created
 
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         if not self._capabilities.can_alter:
             raise Unsupported(f"{self.source}: this catalog cannot alter tables")
-        with self._writing("update_table", before.path) as state:
+        with self._open_for_write("update_table", before.path) as state:
             current = self._expected(state, before, confirm)
-            made = replace(
+            created = replace(
                 current,
                 location=after.location,
-                properties=self._kept(after.properties),
+                properties=self._stored_properties(after.properties),
                 doc=after.doc,
-                version=number(state),
+                version=next_id(state),
             )
-            state["tables"][made.key] = table_row(made)
-        return made
+            state["tables"][created.key] = table_to_row(created)
+        return created
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
-        with self._writing("deregister_table", expected.path) as state:
+        with self._open_for_write("deregister_table", expected.path) as state:
             del state["tables"][self._expected(state, expected, confirm).key]
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
         if not self._capabilities.can_alter:
             raise Unsupported(f"{self.source}: this catalog cannot alter tables")
         new_path = self._folded(new_path)
-        with self._writing("rename_table", before.path) as state:
+        with self._open_for_write("rename_table", before.path) as state:
             current = self._expected(state, before)
-            self._exists(state, parent(new_path))
+            self._exists(state, parent_path(new_path))
             if path_key(new_path) in state["tables"] or path_key(new_path) in state["foreign"]:
                 raise TableAlreadyExists(f"{self.source}: {path_key(new_path)} exists")
             del state["tables"][current.key]
-            made = replace(current, path=new_path, version=number(state))
-            state["tables"][made.key] = table_row(made)
-        return made
+            created = replace(current, path=new_path, version=next_id(state))
+            state["tables"][created.key] = table_to_row(created)
+        return created
 
-    def native(self, path: Path) -> dict[str, Any]:
-        return table_row(self.describe_table(path))
+    def read_native(self, path: Path) -> dict[str, Any]:
+        return table_to_row(self.describe_table(path))
 
-    def lost_by_recreation(self, native: Mapping[str, Any]) -> None:  # noqa: ARG002 - a memory has no grants
+    def describe_recreate_loss(self, native: Mapping[str, Any]) -> None:  # noqa: ARG002 - a memory has no grants
         return None
 
     def default_location(self, path: Path) -> str:
-        with self._store.state() as state:
-            row = state["namespaces"].get(path_key(parent(path)), {})
-        return f"{row.get('location') or '/'.join((self._root, *parent(path)))}/{path[-1]}.lance"
+        with self._store.locked_state() as state:
+            row = state["namespaces"].get(path_key(parent_path(path)), {})
+        return f"{row.get('location') or '/'.join((self._root, *parent_path(path)))}/{path[-1]}.lance"
 
     def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
-        # Only a root on this host has anything stored below it.
+        # Only a location on this host can contain data.
         return super().new_location(path, lambda default: local_path(default) is None or is_unused(default))
 
     def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - a store is one catalog
-        with self._store.state() as state:
+        with self._store.locked_state() as state:
             self._faults_of(state).identifying()
             stated = state.get("identity")
         return Identity.of(stated) if stated else None
 
-    def shards(self) -> Sequence[Shard]:
-        with self._store.state() as state:
-            return [Shard((ROOT,)), *(Shard((parse_key(key),)) for key in sorted(state["namespaces"]))]
+    def plan_shards(self) -> Sequence[Shard]:
+        with self._store.locked_state() as state:
+            return [Shard((ROOT,)), *(Shard((parse_path_key(key),)) for key in sorted(state["namespaces"]))]
 
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         for namespace in shard.namespaces:
             yield from self._read(namespace)
 
     def _read(self, namespace: Path) -> Iterator[Record | Coverage]:
-        try:
-            with self._reading(namespace) as state:
-                faults = self._faults_of(state)
-                records = [self._child(state, faults, kind, (*namespace, name)) for kind, name in _children(state, namespace)]
-        except CatalogError as error:
-            evidence = failed(error.code, error.message)
-            found = not isinstance(error, NamespaceNotFound)
-            yield Coverage(self.source, namespace, evidence, evidence, found=found)
-            return
-        handed = [record for record in records if record is not None]
-        presence = COMPLETE
+        coverage = CoverageBuilder(self.source, namespace)
+        yield from coverage.read(self._read_children(namespace, coverage))
+
+    def _read_children(self, namespace: Path, coverage: CoverageBuilder) -> Iterator[Record]:
+        with self._open_for_read(namespace) as state:
+            faults = self._faults_of(state)
+            children = [(kind, (*namespace, name)) for kind, name in _children(state, namespace) if kind != "foreign"]
+            records = [self._child(state, faults, kind, path, coverage) for kind, path in children]
         if faults.value("short", namespace) is not None:
-            handed = handed[: len(handed) // 2]
-            presence = failed(17, "the listing broke off")
-        undescribed = sum(record.kind is Kind.UNDESCRIBED for record in handed)
-        detail = failed(17, f"{undescribed} of {len(handed)} could not be described") if undescribed else presence
-        yield from handed
-        yield Coverage(self.source, namespace, presence, detail, len(handed), fold_digest(r.digest for r in handed))
+            yield from records[: len(records) // 2]
+            raise ServiceUnavailable("the listing broke off")
+        yield from records
 
-    def _child(self, state: dict[str, Any], faults: Faults, kind: str, path: Path) -> Record | None:
+    def _child(self, state: dict[str, Any], faults: Faults, kind: str, path: Path, coverage: CoverageBuilder) -> Record:
         if kind == "namespaces":
-            return namespace_of(self.source, state["namespaces"][path_key(path)])
-        if kind == "foreign":
-            return None
+            return namespace_from_row(self.source, state["namespaces"][path_key(path)])
         try:
-            faults.describing(path)
+            faults.before_describe(path)
         except CatalogError as error:
-            return TableRecord(self.source, path, kind=Kind.UNDESCRIBED, problem=error.message)
-        return table_of(self.source, state["tables"][path_key(path)])
+            return coverage.undescribed_table(path, error)
+        return table_from_row(self.source, state["tables"][path_key(path)])
 
-    def change_cursor(self) -> str:
+    def current_feed_cursor(self) -> str:
         if not self._capabilities.change_feed:
-            return super().change_cursor()
-        with self._store.state(write=True) as state:
-            self._faults_of(state).feeding()
+            return super().current_feed_cursor()
+        with self._store.locked_state(write=True) as state:
+            self._faults_of(state).before_feed_read()
             state["feed"] = state["feed"] or {"expired": 0, "events": []}
             return str(state["feed"]["expired"] + len(state["feed"]["events"]))
 
-    def changes_since(self, cursor: str) -> Changes:
+    def changes_since(self, cursor: str) -> CatalogChanges:
         if not self._capabilities.change_feed:
             return super().changes_since(cursor)
-        now = self.change_cursor()
-        with self._store.state() as state:
+        cursor_now = self.current_feed_cursor()
+        with self._store.locked_state() as state:
             feed = state["feed"]
-        seen = int(cursor) - feed["expired"] if cursor.isdecimal() else -1
-        if not 0 <= seen <= len(feed["events"]):
-            ahead = seen > len(feed["events"])
-            return Changes(
-                now, full_crawl="the cursor is ahead of the log" if ahead else "the log has expired", went_back=ahead
+        position = int(cursor) - feed["expired"] if cursor.isdecimal() else -1
+        if not 0 <= position <= len(feed["events"]):
+            ahead = position > len(feed["events"])
+            return CatalogChanges(
+                cursor_now, full_crawl="the cursor is ahead of the log" if ahead else "the log has expired", went_back=ahead
             )
-        named = [(kind, parse_key(key)) for kind, key in feed["events"][seen:]]
-        namespaces, tables = (frozenset(path for is_, path in named if is_ == kind) for kind in ("namespaces", "tables"))
-        return Changes(now, namespaces, tables)
+        changes = [(kind, parse_path_key(key)) for kind, key in feed["events"][position:]]
+        namespaces, tables = (frozenset(path for is_, path in changes if is_ == kind) for kind in ("namespaces", "tables"))
+        return CatalogChanges(cursor_now, namespaces, tables)
 
     @contextmanager
-    def _reading(self, namespace: Path) -> Iterator[dict[str, Any]]:
-        with self._store.state() as state:
+    def _open_for_read(self, namespace: Path) -> Iterator[dict[str, Any]]:
+        with self._store.locked_state() as state:
             faults = self._faults_of(state)
-        # Outside the lock, so that a hanging namespace does not hold the others.
-        faults.reading(namespace)
-        with self._store.state() as state:
+        # Outside the lock, so that a hanging namespace does not block the others.
+        faults.before_read(namespace)
+        with self._store.locked_state() as state:
             self._exists(state, namespace)
             yield state
 
     @contextmanager
-    def _writing(self, operation: str, path: Path) -> Iterator[dict[str, Any]]:
-        with self._store.state() as state:
+    def _open_for_write(self, operation: str, path: Path) -> Iterator[dict[str, Any]]:
+        with self._store.locked_state() as state:
             faults = self._faults_of(state)
         faults.before_write(path)
-        with self._store.state(write=True) as state:
+        with self._store.locked_state(write=True) as state:
             state["calls"].append(f"{operation} {path_key(path)}")
             yield state
         faults.after_write(path)
@@ -315,39 +315,39 @@ class MemoryCatalog(Catalog):
             raise InvalidInput(f"{self.source}: {key} is {state['foreign'][key]}, not a Lance table")
         if key not in state["tables"]:
             raise TableNotFound(f"{self.source}: there is no table {key}")
-        return table_of(self.source, state["tables"][key])
+        return table_from_row(self.source, state["tables"][key])
 
     def _expected(self, state: Mapping[str, Any], expected: TableRecord, confirm: Confirm = unconditional) -> TableRecord:
         current = self._table(state, expected.path)
         if current.kind is Kind.MANAGED_TABLE:
             raise InvalidInput(f"{self.source}: {current.key} is managed by the catalog")
         if current.version != (expected.version or current.version):
-            raise ConcurrentModification(f"{self.source}: {current.key} is not as it was")
+            raise ConcurrentModification(f"{self.source}: {current.key} has changed")
         check_table(current, expected, confirm)
         return current
 
     def _folded(self, path: Path) -> Path:
         rules = self._capabilities.names
-        folded = tuple(rules.canonical(name) for name in path)
+        folded = tuple(rules.canonicalize(name) for name in path)
         if not rules.allows(folded[-1]):
-            raise InvalidInput(f"{self.source}: {path[-1]!r} is no name for this catalog")
+            raise InvalidInput(f"{self.source}: {path[-1]!r} is not a valid name in this catalog")
         return folded
 
-    def _kept(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def _stored_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         return dict(properties) if self._capabilities.keeps_properties else {}
 
 
 def _children(state: Mapping[str, Any], namespace: Path) -> list[tuple[str, str]]:
-    """What lies directly in a namespace: kind (a key of the state) and name."""
-    found: list[tuple[str, str]] = []
+    """Return the kind (a key of the state) and name of each child of a namespace."""
+    children: list[tuple[str, str]] = []
     for kind in ("namespaces", "tables", "foreign"):
-        paths = sorted(parse_key(key) for key in state[kind])
-        found += [(kind, path[-1]) for path in paths if parent(path) == namespace]
-    return found
+        paths = sorted(parse_path_key(key) for key in state[kind])
+        children += [(kind, path[-1]) for path in paths if parent_path(path) == namespace]
+    return children
 
 
 class MemoryConnector(Connector[MemorySettings]):
-    """impl ``memory``."""
+    """The connector with the impl ``memory``."""
 
     impl = "memory"
     settings_type = MemorySettings
@@ -364,7 +364,7 @@ class MemoryConnector(Connector[MemorySettings]):
             return SyntheticCatalog(source, settings.tables, settings.databases, settings.changed)
         return MemoryCatalog(source, settings, self.capabilities)
 
-    def concurrency(self, properties: Mapping[str, str]) -> int:
+    def crawl_concurrency(self, properties: Mapping[str, str]) -> int:
         return int(properties.get("concurrency") or properties.get("memory.concurrency") or 2)
 
 
@@ -398,4 +398,4 @@ CONNECTOR = MemoryConnector()
 PLAIN = _Plain()
 FOLDING = _Folding()
 FEEDING = _Feeding()
-__getattr__ = lazy_namespace(__name__, CONNECTOR, "MemoryNamespace")
+__getattr__ = lazy_facade_class(__name__, CONNECTOR, "MemoryNamespace")

@@ -1,4 +1,4 @@
-"""A catalog of any number of tables that exist nowhere, the same in every run: for benchmarks."""
+"""A catalog with any number of generated tables, the same in every run. For benchmarks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from federator.connector import Catalog, NamespaceNotFound, Shard, TableNotFound
-from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, fold_digest
+from federator.connector.crawl import CoverageBuilder
+from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord
 
 
 @dataclass
 class SyntheticCatalog(Catalog):
-    """``tables`` dealt over ``databases`` in turn; the first ``changed`` of each run of equal length have another property."""
+    """``tables`` distributed over ``databases`` in turn. ``changed`` tables, evenly spread, have another property value."""
 
     source: str
     tables: int
@@ -39,17 +40,12 @@ class SyntheticCatalog(Catalog):
             raise TableNotFound(f"{self.source}: there is no table {path[-1]!r}")
         return self._table(path[:-1], index)
 
-    def shards(self) -> Sequence[Shard]:
+    def plan_shards(self) -> Sequence[Shard]:
         return [Shard((ROOT,)), *(Shard(((self._name(number),),)) for number in range(self.databases))]
 
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         for namespace in shard.namespaces:
-            folded = records = 0
-            for record in self._children(namespace):
-                folded ^= fold_digest([record.digest])
-                records += 1
-                yield record
-            yield Coverage(self.source, namespace, records=records, digest=folded)
+            yield from CoverageBuilder(self.source, namespace).read(self._children(namespace))
 
     def _children(self, namespace: Path) -> Iterator[Record]:
         if namespace == ROOT:
@@ -59,10 +55,10 @@ class SyntheticCatalog(Catalog):
                 yield self._table(namespace, index)
 
     def _table(self, namespace: Path, index: int) -> TableRecord:
-        # Spread evenly, so that every database has its share of the changes.
+        # Spread the changes evenly, so that every database has some.
         stride = max(self.tables // self.changed, 1) if self.changed else 0
-        touched = bool(stride) and index % stride == 0 and index // stride < self.changed
-        properties = {"team": f"team-{index % 17}", "revision": "2" if touched else "1"}
+        is_changed = bool(stride) and index % stride == 0 and index // stride < self.changed
+        properties = {"team": f"team-{index % 17}", "revision": "2" if is_changed else "1"}
         name = _table_name(index)
         location = f"s3://synthetic/{namespace[0]}/{name}.lance"
         return TableRecord(self.source, (*namespace, name), location, properties, native_id=str(index))

@@ -45,12 +45,12 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write of the product that the catalog accepted. ``began``: when it reached the proxy."""
+    """A write of the product that the catalog accepted. ``arrived_at``: when it reached the proxy."""
 
     kind: str
     database: str
     table: str
-    began: float
+    arrived_at: float
 
 
 class Writes:
@@ -85,13 +85,13 @@ class GlueRecorder(HttpProxy):
     def forward(self, request: Request, target: tuple[str, int]) -> Response:
         if request.call.startswith(("Create", "Update", "Delete")):
             self._writes.watch("glue", self._caller.port)
-        began = time.monotonic()
+        arrived_at = time.monotonic()
         response = super().forward(request, target)
         self._first.clear()
         if (kind := _GLUE.get(request.call)) and response.status == 200:
             body = json.loads(request.body)
             name = body.get("Name") or body["TableInput"]["Name"]
-            self._writes.add(Write(kind, body["DatabaseName"].lower(), name.lower(), began))
+            self._writes.add(Write(kind, body["DatabaseName"].lower(), name.lower(), arrived_at))
         return response
 
 
@@ -109,12 +109,12 @@ class HiveRecorder(ThriftProxy):
     def _forwarded(self, call: Message, action: Action | None, upstreams: dict[tuple[str, int], _Wire]) -> Message:
         if call.name.startswith(("create_", "drop_", "alter_")):
             self._writes.watch("hive", self._caller.port)
-        began = time.monotonic()
+        arrived_at = time.monotonic()
         reply = super()._forwarded(call, action, upstreams)
         self._first.clear()
         if (kind := _HIVE.get(call.name)) and reply.kind != EXCEPTION and not reply.fields:
             database, table = (call.fields[number].value.decode() for number in (1, 2))
-            self._writes.add(Write(kind, database.rpartition("#")[2], table, began))
+            self._writes.add(Write(kind, database.rpartition("#")[2], table, arrived_at))
         return reply
 
 
@@ -122,8 +122,8 @@ def violations(writes: Sequence[Write], origin: Book, people: Book) -> list[str]
     """Return the writes that must not have been: deregistering what the origin has, and changing what people made at the target."""
     found = []
     for write in writes:
-        if write.kind == "delete" and origin.was_there(write.table, write.began):
+        if write.kind == "delete" and origin.was_there(write.table, write.arrived_at):
             found.append(f"{write.table} was deregistered while its origin was there")
-        if write.kind in ("delete", "update") and people.was_there(write.table, write.began):
+        if write.kind in ("delete", "update") and people.was_there(write.table, write.arrived_at):
             found.append(f"{write.kind} of {write.table}, which other people had made")
     return found

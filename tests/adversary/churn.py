@@ -65,32 +65,32 @@ class Churn:
     def create(self) -> None:
         name = f"t{self._count}"
         self._count += 1
-        self.origin.create(name, place := f"{self.location}/{name}")
-        self.book.created(name, place)
+        self.origin.create(name, location := f"{self.location}/{name}")
+        self.book.created(name, location)
 
     def drop(self) -> None:
-        self.book.removing(name := self._one())
+        self.book.removing(name := self._name())
         self.origin.drop(name)
 
     def rename(self) -> None:
-        place, new = self.book.removing(name := self._one()), f"r{self._count}"
+        location, new = self.book.removing(name := self._name()), f"r{self._count}"
         self._count += 1
         self.origin.rename(name, new)
-        self.book.created(new, place)
+        self.book.created(new, location)
 
     def move(self) -> None:
         # The table itself stays: the book goes on.
-        self.origin.move(name := self._one(), place := f"{self.location}/{name}_{self._count}")
+        self.origin.move(name := self._name(), location := f"{self.location}/{name}_{self._count}")
         self._count += 1
-        self.book.locations[name] = place
+        self.book.locations[name] = location
 
     def again(self) -> None:
-        self.book.removing(name := self._one())
+        self.book.removing(name := self._name())
         self.origin.drop(name)
         self._ending.wait(self._random.uniform(0, 3))
-        self.origin.create(name, place := f"{self.location}/{name}_{self._count}")
+        self.origin.create(name, location := f"{self.location}/{name}_{self._count}")
         self._count += 1
-        self.book.created(name, place)
+        self.book.created(name, location)
 
     # At the target.
 
@@ -106,8 +106,8 @@ class Churn:
 
     def replace(self) -> None:
         self.target.drop(name := self._copy())
-        self.target.create(name, place := f"{self.location}/theirs/{name}")
-        self.people.created(name, place)
+        self.target.create(name, location := f"{self.location}/theirs/{name}")
+        self.people.created(name, location)
 
     def give_back(self) -> None:
         if not self.people.locations:
@@ -115,7 +115,7 @@ class Churn:
         self.people.removing(name := self._random.choice(sorted(self.people.locations)))
         self.target.drop(name)
 
-    def _one(self) -> str:
+    def _name(self) -> str:
         return self._random.choice(sorted(self.book.locations))
 
     def _copy(self) -> str:

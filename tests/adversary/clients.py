@@ -13,7 +13,7 @@ from typing import Any
 
 from federator.connector import TableAlreadyExists, TableNotFound
 from federator.model import NamespaceRecord, TableRecord
-from federator_connectors._hive import convert
+from federator_connectors._hive import records
 from tests.fixtures.glue import GlueAccount
 from tests.fixtures.hive import Metastore
 
@@ -71,7 +71,7 @@ class HiveClient(Client):
         above = self.metastore.above[0] if self.metastore.above else None
         with _vanishing():
             self._calls.create_table(
-                self._path(name), convert.new_table(TableRecord("people", self._path(name), location), above)
+                self._path(name), records.build_table(TableRecord("people", self._path(name), location), above)
             )
 
     def drop(self, name: str) -> None:
@@ -89,12 +89,12 @@ class HiveClient(Client):
 
     def tables(self) -> dict[str, tuple[str, dict[str, str]]]:
         path = (*self.metastore.above, self.database)
-        names = self._calls.marked_tables(path).names
-        return {table.tableName: (table.sd.location, table.parameters) for table in self._calls.tables(path, names)}
+        names = self._calls.list_marked_tables(path).names
+        return {table.tableName: (table.sd.location, table.parameters) for table in self._calls.get_tables(path, names)}
 
     def _alter(self, name: str, change: Any) -> None:
         with _vanishing():
-            table = self._calls.table(self._path(name))
+            table = self._calls.get_table(self._path(name))
             change(table)
             self._calls.alter_table(self._path(name), table)
 

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from sqlalchemy import func, select, text
 
 from federator.demo.servers import hive
-from federator.index import leases, open_index
-from federator.index import tables as t
-from federator.index.leases import LeaseHeld, LeaseLost, hold
+from federator.store import leases, open_index
+from federator.store import tables as t
+from federator.store.leases import LeaseHeld, LeaseLost, acquire_lease
 from tests.adversary.churn import Churn
 from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_servers, wait_until
 from tests.adversary.table import Cell
 from tests.adversary.workers import migrated
+from tests.fixtures.availability import fail_or_skip
 from tests.fixtures.glue import GlueAccount
 from tests.fixtures.hive import Metastore
 from tests.fixtures.postgres import postgres_server
@@ -42,8 +42,7 @@ def library() -> Path:
     """libfaketime for threads. Where it is missing: a failure in CI, a visible skip elsewhere."""
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:
-        reason = "no libfaketime: apt-get install faketime"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+        fail_or_skip("no libfaketime: apt-get install faketime")
     return found[0]
 
 
@@ -161,9 +160,9 @@ def faked_postgres() -> Iterator[tuple[str, Clock]]:
 
 _HOLD = """
 import sys, time
-from federator.index import leases, open_index
-leases.TTL, leases.CALL_DEADLINE = 1.0, 0.5
-with leases.hold(open_index(sys.argv[1]), "mirror:m") as lease:
+from federator.store import leases, open_index
+leases.LEASE_TTL_SECONDS, leases.CALL_DEADLINE_SECONDS = 1.0, 0.5
+with leases.acquire_lease(open_index(sys.argv[1]), "mirror:m") as lease:
     print(lease.token, flush=True)
     time.sleep(600)
 """
@@ -173,7 +172,7 @@ def lease(url: str, clock: Clock) -> list[str]:
     """The clock of the database is a day ahead while a process takes a lease and dies, then while one has it and lives."""
     index, wrong = open_index(migrated(url)), list[str]()
     try:
-        with patch.multiple(leases, TTL=1.0, CALL_DEADLINE=0.5):
+        with patch.multiple(leases, LEASE_TTL_SECONDS=1.0, CALL_DEADLINE_SECONDS=0.5):
             clock.set(DAY)
             with index.read() as connection:
                 ahead = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one() - int(time.time())
@@ -181,7 +180,7 @@ def lease(url: str, clock: Clock) -> list[str]:
             token = _die_holding(url)
             clock.set(0)
             began = time.monotonic()
-            with hold(index, "mirror:m", wait=30) as mine:
+            with acquire_lease(index, "mirror:m", wait=30) as mine:
                 wrong += [] if mine.token == token + 1 else ["the token did not grow by one"]
                 spent = time.monotonic() - began
                 wrong += [f"a dead process kept its lease for {spent:.0f} s"] if spent > 20 else []
@@ -189,24 +188,14 @@ def lease(url: str, clock: Clock) -> list[str]:
                     clock.set(seconds)
                     time.sleep(0.6)
                 with index.write() as connection:
-                    mine.check(connection)
-            with hold(index, "mirror:m", wait=30):
+                    mine.require_held(connection)
+            with acquire_lease(index, "mirror:m", wait=30):
                 pass
     except (LeaseHeld, LeaseLost) as error:
         wrong.append(str(error))
     finally:
         index.close()
     return wrong
-
-
-_HOLD = """
-import sys, time
-from federator.index import leases, open_index
-leases.TTL, leases.CALL_DEADLINE = 1.0, 0.5
-with leases.hold(open_index(sys.argv[1]), "mirror:m") as lease:
-    print(lease.token, flush=True)
-    time.sleep(600)
-"""
 
 
 def _die_holding(url: str) -> int:

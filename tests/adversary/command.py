@@ -15,14 +15,14 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from federator.apply.index_journal import IndexJournal
+from federator.apply.store_journal import StoreJournal
 from federator.cli import main
-from federator.index import leases
+from federator.store import leases
 from tests.faults.killing import Moments, Orders
 
 
 def _watched(name: str, record: Callable[..., Any], moments: Moments) -> Callable[..., Any]:
-    def watched(journal: IndexJournal, intent: Any, *more: Any) -> Any:
+    def watched(journal: StoreJournal, intent: Any, *more: Any) -> Any:
         what = f"{name} {intent.change.action.value} {intent.change.target_path}"
         moments.reach(f"before {what}")
         answer = record(journal, intent, *more)
@@ -41,10 +41,10 @@ _FIRST: dict[str, int] = {}
 
 if __name__ == "__main__":
     orders, log = Orders(**json.loads(sys.argv[1])), Path(sys.argv[2])
-    leases.TTL, leases.CALL_DEADLINE = orders.ttl, orders.deadline
+    leases.LEASE_TTL_SECONDS, leases.CALL_DEADLINE_SECONDS = orders.ttl, orders.deadline
     watching = Moments(orders, log)
-    for method in ("intend", "settle"):
-        setattr(IndexJournal, method, _watched(method, getattr(IndexJournal, method), watching))
+    for method in ("record_intent", "record_outcome"):
+        setattr(StoreJournal, method, _watched(method, getattr(StoreJournal, method), watching))
     if "ADVERSARY_ROOM" in os.environ:
         event.listen(Engine, "connect", _fill)
     sys.argv = ["federator", *sys.argv[3:]]

@@ -10,7 +10,7 @@ import secrets
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -36,6 +36,7 @@ CLIENTS = 16
 ROUNDS = int(os.environ.get("ADVERSARY_ROUNDS", "125"))
 ROWS = 3
 
+_NO_OPTIONS: Mapping[str, str] = {}
 #: one client's create of the table at ``path``; False if it was refused
 Create = Callable[[Path, int], bool]
 
@@ -61,11 +62,12 @@ class Tally:
 
 @dataclass
 class Race:
-    """Rounds against one metastore, one way. ``create`` is called by all clients at once."""
+    """Rounds against one metastore, one way. ``create`` is called by all clients at once; ``storage`` opens the tables."""
 
     metastore: Metastore
     create: Create
     tally: Tally = field(default_factory=Tally)
+    storage: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, rounds: int, clients: int = CLIENTS) -> Tally:
         database = self.metastore.database()
@@ -85,14 +87,15 @@ class Race:
         self.tally.rounds += 1
         self.tally.without_winner += not winners
         self.tally.several_winners += len(winners) > 1
-        if winners and rows_of(reader.describe_table(path).location or "") != [winners[0]] * ROWS:
+        if winners and rows_of(reader.describe_table(path).location or "", self.storage) != [winners[0]] * ROWS:
             self.tally.lost += 1
 
 
-def rows_of(location: str) -> list[int] | None:
+def rows_of(location: str, storage: Mapping[str, str] = _NO_OPTIONS) -> list[int] | None:
     """The numbers of the clients that wrote the rows at a location; None if there is no table."""
     try:
-        return lance.dataset(location.removeprefix("file:")).to_table().column("client").to_pylist()  # type: ignore[no-any-return]
+        opened = lance.dataset(location.removeprefix("file:"), storage_options=dict(storage) or None)
+        return opened.to_table().column("client").to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OSError):
         return None
 
@@ -196,8 +199,8 @@ def run(directory: FilePath) -> list[Cell]:
         server = hive.start(version, directory / version)
         try:
             levels = 1 if version == hive.HIVE2 else 2
-            (place := directory / f"data-{version}").mkdir()
-            metastore = Metastore(server.uri, levels, ("hive",) if levels == 2 else (), place, int(version[0]))
+            (data := directory / f"data-{version}").mkdir()
+            metastore = Metastore(server.uri, levels, ("hive",) if levels == 2 else (), data, int(version[0]))
             for way in WAYS:
                 tally = race(metastore, way, directory, ROUNDS)
                 sys.stderr.write(f"creates: hive {version}, {way}: {tally}; {dict(tally.refusals)}\n")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,13 +20,15 @@ from pathlib import Path
 from sqlalchemy import select
 
 from federator import audit
+from federator.apply import plan_decisions
 from federator.connector import StateError
 from federator.demo.servers import hive, process
-from federator.index import Index, audit_log, journal, open_index, plans
-from federator.index import tables as t
 from federator.planning.plan import Plan
-from federator.settings import Settings, load
-from federator.sync import Federator, Result, deciding
+from federator.service import Federator
+from federator.settings import Settings, load_settings
+from federator.stages.result import RunResult
+from federator.store import Index, audit_log, journal, open_index, plans
+from federator.store import tables as t
 from tests.adversary.books import GlueRecorder, HiveRecorder, Writes, violations
 from tests.adversary.churn import Churn
 from tests.adversary.clients import GlueClient, HiveClient
@@ -94,11 +97,11 @@ class Deployment:
         """Churn at one mirror's origin; the target has what the mirror declares."""
         ends = HiveClient(self.metastore, self.database(mirror)), GlueClient(self.account, self.database(mirror))
         origin, target = ends if mirror == FORWARD else reversed(ends)
-        return Churn(origin, target, f"file:{self.metastore.place}/{self.database(mirror)}_data", seed, size)
+        return Churn(origin, target, f"file:{self.metastore.directory}/{self.database(mirror)}_data", seed, size)
 
     @property
     def settings(self) -> Settings:
-        return load(self.config)
+        return load_settings(self.config)
 
     @contextmanager
     def index(self) -> Iterator[Index]:
@@ -145,7 +148,7 @@ class Deployment:
         with self.index() as index, index.read() as connection:
             return len(connection.execute(select(t.run.c.id)).all())
 
-    def sync(self) -> Result:
+    def sync(self) -> RunResult:
         """One sync in this process."""
         federator = Federator.open(self.settings)
         try:
@@ -154,13 +157,13 @@ class Deployment:
             federator.index.close()
 
     def approve_held(self) -> None:
-        """Approve what is held, as a person would; plans that were made anew meanwhile are outdated."""
+        """Approve what is held, as a person would; plans that were created again meanwhile are outdated."""
         with self.index() as index:
             with index.read() as connection:
-                held = [row["digest"] for row in plans.recent(connection, state="held")]
+                held = [row.digest for row in plans.list_recent_plans(connection, state="held")]
             for digest in held:
                 with suppress(StateError):
-                    deciding.decide(index, digest, "approved", actor="a person")
+                    plan_decisions.decide_plan(index, digest, "approved", actor="a person")
 
     @contextmanager
     def approving(self) -> Iterator[None]:
@@ -179,9 +182,14 @@ class Deployment:
                 ending.set()
             person.result()
 
+    def rebuild_ledgers(self) -> None:
+        """Add what has a mirror's marker and is in no ledger, as a person would."""
+        for mirror in (FORWARD, BACK) if self.back else (FORWARD,):
+            assert self.command("ledger", "rebuild", mirror, "--yes").wait(_PATIENCE) == 0, "federator ledger rebuild failed"
+
     # The end.
 
-    def come_to_rest(self) -> tuple[Result, int]:
+    def come_to_rest(self) -> tuple[RunResult, int]:
         """Sync until a sync plans nothing, and approve what is held, as a person would. Return the last result and the rounds."""
         for number in range(1, _ROUNDS + 1):
             result = self.sync()
@@ -190,32 +198,36 @@ class Deployment:
             self.approve_held()
             time.sleep(1.1)
         left = [(change.action.value, change.target_path) for plan in result.plans for change in plan.changes]
-        raise AssertionError(f"{_ROUNDS} syncs did not come to rest: {result.state}, {result.errors}, {left[:5]}")
+        outcomes = Counter((each.state.value, each.code_text, each.message) for each in result.outcomes).most_common(5)
+        read = {name: published.state for name, published in result.sources.items()}
+        raise AssertionError(
+            f"{_ROUNDS} syncs did not come to rest: {result.state}, {result.errors}, {read}, {left[:5]}, {outcomes}"
+        )
 
-    def disagreements(self, result: Result, mirror: str, churn: Churn) -> list[str]:
+    def disagreements(self, result: RunResult, mirror: str, churn: Churn) -> list[str]:
         """What is wrong after ``come_to_rest``: ledger, target, journal, audit, and the writes that the oracle does not allow."""
         plan = next(plan for plan in result.plans if plan.mirror == mirror)
         refused = {_name(refusal.target_path or refusal.origin_path): refusal.reason.value for refusal in plan.refusals}
         found = [f"{name} is refused: {code}" for name, code in refused.items() if code not in PEOPLE]
-        origin = {name: place for name, (place, _) in churn.origin.tables().items()}
+        origin = {name: location for name, (location, _) in churn.origin.tables().items()}
         if origin != churn.book.locations:
             found.append(f"the test's own book is wrong: {set(origin.items()) ^ set(churn.book.locations.items())}")
         there = churn.target.tables()
         found += [
-            f"{name}: the origin is at {place}, the copy is {there.get(name)}"
-            for name, place in origin.items()
+            f"{name}: the origin is at {location}, the copy is {there.get(name)}"
+            for name, location in origin.items()
             if name not in refused
-            and (name not in there or there[name][0].removeprefix("file:") != place.removeprefix("file:"))
+            and (name not in there or there[name][0].removeprefix("file:") != location.removeprefix("file:"))
         ]
         found += violations(self.writes.of(self.database(mirror)), churn.book, churn.people)
         return found + self._of_index(mirror, refused, there)
 
-    def _of_index(self, mirror: str, refused: dict[str, str], there: dict[str, tuple[str, dict[str, str]]]) -> list[str]:
+    def _of_index(self, mirror: str, refused: dict[str, str], copies: dict[str, tuple[str, dict[str, str]]]) -> list[str]:
         with self.index() as index, index.read() as connection:
             query = select(t.ledger).where(t.ledger.c.mirror == mirror, t.ledger.c.is_table == 1)
             owned = {_name(row["target_path"]): row["op_id"] for row in connection.execute(query).mappings()}
-            found = [f"open intent: {row['target_path']}" for row in journal.open_intents(connection, mirror)]
-        marked = {name: properties.get("federator.op") for name, (_, properties) in there.items()}
+            found = [f"open intent: {intent.target_path}" for intent in journal.list_open_intents(connection, mirror)]
+        marked = {name: properties.get("federator.op") for name, (_, properties) in copies.items()}
         names = {name for name in owned.keys() | marked.keys() if name not in refused}
         found += [
             f"{name}: ledger {owned.get(name)}, mark {marked.get(name)}"
@@ -229,10 +241,10 @@ class Deployment:
         process = self.command("audit", "verify")
         found = [] if process.wait(_PATIENCE) == 0 else ["federator audit verify failed"]
         with self.index() as index:
-            if audit.prove(index).finding is not None or audit_log.unsealed_count(index):
+            if audit.verify_log(index).finding is not None or audit_log.count_unsealed(index):
                 found.append("the audit chain is not whole")
             events = [
-                json.loads(row["event"])["detail"] for row in audit_log.events(index, limit=100_000) if row["kind"] == "write"
+                json.loads(row.event)["detail"] for row in audit_log.list_events(index, limit=100_000) if row.kind == "write"
             ]
             with index.read() as connection:
                 rows = connection.execute(select(t.journal.c.op_id, t.journal.c.state)).all()
@@ -259,10 +271,10 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = _PATIENCE)
         time.sleep(0.05)
 
 
-def _waiting(made: Sequence[Plan]) -> bool:
+def _waiting(plans: Sequence[Plan]) -> bool:
     """Whether a plan has refusals that only time ends."""
     return any(
-        refusal.reason.value in ("misses", "rename_pending", "not_covered") for plan in made for refusal in plan.refusals
+        refusal.reason.value in ("misses", "rename_pending", "not_covered") for plan in plans for refusal in plan.refusals
     )
 
 

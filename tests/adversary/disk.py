@@ -12,6 +12,8 @@ from tests.adversary.table import Cell
 
 #: pages of 4 KiB that the database may still grow by
 ROOM = (0, 1, 2, 3, 5, 8, 13, 21, 34)
+#: the exit code of a sync that had room, and whose plan a guard holds
+_HELD = 4
 _REMEDY = ("its disk is full", "free space where the index is")
 
 
@@ -27,10 +29,14 @@ def fill(deployment: Deployment, rooms: Sequence[int], seed: int, size: int) -> 
         log = deployment.directory / "commands.log"
         before = log.stat().st_size if log.exists() else 0
         code = deployment.command("sync").wait(300)
-        said = log.read_text(encoding="utf-8", errors="replace")[before:]
-        if code:
+        log_text = log.read_text(encoding="utf-8", errors="replace")[before:]
+        if code not in (0, _HELD):
             failed += 1
-            wrong += [f"{room} pages: {code}, without the text {text!r}: {said[-500:]}" for text in _REMEDY if text not in said]
+            wrong += [
+                f"{room} pages: {code}, without the text {text!r}: {log_text[-500:]}"
+                for text in _REMEDY
+                if text not in log_text
+            ]
         with sqlite3.connect(deployment.directory / "federator.db") as connection:
             intact = connection.execute("PRAGMA integrity_check").fetchone()[0]
         wrong += [f"{room} pages: the index is damaged: {intact}"] if intact != "ok" else []

@@ -54,13 +54,13 @@ class Send:
     forward: bool = False
 
 
-class Each(StrEnum):
+class AnyItem(StrEnum):
     """A step of an Edit's path that stands for every item of a list."""
 
     ITEM = "*"
 
 
-EACH = Each.ITEM
+EACH = AnyItem.ITEM
 
 
 class Op(StrEnum):
@@ -85,7 +85,7 @@ class Edit:
     ``value`` is what ``SET`` writes there, creating the last step where it is missing. A path that does not exist changes nothing.
     """
 
-    path: tuple[str | int | Each, ...]
+    path: tuple[str | int | AnyItem, ...]
     op: Op
     value: Any = None
 

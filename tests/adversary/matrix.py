@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from federator.connector import Catalog, CatalogError
 from federator.model import Coverage, Kind, Path, Record, TableRecord, path_key
-from federator.pipeline.reading import read_shard
-from federator.planning.evidence import enough_misses, proves_absent
+from federator.pipeline.shard_reader import read_shard
+from federator.planning.evidence import has_enough_misses, is_proven_absent
 from tests.adversary import lies as act
 from tests.adversary.expectations import expected, speaks_thrift
 from tests.adversary.lies import EACH, Action, Edit, Lie, Op, Raise, Send
@@ -28,7 +28,7 @@ from tests.adversary.worlds import World
 BOUND = 20.0
 #: seconds for a shard
 DEADLINE = 6.0
-PHASES = ("list", "describe", "create", "alter", "drop", "look")
+PHASES = ("list", "describe", "create", "alter", "drop", "observe")
 _HTML = b"<html><body>Welcome to nginx!</body></html>"
 
 
@@ -67,24 +67,24 @@ def _missing_field(world: World, phase: str) -> Action | str:
         if world.name == "rest" or speaks_thrift(world):
             return "the items are bare names"
         return Edit(world.words.name, Op.REMOVE)
-    if phase in ("describe", "look"):
+    if phase in ("describe", "observe"):
         path = (0, 1, EACH, 9) if speaks_thrift(world) and phase == "describe" else world.words.required
-        return Edit((0, 1, 9) if speaks_thrift(world) and phase == "look" else path, Op.REMOVE)
+        return Edit((0, 1, 9) if speaks_thrift(world) and phase == "observe" else path, Op.REMOVE)
     return "the response to a write is read back"
 
 
 def _wrong_type(world: World, phase: str) -> Action | str:
     if phase == "list":
         return Edit(world.words.items, Op.SET, 7)
-    if phase in ("describe", "look"):
+    if phase in ("describe", "observe"):
         return Edit((0,), Op.SET, "x") if speaks_thrift(world) else Edit(world.words.required, Op.SET, [7])
     return "the response to a write is read back"
 
 
 def _not_found(world: World, phase: str) -> Action | str:
-    if phase in ("describe", "look"):
+    if phase in ("describe", "observe"):
         return world.words.not_found or "no words for it"
-    return "a listing that names what is then not found is the lie: describe and look"
+    return "a listing that names what is then not found is the lie: describe and observe"
 
 
 def _endless(*, fresh: bool) -> Callable[[World, str], Action | str]:
@@ -170,12 +170,12 @@ def impossible(world: World, lie: Kindof, phase: str) -> str | None:
 def run(world: World, lie: Lie, phase: str) -> tuple[str, list[str]]:
     """What the connector reported of a phase under a lie and what the server then has; and what must not be."""
     world.prepare()
-    phases = {"list": _crawl, "describe": _crawl, "look": _look, "create": _create, "alter": _alter, "drop": _drop}
+    phases = {"list": _crawl, "describe": _crawl, "observe": _observe, "create": _create, "alter": _alter, "drop": _drop}
     with world.open() as catalog:
         observed, problems = phases[phase](world, catalog, lie)
     world.proxy.truthful()
     for path in world.tables:
-        if world.honest.observe(path).absent:
+        if world.honest.observe(path).is_absent:
             problems.append(f"{path[-1]} is gone")
     return observed, problems
 
@@ -185,11 +185,12 @@ def _calls(world: World, phase: str) -> str:
 
 
 def _crawl(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
-    """Coverage of the namespace and the names that were read. Then a second, equal crawl: what two misses and a look would do."""
-    catalog.shards()
+    """Coverage of the namespace and the names that were read. Then a second, equal crawl: what two misses and an
+    observation would do."""
+    catalog.plan_shards()
     world.proxy.lie(lie)
     rows: list[Record | Coverage] = []
-    for shard in catalog.shards():
+    for shard in catalog.plan_shards():
         # A metastore of the session holds the databases of other tests, too.
         if world.namespace in shard.namespaces or not speaks_thrift(world):
             rows += list(read_shard(catalog, shard, DEADLINE))
@@ -201,9 +202,11 @@ def _crawl(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
         1 for row in rows if isinstance(row, TableRecord) and row.path[:-1] == world.namespace
     ):
         problems.append("the coverage does not count its records")
-    missed = [path for path in world.tables if path[-1] not in tables and proves_absent(path, coverage, set(coverage))]
+    missed = [path for path in world.tables if path[-1] not in tables and is_proven_absent(path, coverage, set(coverage))]
     world.proxy.truthful()
-    wrongly = [path[-1] for path in missed if enough_misses([0.0, 600.0], 2, 600.0) and world.open().observe(path).absent]
+    wrongly = [
+        path[-1] for path in missed if has_enough_misses([0.0, 600.0], 2, 600.0) and world.open().observe(path).is_absent
+    ]
     problems += [f"{name} would be deregistered" for name in wrongly]
     return _coverage_text(own, tables, missed), problems
 
@@ -221,12 +224,12 @@ def _coverage_text(own: Coverage, tables: dict[str, TableRecord], missed: list[P
     return ", ".join(texts)
 
 
-def _look(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
+def _observe(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
     catalog.observe(world.tables[0])
     world.proxy.lie(lie)
     try:
         seen = catalog.observe(world.tables[0])
-        text = "absent" if seen.absent else "foreign" if seen.record is None else "there"
+        text = "absent" if seen.is_absent else "foreign" if seen.record is None else "there"
     except CatalogError as error:
         text = f"code {error.code}"
     return text, [] if world.proxy.met else ["the lie was not met"]
@@ -236,7 +239,7 @@ def _create(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
     record = world.record(f"n_{secrets.token_hex(4)}", k="v")
 
     def state() -> str:
-        return "absent" if world.honest.observe(record.path).absent else "there"
+        return "absent" if world.honest.observe(record.path).is_absent else "there"
 
     try:
         return _write(world, lie, lambda: catalog.declare_table(record), state, done="there")
@@ -261,7 +264,7 @@ def _drop(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
     made = world.honest.declare_table(record)
 
     def state() -> str:
-        return "absent" if world.honest.observe(record.path).absent else "there"
+        return "absent" if world.honest.observe(record.path).is_absent else "there"
 
     try:
         return _write(world, lie, lambda: catalog.deregister_table(made), state, done="absent")

@@ -9,8 +9,9 @@ from pathlib import Path
 from federator.demo.servers import hive
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
-from federator.settings import load
-from federator.sync import Federator, Result
+from federator.service import Federator
+from federator.settings import load_settings
+from federator.stages.result import RunResult
 from tests.adversary.clients import GlueClient, HiveClient
 from tests.adversary.deployment import real_servers
 from tests.adversary.table import Cell
@@ -56,7 +57,7 @@ class Circle:
             lines += ["declare_missing = true"] if target == "files" else []
         config = directory / "federator.toml"
         config.write_text("\n".join([*lines, ""]), encoding="utf-8")
-        self.federator = Federator.open(load(config))
+        self.federator = Federator.open(load_settings(config))
 
     def declare_files(self, *names: str) -> None:
         with open_catalog(self.federator.settings.source("files").spec) as catalog:
@@ -68,7 +69,7 @@ class Circle:
         """Below the directory, which takes no other; eight hexadecimal digits at the start make it no table of its own."""
         return f"{self.files}/0badcafe_data/{name}"
 
-    def rest(self) -> Result:
+    def rest(self) -> RunResult:
         """Sync until a sync plans nothing and waits for nothing. Raises AssertionError where that never comes."""
         for _ in range(_ROUNDS):
             result = self.federator.sync()
@@ -88,7 +89,7 @@ class Circle:
         return {"lake": set(self.lake.tables()), "files": there, "aws": set(self.aws.tables())}
 
 
-def turn(form: str, metastore: Metastore, account: GlueAccount, directory: Path) -> list[str]:
+def run_circle(form: str, metastore: Metastore, account: GlueAccount, directory: Path) -> list[str]:
     """Declare, come to rest, drop, come to rest. Return what is wrong."""
     circle = Circle(form, metastore, account, directory)
     try:
@@ -114,16 +115,16 @@ def turn(form: str, metastore: Metastore, account: GlueAccount, directory: Path)
             expected["lake"] = {"h2"}
             wrong += [] if kept == {"needs_adoption"} else [f"the copy of h1 is refused for {kept or 'nothing'}"]
         wrong += _difference("dropped", circle.names(), expected)
-        return wrong + ([] if circle.federator.sync().changes == 0 else ["a sync after the last one changes something"])
+        return wrong + ([] if circle.federator.sync().change_count == 0 else ["a sync after the last one changes something"])
     finally:
         circle.federator.index.close()
 
 
-def _difference(when: str, found: dict[str, set[str]], expected: dict[str, set[str]]) -> list[str]:
+def _difference(when: str, observed: dict[str, set[str]], expected: dict[str, set[str]]) -> list[str]:
     return [
-        f"{when}: {source} has {sorted(found[source])}, not {sorted(names)}"
+        f"{when}: {source} has {sorted(observed[source])}, not {sorted(names)}"
         for source, names in expected.items()
-        if found[source] != names
+        if observed[source] != names
     ]
 
 
@@ -133,7 +134,7 @@ def run(directory: Path) -> list[Cell]:
         (own := directory / version).mkdir()
         with real_servers(own, version) as (metastore, account):
             for form in FORMS:
-                wrong = turn(form, metastore, account, own / form)
+                wrong = run_circle(form, metastore, account, own / form)
                 sys.stderr.write("".join(f"rings: {form}: {line}\n" for line in wrong))
                 expected = "fixed point, case clash refused"
                 cells.append(Cell("rings", f"{form}, hive {version}, dir, glue", f"{len(wrong)} wrong", expected, not wrong))

@@ -12,7 +12,7 @@ from tests.adversary.worlds import World
 
 _SLOW = {"hang", "drip", "drip forever"}
 _SLOW_FOR = {"unity", "hive2"}
-WORLDS = ("glue", "unity", "polaris", "rest", "hive2")
+WORLDS = ("glue", "unity", "polaris", "iceberg", "rest", "hive2")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,13 +23,14 @@ def impatient() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, impatient: None) -> Iterator[World]:
-    name, place = request.param, tmp_path_factory.mktemp("lies")
+    name, directory = request.param, tmp_path_factory.mktemp("lies")
     opened = {
         "glue": lambda: worlds.glue_world(request.getfixturevalue("glue_url")),
         "unity": worlds.unity_world,
         "polaris": worlds.polaris_world,
-        "rest": lambda: worlds.rest_world(place),
-        "hive2": lambda: worlds.hive_world(request.getfixturevalue("hive2_uri"), 2, place),
+        "iceberg": lambda: worlds.iceberg_world(request.getfixturevalue("iceberg_server"), directory),
+        "rest": lambda: worlds.rest_world(directory),
+        "hive2": lambda: worlds.hive_world(request.getfixturevalue("hive2_uri"), 2, directory),
     }[name]
     with opened() as made:
         yield made

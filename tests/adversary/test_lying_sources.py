@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from federator.settings import parse
+from federator.settings import parse_settings
 from federator.settings.sections import Settings
-from federator.sync import mirroring
+from federator.stages import plan
 from federator.testing.memory import MemoryCatalog
 from tests.adversary.lies import Edit, Lie, Op, Send
 from tests.adversary.worlds import TABLES, World, glue_world
@@ -32,7 +32,7 @@ class _WithGlue(spark.World):
         lake = {"impl": "glue", **{f"glue.{name}": value for name, value in {**self.glue.properties, key: url}.items()}}
         # Configured secrets are references.
         lake |= {
-            name: f"file:{_kept(self.directory, name, value)}"
+            name: f"file:{_write_file(self.directory, name, value)}"
             for name, value in lake.items()
             if "key" in name or "token" in name
         }
@@ -41,10 +41,10 @@ class _WithGlue(spark.World):
             "instance": {"id": self.instance}, "verify": {"enabled": False}, "mirrors": self.mirrors,
             "sources": {"lake": lake, **memory},
         }  # fmt: skip
-        return parse(json.loads(json.dumps(body)), self.directory / f"{self.instance}.toml")
+        return parse_settings(json.loads(json.dumps(body)), self.directory / f"{self.instance}.toml")
 
 
-def _kept(directory: Path, name: str, value: str) -> Path:
+def _write_file(directory: Path, name: str, value: str) -> Path:
     file = directory / name
     file.write_text(value)
     return file
@@ -96,6 +96,24 @@ def test_a_source_that_lies_is_not_ok_and_the_others_go_on(with_glue: _WithGlue,
     world.verified()
 
 
+@pytest.mark.parametrize("call", ["GetTable", "GetDatabase"])
+def test_a_target_that_lies_fails_its_changes_alone(with_glue: _WithGlue, call: str) -> None:
+    """A response without its object: what reads it by its key raises KeyError."""
+    world = with_glue
+    world.mirrors = {"bad": {"from": "a", "to": "lake", "namespace": "db"}, "good": world.mirrors["good"]}
+    world.store("a").add_table(("s", "t"), "s3://a/t")
+    world.glue.proxy.lie(Lie(call, Send(b"{}")))
+    found = world.sync()
+    assert world.glue.proxy.met
+    assert set(content(world.store("b"))) == {"s$t"}
+    assert found.state != "ok"
+    reported = [*found.errors.values(), *(outcome.message or "" for outcome in found.outcomes)]
+    assert [text for text in reported if "is not valid: " in text], reported
+    world.glue.proxy.truthful()
+    assert world.sync().state == "ok"
+    assert "t" in world.glue.honest.list_tables(world.glue.namespace)
+
+
 def test_a_key_error_out_of_one_catalog_fails_its_changes_alone(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
     world = worlds(
         mirrors={"bad": {"from": "a", "to": "b"}, "good": {"from": "a", "to": "c"}}, sources={"a": {}, "b": {}, "c": {}}
@@ -123,16 +141,16 @@ def test_a_mirror_that_breaks_in_a_way_that_nobody_foresaw_stops_no_other(
         mirrors={"bad": {"from": "a", "to": "b"}, "good": {"from": "a", "to": "c"}}, sources={"a": {}, "b": {}, "c": {}}
     )
     world.store("a").add_table(("s", "t"), "s3://a/t")
-    real = mirroring._plan
+    real = plan._plan_mirror
 
-    def plan(work: Any, rule: Any, **options: Any) -> Any:
+    def plan_or_break(work: Any, rule: Any, **options: Any) -> Any:
         if rule.name == "bad":
             raise KeyError("secret")
         return real(work, rule, **options)
 
-    monkeypatch.setattr(mirroring, "_plan", plan)
+    monkeypatch.setattr(plan, "_plan_mirror", plan_or_break)
     found = world.sync()
-    assert found.errors == {"mirror bad": "an unexpected KeyError; the log has its traceback"}
+    assert found.errors == {"mirror bad": "an unexpected KeyError; see the log for its traceback"}
     assert found.state != "ok"
     assert outcomes(found)["s$t"] == "done"
     assert set(content(world.store("c"))) == {"s$t"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from federator.apply.confirmation import OriginConfirmation
-from federator.apply.index_journal import IndexJournal
+from federator.apply.store_journal import StoreJournal
 from federator.planning.changes import Action
 from tests.adversary.books import SLACK, violations
 from tests.adversary.churn import Churn
@@ -38,22 +38,22 @@ def test_the_oracle_reports_what_the_last_observation_prevents(
 
 def _returned_in_time(deployment: Deployment, churn: Churn, name: str) -> list[str]:
     """Drop an origin; it is back, for longer than the oracle's slack, when its copy is to be deregistered. Return the violations."""
-    place = churn.book.removing(name)
+    location = churn.book.removing(name)
     churn.origin.drop(name)
     deployment.sync()
     time.sleep(1.1)
-    intend, returned = IndexJournal.intend, list[str]()
+    intend, returned = StoreJournal.record_intent, list[str]()
 
-    def slowly(journal: IndexJournal, intent: Any, *more: Any) -> Any:
+    def slowly(journal: StoreJournal, intent: Any, *more: Any) -> Any:
         if intent.change.action is Action.DEREGISTER_TABLE:
-            churn.origin.create(name, place)
-            churn.book.created(name, place)
+            churn.origin.create(name, location)
+            churn.book.created(name, location)
             returned.append(intent.change.target_path)
             time.sleep(SLACK + 0.5)
         return intend(journal, intent, *more)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(IndexJournal, "intend", slowly)
+        patched.setattr(StoreJournal, "record_intent", slowly)
         deployment.sync()
     assert [path.rpartition("$")[2] for path in returned] == [name]
     return violations(deployment.writes.of(deployment.database(FORWARD)), churn.book, churn.people)

@@ -130,7 +130,7 @@ def test_thrift_lies(hive2_uri: str, tmp_path: Path) -> None:
         assert database[-1] in catalog.list_namespaces(())
         assert proxy.met
         proxy.lie(Lie("get_database", Raise(1)))
-        assert catalog.observe((*database, "t")).absent
+        assert catalog.observe((*database, "t")).is_absent
         proxy.truthful()
         assert database[-1] in catalog.list_namespaces(())
 
@@ -142,7 +142,7 @@ def test_thrift_lies(hive2_uri: str, tmp_path: Path) -> None:
 )
 def test_thrift_responses_that_do_not_arrive(action: Action, hive2_uri: str) -> None:
     with ThriftProxy(hive2_uri) as proxy:
-        opened = hive2.CONNECTOR.open("lake", hive2.CONNECTOR.configure({"uri": proxy.uri, "client.timeout": "1"}))
+        opened = hive2.CONNECTOR.open("lake", hive2.CONNECTOR.parse_settings({"uri": proxy.uri, "client.timeout": "1"}))
         with opened as catalog:
             assert "default" in catalog.list_namespaces(())
             proxy.lie(Lie("get_databases", action))

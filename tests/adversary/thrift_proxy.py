@@ -140,13 +140,13 @@ class ThriftProxy(Proxy):
         upstreams: dict[tuple[str, int], _Wire] = {}
         try:
             while True:
-                if not self._one(near, near.receive(), upstreams):
+                if not self._answer(near, near.receive(), upstreams):
                     return
         finally:
             for upstream in upstreams.values():
                 upstream.close()
 
-    def _one(self, near: _Wire, call: Message, upstreams: dict[tuple[str, int], _Wire]) -> bool:
+    def _answer(self, near: _Wire, call: Message, upstreams: dict[tuple[str, int], _Wire]) -> bool:
         """Answers one call; returns whether the connection goes on."""
         action = self.script.action(call.name)
         if isinstance(action, Refuse):

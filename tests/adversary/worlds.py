@@ -14,15 +14,16 @@ from botocore.config import Config
 
 from federator.connector import Catalog, Connector
 from federator.connector import tokens as page_tokens
-from federator.connector.calls import Counted, Meter
+from federator.connector.call_metrics import CallMeter, MeteredCatalog
 from federator.model import NamespaceRecord, Path, TableRecord
-from federator_connectors import glue, hive2, hive3, polaris, rest, unity
+from federator_connectors import glue, hive2, hive3, iceberg, polaris, rest, unity
 from federator_connectors._glue import client as glue_client
 from federator_connectors._http.client import HttpClient
 from tests.adversary.http_proxy import HttpProxy
 from tests.adversary.lies import EACH, Action, Raise, Send
 from tests.adversary.thrift_proxy import ThriftProxy
 from tests.fixtures.glue import account
+from tests.fixtures.iceberg import WAREHOUSE, IcebergServer
 from tests.fixtures.polaris import PolarisServer
 from tests.fixtures.rest import reference_server
 from tests.fixtures.unity import UnityServer
@@ -39,7 +40,7 @@ class Words:
     """What a protocol calls things: the calls of each phase (patterns), where a listing has its items, names and page token."""
 
     list: str
-    look: str
+    observe: str
     create: str
     drop: str
     alter: str | None = None
@@ -72,7 +73,11 @@ class World:
     honest: Catalog = field(init=False)
 
     def __post_init__(self) -> None:
-        self.honest = self._open({"client.timeout": "60"} if self.words is HIVE else {})
+        # The first calls of a server that was just started take it seconds.
+        patience = (
+            {"client.timeout": "60"} if self.words is HIVE else {"read_timeout": "60000"} if self.words is ICEBERG else {}
+        )
+        self.honest = self._open(patience)
 
     @property
     def tables(self) -> list[Path]:
@@ -89,36 +94,38 @@ class World:
     def prepare(self) -> None:
         """Makes what is missing of ``TABLES``."""
         for name in TABLES:
-            if self.honest.observe((*self.namespace, name)).absent:
+            if self.honest.observe((*self.namespace, name)).is_absent:
                 self.honest.declare_table(self.record(name, k="v"))
 
     def _open(self, changed: Mapping[str, str]) -> Catalog:
         source = f"s{secrets.token_hex(4)}"
-        return Counted(self.connector.open(source, self.connector.configure({**self.properties, **changed})), Meter())
+        return MeteredCatalog(
+            self.connector.open(source, self.connector.parse_settings({**self.properties, **changed})), CallMeter()
+        )
 
 
 @contextmanager
 def impatient() -> Iterator[None]:
     """Short time limits and two attempts at reads, without pauses, for the clients that have no settings for these."""
     defaults: dict[str, Any] = HttpClient.__init__.__kwdefaults__
-    before = (glue_client.READS, glue_client.WRITES, dict(defaults), page_tokens.MOST_IDLE)
+    before = (glue_client.READ_CONFIG, glue_client.WRITE_CONFIG, dict(defaults), page_tokens.MAX_IDLE_PAGES)
     limits = {"connect_timeout": PATIENCE, "read_timeout": PATIENCE}
-    glue_client.READS = Config(**limits, retries={"mode": "standard", "total_max_attempts": 2})
-    glue_client.WRITES = Config(**limits, retries={"mode": "standard", "total_max_attempts": 1})
+    glue_client.READ_CONFIG = Config(**limits, retries={"mode": "standard", "total_max_attempts": 2})
+    glue_client.WRITE_CONFIG = Config(**limits, retries={"mode": "standard", "total_max_attempts": 1})
     defaults.update(limits)
-    page_tokens.MOST_IDLE = 20
+    page_tokens.MAX_IDLE_PAGES = 20
     stamina.set_testing(True, attempts=2, cap=True)
     try:
         yield
     finally:
         stamina.set_testing(False)
-        glue_client.READS, glue_client.WRITES, kept, page_tokens.MOST_IDLE = before
+        glue_client.READ_CONFIG, glue_client.WRITE_CONFIG, kept, page_tokens.MAX_IDLE_PAGES = before
         defaults.update(kept)
 
 
 _AWS_MISSING = Send(b'{"__type": "EntityNotFoundException", "Message": "Table not found."}', 400, "application/x-amz-json-1.1")
 _UNITY_MISSING = Send(b'{"error_code": "TABLE_NOT_FOUND", "message": "Table not found"}', 404)
-_POLARIS_MISSING = Send(b'{"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}', 404)
+_ICEBERG_MISSING = Send(b'{"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}', 404)
 _LANCE_MISSING = Send(b'{"error": "Table not found", "code": 4}', 404)
 
 GLUE = Words(
@@ -131,8 +138,13 @@ UNITY = Words(
 )  # fmt: skip
 POLARIS = Words(
     "GET .*/generic-tables", "GET .*/generic-tables/.+", "POST .*/generic-tables", "DELETE .*/generic-tables/.+", None,
-    ("identifiers",), ("identifiers", EACH, "name"), ("table", "format"), "next-page-token", _POLARIS_MISSING,
+    ("identifiers",), ("identifiers", EACH, "name"), ("table", "format"), "next-page-token", _ICEBERG_MISSING,
     describe="GET .*/generic-tables/.+",
+)  # fmt: skip
+ICEBERG = Words(
+    "GET .*/tables", "GET .*/tables/.+", "POST .*/tables", "DELETE .*/tables/.+", "POST .*/tables/.+",
+    ("identifiers",), ("identifiers", EACH, "name"), ("metadata", "location"), "next-page-token", _ICEBERG_MISSING,
+    describe="GET .*/tables/.+",
 )  # fmt: skip
 REST = Words(
     "GET .*/table/list", "POST .*/table/.*/describe", "POST .*/table/.*/(register|declare)", "POST .*/table/.*/deregister", None,
@@ -150,7 +162,7 @@ def glue_world(url: str) -> Iterator[World]:
     own = account(url)
     properties = {**own.properties, "catalog_id": own.account_id}
     with HttpProxy(url) as proxy:
-        yield _made(
+        yield _prepared(
             World(
                 "glue", GLUE, glue.CONNECTOR, properties, proxy, ("endpoint", proxy.url), (own.account_id, "db"),
                 lambda name: f"s3://lake/{name}.lance",
@@ -164,7 +176,7 @@ def unity_world() -> Iterator[World]:
         UnityServer(stub.url, stub=stub).call("POST", "/catalogs", {"name": "main"})
         UnityServer(other.url, stub=other).call("POST", "/catalogs", {"name": "main"})
         properties = {"endpoint": stub.url, "catalog": "main", "read_timeout": str(PATIENCE), "max_retries": "1"}
-        yield _made(
+        yield _prepared(
             World(
                 "unity", UNITY, unity.CONNECTOR, properties, proxy, ("endpoint", proxy.url), ("main", "db"),
                 lambda name: f"s3://lake/{name}.lance", other.url,
@@ -186,12 +198,42 @@ def polaris_world() -> Iterator[World]:
             "max_retries": "1",
         }
         properties = {**own, **tokens}
-        yield _made(
+        yield _prepared(
             World(
                 "polaris", POLARIS, polaris.CONNECTOR, properties, proxy, ("endpoint", proxy.url), ("main", "db"),
                 lambda name: f"s3://lake/{name}.lance", other.url,
             )
         )  # fmt: skip
+
+
+@contextmanager
+def iceberg_world(server: IcebergServer, directory: FilePath) -> Iterator[World]:
+    """``server``: Iceberg's own, which can write to ``directory``. Two of its catalogs are used that no other test uses: they are
+    empty before and after.
+    """
+    url, other = server.empty_urls or (server.url, None)
+    properties = {"endpoint": url, "warehouses": WAREHOUSE, "read_timeout": str(PATIENCE * 1000), "max_retries": "1"}
+    with HttpProxy(url) as proxy:
+        world = World(
+            "iceberg", ICEBERG, iceberg.CONNECTOR, properties, proxy, ("endpoint", proxy.url), (WAREHOUSE, "db"),
+            lambda name: f"file://{directory}/{name}.lance", other,
+        )  # fmt: skip
+        try:
+            warm = _prepared(world).honest.declare_table(world.record("warm"))
+            world.honest.deregister_table(world.honest.update_table(warm, world.record("warm", k="v")))
+            yield world
+        finally:
+            proxy.truthful()
+            _empty(world)
+
+
+def _empty(world: World) -> None:
+    """Drop all namespaces of the world's catalog."""
+    catalog = world.namespace[0]
+    for name in world.honest.list_namespaces((catalog,)):
+        for table in world.honest.list_tables((catalog, name)):
+            world.honest.deregister_table(world.honest.describe_table((catalog, name, table)))
+        world.honest.drop_namespace((catalog, name))
 
 
 @contextmanager
@@ -204,7 +246,7 @@ def rest_world(root: FilePath) -> Iterator[World]:
         reference_server(root / "other") as other,
         HttpProxy(server.url) as proxy,
     ):
-        yield _made(
+        yield _prepared(
             World(
                 "rest", REST, rest.CONNECTOR, server.properties, proxy, ("uri", proxy.url), ("db",),
                 lambda name: f"{server.root}/db/{name}.lance", other.url,
@@ -213,22 +255,22 @@ def rest_world(root: FilePath) -> Iterator[World]:
 
 
 @contextmanager
-def hive_world(uri: str, version: int, place: FilePath, other: str | None = None) -> Iterator[World]:
-    """``uri``: a metastore; ``place``: a directory that it can write to."""
+def hive_world(uri: str, version: int, directory: FilePath, other: str | None = None) -> Iterator[World]:
+    """``uri``: a metastore; ``directory``: a directory that it can write to."""
     connector, above = (hive2.CONNECTOR, ()) if version == 2 else (hive3.CONNECTOR, ("hive",))
     with ThriftProxy(uri) as proxy:
         # The first writes of a Hive 4 that was just started take it seconds.
         patience = str(5 if version == 4 else PATIENCE)
-        properties = {"uri": uri, "client.timeout": patience, "client.pool-size": "2", "root": f"file:{place}"}
-        yield _made(
+        properties = {"uri": uri, "client.timeout": patience, "client.pool-size": "2", "root": f"file:{directory}"}
+        yield _prepared(
             World(
                 f"hive{version}", HIVE, connector, properties, proxy, ("uri", proxy.uri), (*above, f"db_{secrets.token_hex(4)}"),
-                lambda name: f"file:{place}/{name}.lance", other,
+                lambda name: f"file:{directory}/{name}.lance", other,
             )
         )  # fmt: skip
 
 
-def _made(world: World) -> World:
+def _prepared(world: World) -> World:
     location = world.location("db").removesuffix(".lance") if world.name.startswith("hive") else None
     if not world.name.startswith("hive"):
         # Listed before the namespace of the tables: a listing that fails from the second one on fails there.

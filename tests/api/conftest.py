@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,13 @@ import pytest
 from fastapi import FastAPI
 
 from federator.api.app import create_app
-from federator.index import Index, coverage, datasets, migrate, open_index, records, revisions
-from federator.index.leases import hold
-from federator.model import ROOT, Coverage, Kind, failed
-from federator.settings import Settings, parse
+from federator.model import ROOT, Coverage, Kind, failed_evidence
+from federator.settings import Settings, parse_settings
+from federator.store import Index, coverage, migrations, open_index, records, revisions, verifications
+from federator.store.leases import acquire_lease
+from federator.testing import MemoryStore
+from tests.api.service_process import CONFIG, Process
+from tests.api.service_process import ODD as NAME
 from tests.integration.index_support import fill, namespace, table
 
 ODD = ("a b", "ä", "😀", "per%cent", "dol$lar", "sla/sh", "..", "?q#f", "%24", "%2F", "a+b", "ends/", 'quo"te')
@@ -64,7 +67,7 @@ def settings_of(tmp_path: Path) -> Callable[..., Settings]:
             },
             "mirrors": {"m": {"from": "lake", "to": "copy", "schedule": "@every 15m"}},
         }
-        return parse({**raw, **more}, tmp_path / "federator.toml")
+        return parse_settings({**raw, **more}, tmp_path / "federator.toml")
 
     return make
 
@@ -80,7 +83,7 @@ def index(filled: Path, tmp_path: Path) -> Index:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("filled")
     index = open_index("sqlite:///federator.db", base=directory)
-    migrate.upgrade(index)
+    migrations.upgrade_schema(index)
     sales = [table("lake", "sales", f"t{i:02}", doc=f"table number {i}") for i in range(25)]
     secret = {"comment": "x", "aws.secret_access_key": "hunter2", "fs.s3a.token": "t0ken"}
     special = table("lake", "sales", "orders", properties=secret, schema='[{"name":"id","type":"bigint"}]')
@@ -97,22 +100,22 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         foreign,
         *odd,
     )
-    with hold(index, "source:lake") as lease:
-        draft = revisions.begin(index, lease, "lake", "run-2", 0.0)
-        denied = failed(15, "denied")
+    with acquire_lease(index, "source:lake") as lease:
+        draft = revisions.begin_draft(index, lease, "lake", "run-2", 0.0)
+        denied = failed_evidence(15, "denied")
         with index.write() as connection:
-            coverage.write(connection, draft, [Coverage("lake", ROOT), Coverage("lake", ("hr",), denied, denied)], {})
-        revisions.publish(
+            coverage.write_coverage(connection, draft, [Coverage("lake", ROOT), Coverage("lake", ("hr",), denied, denied)], {})
+        revisions.publish_draft(
             index, lease, draft, added=0, changed=0, removed=0, values={"state": "partial", "message": "hr: denied"}
         )
     with index.write() as connection:
-        found = records.get(connection, "lake", ("sales", "orders"), is_table=True)
-        assert found is not None
+        result = records.find_record(connection, "lake", ("sales", "orders"), is_table=True)
+        assert result is not None
         checked = {
-            "canonical": found["canonical"], "location": found["location"], "state": "valid", "message": None, "version": 3, "rows": 10,
-            "fragments": 1, "schema": '[{"name": "id", "type": "int64"}]', "checked_at": 1.5, "checked_through": "lake",
+            "canonical": result.canonical, "location": result.record.location, "state": "valid", "message": None, "version": 3,
+            "rows": 10, "fragments": 1, "schema": '[{"name": "id", "type": "int64"}]', "checked_at": 1.5, "checked_through": "lake",
         }  # fmt: skip
-        datasets.save(connection, [checked])
+        verifications.save_verifications(connection, [checked])
     # What is copied is the one file: closing moves what stands in the write-ahead log into it.
     index.close()
     return directory / "federator.db"
@@ -121,3 +124,20 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def api(index: Index, settings_of: Callable[..., Settings]) -> Api:
     return Api(create_app(settings_of()))
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    (tmp_path / "federator.toml").write_text(CONFIG.format(directory=tmp_path), encoding="utf-8")
+    store = MemoryStore(str(tmp_path / "lake.json"))
+    store.add_table(("sales", "orders"))
+    store.add_table(("sales", NAME), doc="odd")
+    started: list[Process] = []
+
+    def begin(role: str, **environment: str) -> Process:
+        started.append(Process(tmp_path, role, **environment))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()

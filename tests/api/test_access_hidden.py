@@ -1,7 +1,8 @@
-"""What a caller may not see does not exist for it: beside a world that really lacks it, every answer is the same to the byte."""
+"""Objects outside the scopes: each response equals, byte for byte, that of a service without these objects."""
 
 from __future__ import annotations
 
+import base64
 import json
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,12 +16,17 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from federator.index import Index, migrate, open_index
-from federator.model.scopes import EVERYTHING
+from federator.api.app import create_app
+from federator.api.paging import encode_cursor
+from federator.model import ROOT, Coverage, failed_evidence
+from federator.model.scopes import EVERYTHING, Scopes
 from federator.settings import Settings
+from federator.store import Index, coverage, migrations, open_index, revisions
+from federator.store.leases import acquire_lease
 from tests.api import worlds
 from tests.api.conftest import Api
-from tests.api.worlds import HIDDEN, ORDERS, RUN_BOTH, RUN_HIDDEN, RUN_SEEN
+from tests.api.worlds import HIDDEN, ORDERS, RUN_BOTH, RUN_HIDDEN, RUN_SEEN, SEEN
+from tests.integration.index_support import fill, namespace, table
 
 
 @dataclass
@@ -35,10 +41,10 @@ class Pair:
 
     def same(self, method: str, url: str, **options: Any) -> httpx.Response:
         """The answer, which both give."""
-        one, other = self.plain.ask(method, url, **options), self.rich.ask(method, url, **options)
-        assert (one.status_code, one.content) == (other.status_code, other.content), url
-        assert {**one.headers, "date": ""} == {**other.headers, "date": ""}, url
-        return one
+        first, other = self.plain.ask(method, url, **options), self.rich.ask(method, url, **options)
+        assert (first.status_code, first.content) == (other.status_code, other.content), url
+        assert {**first.headers, "date": ""} == {**other.headers, "date": ""}, url
+        return first
 
 
 Open = Callable[[], Index]
@@ -47,32 +53,32 @@ Open = Callable[[], Index]
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     if request.param == "postgresql":
-        made = _databases(request.getfixturevalue("postgres_url"))
+        created = _databases(request.getfixturevalue("postgres_url"))
     else:
-        made = [f"sqlite:///{tmp_path_factory.mktemp(name)}/federator.db" for name in ("plain", "rich")]
-    found, indexes = [], []
+        created = [f"sqlite:///{tmp_path_factory.mktemp(name)}/federator.db" for name in ("plain", "rich")]
+    result, indexes = [], []
     digests: dict[str, str] = {}
-    for rich, url in zip((False, True), made, strict=False):
+    for rich, url in zip((False, True), created, strict=False):
         index = open_index(url)
         indexes.append(index)
-        migrate.upgrade(index)
-        digests = worlds.build(index, rich=rich)
-        settings = worlds.settings(_settings_of(tmp_path_factory.mktemp("settings"), url), rich=rich)
-        found.append(worlds.api(index, settings))
-    yield Pair(found[0], found[1], digests, 1 if request.param == "sqlite" else 3)
-    for api in found:
+        migrations.upgrade_schema(index)
+        digests = worlds.build(index, visible=EVERYTHING if rich else SEEN)
+        settings = worlds.settings(_settings_of(tmp_path_factory.mktemp("settings"), url), visible=EVERYTHING if rich else SEEN)
+        result.append(worlds.api(index, settings))
+    yield Pair(result[0], result[1], digests, 1 if request.param == "sqlite" else 3)
+    for api in result:
         api.app.state.index.close()
     for index in indexes:
         index.close()
     if request.param == "postgresql":
-        for url in made:
+        for url in created:
             _execute(request.getfixturevalue("postgres_url"), f'DROP DATABASE "{make_url(url).database}" WITH (FORCE)')
 
 
 def _settings_of(folder: Path, url: str) -> Callable[..., Settings]:
-    from federator.settings import parse
+    from federator.settings import parse_settings
 
-    return lambda **raw: parse({"instance": {"id": "test"}, "index": {"url": url}, **raw}, folder / "federator.toml")
+    return lambda **raw: parse_settings({"instance": {"id": "test"}, "index": {"url": url}, **raw}, folder / "federator.toml")
 
 
 def _databases(server: str) -> list[str]:
@@ -96,7 +102,7 @@ IDS = (
     "lake$secret",
     "vault", "vault$s", "vault$s$orders", "nope", "nope$s$t", "lake$nope", "lake$nope$t", "lake$sales$nope",
 )  # fmt: skip
-PLACES = (ORDERS, "s3://lake/payroll/salaries.lance", f"{ORDERS}/secret/y.lance", "s3://lake/sales", "s3://lake/nope.lance")
+LOCATIONS = (ORDERS, "s3://lake/payroll/salaries.lance", f"{ORDERS}/secret/y.lance", "s3://lake/sales", "s3://lake/nope.lance")
 WORDS = (
     "orders",
     "salaries",
@@ -114,26 +120,35 @@ WORDS = (
 )
 #: how every GET of our own API is asked; ``{...}`` is filled with everything that could be asked for
 READS: dict[str, list[str]] = {
+    "/api/v1/overview": [""],
+    "/api/v1/suggest": [*(f"?q={quote(word[:end])}" for word in WORDS for end in (1, 4)), "?q=s%24ord", "?q=o&limit=1"],
     "/api/v1/tree": [
         *(f"?path={quote(key)}&depth={depth}" for key in IDS for depth in (1, 3)), "?limit=1", "?path=lake&limit=1", "?view=merged",
         "?view=merged&depth=3", "?view=merged&depth=3&as_of=12", "?view=merged&as_of=1970-01-02", "?depth=3&as_of=1970-01-02",
         "?view=merged&path=s", "?view=merged&path=payroll",
-        "?as_of=12", "?as_of=run-1",
+        "?as_of=12", "?as_of=run-1", *(f"?as_of={run}" for run in (RUN_BOTH, RUN_HIDDEN, RUN_HIDDEN[:11])),
+        f"?view=merged&as_of={RUN_HIDDEN}",
     ],
     "/api/v1/tables/{id}": [quote(quote(key), safe="") if "%" in key else quote(key, safe="") for key in IDS if key],
     "/api/v1/search": [
         *(f"?q={quote(word)}&facets={facets}" for word in WORDS for facets in ("true", "false")), "?q=orders&limit=1",
     ],
     "/api/v1/datasets": [
-        "", "?conflicts=true", "?state=valid", "?state=unverified", "?limit=1",
+        "", "?conflicts=true", "?state=valid", "?state=unverified", "?limit=1", f"?as_of={RUN_BOTH}", f"?as_of={RUN_HIDDEN}",
         *(f"?declared_in={name}" for name in ("lake", "vault", "no")),
     ],
-    "/api/v1/datasets/{location}": [quote(place, safe="") for place in PLACES],
+    "/api/v1/datasets/{location}": [quote(location, safe="") for location in LOCATIONS],
     "/api/v1/drift": [
         "", "?limit=1", "?kind=duplicate", "?severity=high", "?source=lake", "?source=vault", "?source=nope", "?resolved=true",
     ],
-    "/api/v1/diff": ["?from=run-1&to=run-2", "?from=run-1&to=run-2&path=lake$payroll", "?from=run-1&to=run-2&source=vault"],
+    "/api/v1/diff": [
+        "?from=run-1&to=run-2", "?from=run-1&to=run-2&path=lake$payroll", "?from=run-1&to=run-2&source=vault",
+        "", f"?from={RUN_SEEN}&to={RUN_BOTH}", f"?from={RUN_SEEN}&to={RUN_BOTH}&path=lake$payroll", f"?from={RUN_HIDDEN}",
+        f"?from={RUN_SEEN}&to={RUN_HIDDEN}", f"?to={RUN_HIDDEN}", f"?from={RUN_HIDDEN[:11]}", "?from=0",
+    ],
     "/api/v1/explain/{id}": [quote(key, safe="") for key in IDS if key and "%" not in key],
+    "/api/v1/me": [""],
+    "/api/v1/me/sessions": [""],
     "/api/v1/sources": [""],
     "/api/v1/sources/{name}": ["lake", "copy", "spare", "vault", "nope"],
     "/api/v1/sources/{name}/coverage": ["lake", "vault", "nope"],
@@ -169,13 +184,13 @@ def test_every_read_is_the_same_as_in_a_world_without_the_rest(pair: Pair, route
     for url in list(urls(route, pair.plans))[:: pair.step]:
         answer = pair.same("GET", url)
         assert answer.status_code < 500, (url, answer.text)
-        told = (
+        response = (
             answer.content.replace(answer.json().get("instance", "\0").encode(), b"")
             if answer.status_code >= 400
             else answer.content
         )
         if not any(name in url for name in HIDDEN):
-            assert not [name for name in HIDDEN if name.encode() in told and name not in ("sale$",)], url
+            assert not [name for name in HIDDEN if name.encode() in response and name not in ("sale$",)], url
 
 
 LANCE: tuple[tuple[str, str, object], ...] = (
@@ -203,8 +218,10 @@ def test_the_list_of_all_tables_hides_the_same(pair: Pair) -> None:
 
 def test_a_new_read_is_compared_too(pair: Pair) -> None:
     document = pair.plain.app.openapi()["paths"]
-    ours = {path for path, operations in document.items() if "get" in operations and path.startswith(("/api/", "/metrics"))}
-    assert ours <= set(READS)
+    own_routes = {
+        path for path, operations in document.items() if "get" in operations and path.startswith(("/api/", "/metrics"))
+    }
+    assert own_routes <= set(READS)
 
 
 def test_what_it_may_see_is_there(pair: Pair) -> None:
@@ -214,10 +231,10 @@ def test_what_it_may_see_is_there(pair: Pair) -> None:
     assert (tree["freshness"]["state"], tree["freshness"]["message"]) == ("ok", None)
     (lake,) = [source for source in pair.rich.json("/api/v1/sources")["sources"] if source["name"] == "lake"]
     assert (lake["namespaces"], lake["tables"], lake["failed_namespaces"]) == (2, 4, 0)
-    place = pair.rich.json(f"/api/v1/datasets/{quote(ORDERS, safe='')}")
-    assert [declaration["id"] for declaration in place["declarations"]] == ["copy$s$orders", "lake$sales$orders"]
-    assert place["holds"] == [f"{ORDERS}/_in/t.lance"]
-    assert (place["inside"], place["duplicates"]) == ([], [])
+    location = pair.rich.json(f"/api/v1/datasets/{quote(ORDERS, safe='')}")
+    assert [declaration["id"] for declaration in location["declarations"]] == ["copy$s$orders", "lake$sales$orders"]
+    assert location["holds"] == [f"{ORDERS}/_in/t.lance"]
+    assert (location["inside"], location["duplicates"]) == ([], [])
     table = pair.rich.json("/api/v1/tables/copy$s$orders")
     assert [entry["mirror"] for entry in table["mirrored"]] == ["open"]
     assert [run["id"] for run in pair.rich.json("/api/v1/runs")["runs"]] == [RUN_BOTH, RUN_SEEN]
@@ -241,19 +258,19 @@ def test_what_it_may_see_is_there(pair: Pair) -> None:
     ],
 )  # fmt: skip
 def test_not_found_is_one_answer(pair: Pair, template: str, hidden: str, missing: str) -> None:
-    one, other = (pair.rich.get(template.format(text)) for text in (hidden, missing))
-    assert (one.status_code, other.status_code) == (404, 404), one.text
-    assert one.text.replace(hidden, missing) == other.text
-    assert {**one.headers, "date": ""} == {**other.headers, "date": ""}
+    first, other = (pair.rich.get(template.format(text)) for text in (hidden, missing))
+    assert (first.status_code, other.status_code) == (404, 404), first.text
+    assert first.text.replace(hidden, missing) == other.text
+    assert {**first.headers, "date": ""} == {**other.headers, "date": ""}
 
 
-def test_writes_that_name_what_is_hidden_are_as_those_that_name_nothing(
-    pair: Pair, settings_of: Callable[..., Settings]
-) -> None:
+def test_writes_to_hidden_objects_are_like_writes_to_absent_ones(pair: Pair, settings_of: Callable[..., Settings]) -> None:
     asking = []
     for api, rich in ((pair.plain, False), (pair.rich, True)):
         index = api.app.state.index
-        settings = worlds.settings(_settings_of(Path(index.engine.url.database or "x").parent, _url(index)), rich=rich)
+        settings = worlds.settings(
+            _settings_of(Path(index.engine.url.database or "x").parent, _url(index)), visible=EVERYTHING if rich else SEEN
+        )
         asking.append(worlds.api(index, settings, "operator"))
     both = Pair(asking[0], asking[1], pair.plans)
     for body in (
@@ -277,9 +294,91 @@ def _url(index: Index) -> str:
     return index.engine.url.render_as_string(hide_password=False)
 
 
+# Listings whose positions are JSON, and those whose positions are names.
+JSON_LISTINGS = {
+    "/api/v1/search?q=orders&limit=1": "search orders", "/api/v1/plans?limit=1": "plans None None None",
+    "/api/v1/drift?limit=1": "drift None None None None False", "/api/v1/diff?limit=1": "diff None None  None",
+}  # fmt: skip
+NAME_LISTINGS = {
+    "/api/v1/datasets?limit=1": "datasets None None False",
+    "/api/v1/runs?limit=1": "runs",
+    "/api/v1/jobs?limit=1": "jobs",
+}
+BAD_POSITIONS = (
+    "x", "[]", "{}", "null", '"text"', '[1e999,"a","b"]', "[1,2,3]", '["a"]', "[[[]]]", "[" * 5000, '[0,"\\ud800","b"]',
+    '[0,"a\\u0000","b"]', '[1e999,"a"]', '["\\ud800","b","c"]', f'[{"9" * 400},"a","b"]', f'[{"9" * 30},"a","b"]', '["a",[1e999,1.0]]',
+    '["a",["nope","no"]]', '["a",[{},{}]]', '["a",[1.0]]', '[true,"a","b"]',
+    '["{",[1.0,1.0]]', '["[1]",[1.0,1.0]]', '["[1e999,[],{}]",[1.0,1.0]]', '["7",[1.0,1.0]]',
+)  # fmt: skip
+
+
+def test_a_malformed_cursor_is_a_mistake_of_the_request(pair: Pair) -> None:
+    encoded = [
+        base64.urlsafe_b64encode(text).decode() for text in (b"[1,2]", b"{}", b"[[],[],[]]", b'[["runs",""],1,null]', b"\xff")
+    ]
+    for url in (*JSON_LISTINGS, *NAME_LISTINGS):
+        for cursor in ("x", "====", "%C3%A9", "%00", "a+b", "YWJj!", *encoded):
+            assert pair.rich.get(f"{url}&cursor={cursor}").status_code == 400, (url, cursor)
+    for url, listing in (JSON_LISTINGS | NAME_LISTINGS).items():
+        for position in BAD_POSITIONS:
+            status = pair.rich.get(f"{url}&cursor={encode_cursor(listing, position, scopes=SEEN)}").status_code
+            assert status == 400 or (status == 200 and url in NAME_LISTINGS), (url, position)
+
+
+def test_names_in_a_hidden_source_are_not_folded(tmp_path: Path) -> None:
+    """A message with the folded name would show that the source is configured."""
+    index = open_index(f"sqlite:///{tmp_path}/federator.db")
+    migrations.upgrade_schema(index)
+    answers = []
+    for configured in (False, True):
+        sources = {"vault": {"impl": "hive3", "uri": "thrift://127.0.0.1:9"}} if configured else {}
+        lake = {"lake": {"impl": "federator.testing:CONNECTOR"}}
+        settings = _settings_of(tmp_path, f"sqlite:///{tmp_path}/federator.db")(sources=lake | sources)
+        api = worlds.as_caller(create_app(settings), index, "writer", Scopes.parse(["lake"]), f"writer-{configured}")
+        requests = (
+            ("declare", {"location": "s3://b/t"}),
+            ("describe", {}),
+            ("exists", {}),
+            ("deregister", {}),
+            ("count_rows", {}),
+        )
+        asked = [api.post(f"/v1/table/vault%24Db%24Orders/{route}", json=body) for route, body in requests]
+        asked += [api.post(f"/v1/namespace/vault%24Db/{route}", json={}) for route in ("create", "describe", "exists", "drop")]
+        answers.append([(answer.status_code, answer.text.replace(f"writer-{configured}", "writer")) for answer in asked])
+    assert answers[0] == answers[1]
+
+
+def test_the_reason_of_a_namespace_above_a_scope_is_hidden(tmp_path: Path) -> None:
+    index = open_index(f"sqlite:///{tmp_path}/federator.db")
+    migrations.upgrade_schema(index)
+    fill(index, "lake", namespace("lake", "sales"), table("lake", "sales", "orders"), namespace("lake", "empty"))
+    denied = failed_evidence(15, "payroll: denied")
+    with acquire_lease(index, "source:lake") as lease:
+        draft = revisions.begin_draft(index, lease, "lake", "run-2", 0.0)
+        with index.write() as connection:
+            failed = [Coverage("lake", (name,), denied, denied) for name in ("sales", "empty")]
+            coverage.write_coverage(connection, draft, [Coverage("lake", ROOT), *failed], {})
+        revisions.publish_draft(index, lease, draft, added=0, changed=0, removed=0, values={"state": "partial"})
+    settings = _settings_of(tmp_path, f"sqlite:///{tmp_path}/federator.db")(
+        sources={"lake": {"impl": "federator.testing:CONNECTOR"}}
+    )
+    app = create_app(settings)
+    whole = worlds.as_caller(app, index, "viewer", Scopes.parse(["lake"]), "whole")
+    part = worlds.as_caller(
+        app, index, "viewer", Scopes.parse(["lake$sales$orders", "lake$sales$lost", "lake$empty$t"]), "part"
+    )
+    for url in ("/api/v1/explain/lake$sales$orders", "/api/v1/explain/lake$sales$lost"):
+        assert "payroll" in whole.get(url).text
+        assert "payroll" not in part.get(url).text
+        assert part.json(url)["evidence"]["state"] == "failed"
+    url = "/v1/namespace/lake%24empty/table/list"
+    assert "payroll" in whole.get(url).text
+    assert "payroll" not in part.get(url).text
+
+
 def test_cursors_and_tags_are_those_of_their_scope(pair: Pair) -> None:
     index = pair.rich.app.state.index
-    settings = worlds.settings(_settings_of(Path(index.engine.url.database or "x").parent, _url(index)), rich=True)
+    settings = worlds.settings(_settings_of(Path(index.engine.url.database or "x").parent, _url(index)))
     whole = worlds.api(index, settings, "admin", EVERYTHING)
     for url in (
         "/api/v1/tree?path=lake&limit=1",
@@ -287,12 +386,18 @@ def test_cursors_and_tags_are_those_of_their_scope(pair: Pair) -> None:
         "/api/v1/datasets?limit=1",
         "/api/v1/search?q=orders&limit=1",
     ):
-        for one, other in ((whole, pair.rich), (pair.rich, whole)):
-            cursor = one.json(url)["next"]
+        for first, other in ((whole, pair.rich), (pair.rich, whole)):
+            cursor = first.json(url)["next"]
             if cursor is not None:
                 refused = other.get(f"{url}&cursor={cursor}")
                 assert refused.status_code == 400, url
                 assert "belongs to another listing" in refused.text
+    for url in ("/v1/table?limit=1", "/v1/namespace/%24/list?limit=1"):
+        for first, other in ((whole, pair.rich), (pair.rich, whole)):
+            token = first.json(url)["page_token"]
+            assert first.get(f"{url}&page_token={token}").status_code == 200
+            refused = other.get(f"{url}&page_token={token}")
+            assert (refused.status_code, refused.json()["code"]) == (400, 13), url
     url = "/api/v1/tables/copy$s$orders"
     tag = whole.get(url).headers["etag"]
     assert pair.rich.get(url, headers={"If-None-Match": tag}).status_code == 200

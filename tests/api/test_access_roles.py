@@ -1,4 +1,4 @@
-"""Every route of the app, by role: a route without a rule here fails, and so does one that does not keep its rule."""
+"""The role of each route. A route without a rule here fails, and so does one that does not follow its rule."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from federator.api.access import LOCAL, ROLES, Caller, Role, may_drop, may_have_secrets
 from federator.api.app import create_app
-from federator.api.lance.writes import Write
+from federator.api.lance.write_access import AuthorizedWriter
+from federator.api.principals import LOCAL_PRINCIPAL, ROLES, Principal, Role, can_drop_data, can_receive_secrets, vended_access
 from federator.connector import PermissionDenied
-from federator.index import Index, migrate, open_index
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.settings import Settings, SourceSettings, parse
+from federator.settings import Settings, SourceSettings, parse_settings
+from federator.store import Index, migrations, open_index
+from federator.vending import Access
 from tests.api import worlds
 from tests.api.conftest import Api
 
@@ -32,10 +33,12 @@ WHOLE = {
     "GET /api/v1/reports/{id}/{name}", "GET /api/v1/notifications", "POST /api/v1/notifications/{number}/retry",
 }  # fmt: skip
 LOOKS = {
+    "GET /api/v1/overview", "GET /api/v1/suggest",
     "GET /api/v1/tree", "GET /api/v1/tables/{id}", "GET /api/v1/search", "GET /api/v1/datasets", "GET /api/v1/datasets/{location}",
     "GET /api/v1/drift", "GET /api/v1/diff", "GET /api/v1/explain/{id}", "GET /api/v1/sources", "GET /api/v1/sources/{name}",
     "GET /api/v1/sources/{name}/coverage", "GET /api/v1/runs", "GET /api/v1/runs/{id}", "GET /api/v1/runs/{id}/events",
     "GET /api/v1/requests/{id}", "GET /api/v1/plans", "GET /api/v1/plans/{digest}", "GET /api/v1/mirrors",
+    "GET /api/v1/me", "GET /api/v1/me/sessions", "POST /api/v1/me/sessions/{id}/revoke",
     "GET /api/v1/mirrors/{name}", "GET /api/v1/jobs", "GET /api/v1/reports", "GET /api/v1/reports/{id}",
     "GET /api/v1/reports/{id}/{name}", "GET /metrics",
 }  # fmt: skip
@@ -56,14 +59,14 @@ BODIES: dict[str, Any] = {
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Index, Settings]]:
     folder = tmp_path_factory.mktemp("roles")
     index = open_index("sqlite:///federator.db", base=folder)
-    migrate.upgrade(index)
-    worlds.build(index, rich=True)
-    yield index, worlds.settings(_made_in(folder), rich=True)
+    migrations.upgrade_schema(index)
+    worlds.build(index)
+    yield index, worlds.settings(_made_in(folder))
     index.close()
 
 
 def _made_in(folder: Path) -> Callable[..., Settings]:
-    return lambda **raw: parse({"instance": {"id": "test"}, **raw}, folder / "federator.toml")
+    return lambda **raw: parse_settings({"instance": {"id": "test"}, **raw}, folder / "federator.toml")
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +75,9 @@ def callers(world: tuple[Index, Settings]) -> dict[str, Api]:
     index, settings = world
     app, scopes = create_app(settings), {"all": EVERYTHING, "part": worlds.SEEN, "nothing": Scopes()}
     return {
-        f"{role} of {name}": worlds.as_caller(app, index, role, seen, f"{role}-{name}")
+        f"{role} of {name}": worlds.as_caller(app, index, role, observed, f"{role}-{name}")
         for role in ROLES
-        for name, seen in scopes.items()
+        for name, observed in scopes.items()
     }
 
 
@@ -88,18 +91,18 @@ def url_of(route: str) -> str:
     path = route.partition(" ")[2].replace("{number}", "99999").replace("/requests/{id}", "/requests/99999")
     for name in ("id", "name", "digest", "location", "number", "index_name"):
         path = path.replace(f"{{{name}}}", "none")
-    queries = {"/api/v1/search": "?q=none", "/api/v1/diff": "?from=run-1&to=run-2"}
+    queries = {"/api/v1/search": "?q=none", "/api/v1/suggest": "?q=none", "/api/v1/diff": "?from=run-1&to=run-2"}
     return path + queries.get(path, "")
 
 
 def test_every_route_has_a_rule(callers: dict[str, Api]) -> None:
-    ours = {route for route in operations(callers["viewer of all"]) if route.split()[1].startswith(("/api/", "/metrics"))}
-    assert ours == set(RULES)
+    own_routes = {route for route in operations(callers["viewer of all"]) if route.split()[1].startswith(("/api/", "/metrics"))}
+    assert own_routes == set(RULES)
 
 
 def test_nobody_asks_anything_without_a_credential(callers: dict[str, Api]) -> None:
     nobody = Api(callers["viewer of all"].app)
-    routes = [*operations(nobody), "GET /", "GET /docs", "GET /openapi.json", "GET /nope", "POST /v1/namespace/x/list"]
+    routes = [*operations(nobody), "GET /docs", "GET /openapi.json", "GET /nope", "POST /v1/namespace/x/list"]
     for route in routes:
         answer = nobody.ask(route.split()[0], url_of(route))
         if route in OPEN:
@@ -112,7 +115,7 @@ def test_nobody_asks_anything_without_a_credential(callers: dict[str, Api]) -> N
 def test_a_route_is_for_its_role_and_those_above(callers: dict[str, Api], route: str) -> None:
     for name, api in callers.items():
         role, _, scope = name.partition(" of ")
-        reaches = Role.of(role) >= RULES[route] and (scope == "all" or route not in WHOLE)
+        reaches = Role.parse(role) >= RULES[route] and (scope == "all" or route not in WHOLE)
         answer = api.ask(route.split()[0], url_of(route), json=BODIES.get(route))
         assert answer.status_code < 500
         if reaches and not (route in ("POST /api/v1/runs", *WRITES) and scope == "nothing"):
@@ -121,7 +124,7 @@ def test_a_route_is_for_its_role_and_those_above(callers: dict[str, Api], route:
             assert (answer.status_code, answer.json()["code"]) == (403, 15), name
 
 
-def test_who_sees_nothing_is_told_nothing(callers: dict[str, Api]) -> None:
+def test_a_principal_without_scopes_sees_nothing(callers: dict[str, Api]) -> None:
     api = callers["admin of nothing"]
     assert api.json("/api/v1/tree")["nodes"] == []
     assert api.json("/api/v1/sources")["sources"] == []
@@ -130,16 +133,18 @@ def test_who_sees_nothing_is_told_nothing(callers: dict[str, Api]) -> None:
     assert api.json("/api/v1/search?q=orders")["nodes"] == []
     assert api.json("/api/v1/jobs")["jobs"] == []
     assert api.json("/api/v1/runs")["runs"] == []
+    overview = api.json("/api/v1/overview")
+    assert (overview["tables"], overview["attention"], overview["sources"], overview["drift"]) == (0, [], [], {})
 
 
-def test_the_caller_is_named_in_what_it_asks_for(callers: dict[str, Api]) -> None:
-    asked = callers["operator of part"].post("/api/v1/runs", json={"kind": "crawl"}).json()
-    assert asked["actor"] == "token:operator-part"
+def test_the_principal_is_the_actor_of_its_requests(callers: dict[str, Api]) -> None:
+    request = callers["operator of part"].post("/api/v1/runs", json={"kind": "crawl"}).json()
+    assert request["actor"] == "token:operator-part"
     with callers["operator of part"].app.state.index.read() as connection:
-        from federator.index import requests
+        from federator.store import requests
 
-        assert requests.get(connection, asked["id"]).argument == {"sources": ["copy", "spare"]}
-    assert callers["viewer of part"].get(f"/api/v1/requests/{asked['id']}").status_code == 200
+        assert requests.get_request(connection, request["id"]).argument == {"sources": ["copy", "spare"]}
+    assert callers["viewer of part"].get(f"/api/v1/requests/{request['id']}").status_code == 200
     digest = callers["operator of part"].json("/api/v1/plans?mirror=open")["plans"][0]["digest"]
     approved = callers["operator of part"].post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'})
     assert approved.json()["decided_by"] == "token:operator-part"
@@ -148,20 +153,20 @@ def test_the_caller_is_named_in_what_it_asks_for(callers: dict[str, Api]) -> Non
 
 
 def test_what_a_caller_needs_is_decided_by_the_caller_alone() -> None:
-    caller = Caller("ci", Role.OPERATOR, Scopes.parse(["lake$sales"]))
+    caller = Principal("ci", Role.OPERATOR, Scopes.parse(["lake$sales"]))
     caller.require(Role.VIEWER)
     caller.require(Role.OPERATOR, ("lake", "sales", "orders"))
-    with pytest.raises(PermissionDenied, match="ci is operator; this needs writer"):
+    with pytest.raises(PermissionDenied, match="needs the role writer; ci has operator"):
         caller.require(Role.WRITER)
-    with pytest.raises(PermissionDenied, match=r"ci may not change lake\$hr"):
+    with pytest.raises(PermissionDenied, match=r"lake\$hr is outside the scopes of ci"):
         caller.require(Role.OPERATOR, ("lake", "hr"))
-    with pytest.raises(PermissionDenied, match="may not change the root"):
+    with pytest.raises(PermissionDenied, match="the tree root is outside the scopes"):
         caller.require(Role.OPERATOR, ())
-    with pytest.raises(PermissionDenied, match="sees a part of the tree"):
-        caller.require_everything(Role.VIEWER)
-    LOCAL.require_everything(Role.ADMIN)
-    with pytest.raises(ValueError, match="'owner' is no role: viewer, operator, writer, admin"):
-        Role.of("owner")
+    with pytest.raises(PermissionDenied, match=r"needs the scope '\*'; ci has the scopes lake"):
+        caller.require_full_scope(Role.VIEWER)
+    LOCAL_PRINCIPAL.require_full_scope(Role.ADMIN)
+    with pytest.raises(ValueError, match="'owner' is not a role, allowed: viewer, operator, writer, admin"):
+        Role.parse("owner")
 
 
 @pytest.mark.parametrize(
@@ -176,26 +181,35 @@ def test_what_a_caller_needs_is_decided_by_the_caller_alone() -> None:
 def test_secrets_and_deletion_need_role_scope_and_the_sources_leave(
     role: Role, vends: bool, drops: bool, scope: str, secrets: bool, dropping: bool
 ) -> None:
-    source = SourceSettings(name="lake", impl="x", vend_credentials=vends, allow_drop=drops)
-    caller, path = Caller("ci", role, Scopes.parse([scope])), ("lake", "sales", "orders")
-    assert may_have_secrets(caller, source, path) is secrets
-    assert may_drop(caller, source, path) is dropping
+    source = SourceSettings(name="lake", impl="x", vend="static" if vends else "none", allow_drop=drops)
+    caller, path = Principal("ci", role, Scopes.parse([scope])), ("lake", "sales", "orders")
+    assert can_receive_secrets(caller, source, path) is secrets
+    assert can_drop_data(caller, source, path) is dropping
 
 
-def test_a_source_gives_out_nothing_unless_it_is_told_to() -> None:
+def test_a_source_vends_no_credentials_unless_configured() -> None:
     source = SourceSettings(name="lake", impl="x")
-    assert (source.vend_credentials, source.allow_drop, source.data_operations) == (False, False, True)
+    assert (source.vend, source.allow_drop, source.data_operations) == ("none", False, True)
+
+
+def test_temporary_credentials_have_the_access_of_the_role() -> None:
+    path = ("lake", "sales", "orders")
+    granted = {role: vended_access(Principal("ci", role, Scopes.parse(["lake$sales"])), path) for role in Role}
+    assert granted == {
+        Role.VIEWER: Access.READ, Role.OPERATOR: Access.READ, Role.WRITER: Access.WRITE, Role.ADMIN: Access.WRITE,
+    }  # fmt: skip
+    assert vended_access(Principal("ci", Role.ADMIN, Scopes.parse(["lake$hr", "lake$sales$orders2"])), path) is None
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "sent",
     [
         {"location": "s3://lake/payroll/salaries.lance"}, {"properties": {"location": "s3://lake/payroll"}},
         {"options": {"hive.Location-Uri": "s3://lake"}}, {"set": {"properties": {"managedLocation": "x"}}},
     ],
 )  # fmt: skip
 def test_who_sees_a_part_of_a_source_does_not_say_where_in_its_storage_something_lies(
-    world: tuple[Index, Settings], asked: dict[str, Any]
+    world: tuple[Index, Settings], sent: dict[str, Any]
 ) -> None:
     index, settings = world
     carried = []
@@ -205,13 +219,15 @@ def test_who_sees_a_part_of_a_source_does_not_say_where_in_its_storage_something
             carried.append(order)
 
     for scopes, allowed in (("lake$sales", False), ("lake", True), ("copy", False)):
-        write = Write(index, settings, Caller("w", Role.ADMIN, Scopes.parse([scopes, "lake$sales"])), cast("Any", Carrying()))
-        target = write.target(("lake", "sales", "new"))
-        write.carry_out(target, "declare_table", lambda _: None, request={"properties": {"team": "eu"}, "location": None})
+        write = AuthorizedWriter(
+            index, settings, Principal("w", Role.ADMIN, Scopes.parse([scopes, "lake$sales"])), cast("Any", Carrying())
+        )
+        target = write.authorize(("lake", "sales", "new"))
+        write.execute(target, "declare_table", lambda _: None, request={"properties": {"team": "eu"}, "location": None})
         before = len(carried)
         if allowed:
-            write.carry_out(target, "register_table", lambda _: None, request=asked)
+            write.execute(target, "register_table", lambda _: None, request=sent)
         else:
-            with pytest.raises(PermissionDenied, match="may not say where in its storage"):
-                write.carry_out(target, "register_table", lambda _: None, request=asked)
+            with pytest.raises(PermissionDenied, match="may not set a location"):
+                write.execute(target, "register_table", lambda _: None, request=sent)
         assert len(carried) == before + allowed

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from federator import audit
-from federator.index import Index, audit_log
+from federator.store import Index, audit_log
 from tests.api.conftest import Api
 
 
@@ -18,21 +18,21 @@ def sealed(index: Index) -> int:
         for number in range(10):
             kind = "write" if number % 2 else "plan"
             detail = {"n": number, "properties": {"aws.secret_access_key": "planted"}}
-            audit_log.append(connection, kind, actor="ann", run_id=f"r{number % 3}", subject=f"s{number}", detail=detail)
-    audit.seal(index)
+            audit_log.append_event(connection, kind, actor="ann", run_id=f"r{number % 3}", subject=f"s{number}", detail=detail)
+    audit.seal_pending(index)
     with index.read() as connection:
-        return audit_log.head(connection)[0]
+        return audit_log.get_chain_tip(connection)[0]
 
 
 def numbers(api: Api, url: str = "/api/v1/audit", **params: object) -> list[int]:
-    found: list[int] = []
+    result: list[int] = []
     cursor: str | None = None
     while True:
         page = api.json(url, params={**params, **({"cursor": cursor} if cursor else {})})
-        found += [event["seq"] for event in page["events"]]
+        result += [event["seq"] for event in page["events"]]
         cursor = page["next"]
         if cursor is None:
-            return found
+            return result
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10, 1000])
@@ -40,7 +40,7 @@ def test_pages_hold_every_event_once_newest_first(api: Api, sealed: int, limit: 
     assert numbers(api, limit=limit) == list(range(sealed, 0, -1))
 
 
-def test_an_event_carries_its_place_in_the_chain(api: Api, sealed: int) -> None:
+def test_an_event_carries_its_position_in_the_chain(api: Api, sealed: int) -> None:
     newest, before = api.json("/api/v1/audit?limit=2")["events"]
     assert newest["previous"] == before["digest"] != newest["digest"]
     assert (newest["kind"], newest["actor"], newest["run_id"], newest["subject"]) == ("write", "ann", "r0", "s9")
@@ -69,19 +69,19 @@ def test_secrets_are_masked(api: Api, sealed: int) -> None:
 def test_new_events_do_not_move_a_page(api: Api, index: Index, sealed: int) -> None:
     first = api.json("/api/v1/audit?limit=4")
     with index.write() as connection:
-        audit_log.append(connection, "late", actor="ann", run_id=None, subject="s", detail={})
-    audit.seal(index)
+        audit_log.append_event(connection, "late", actor="ann", run_id=None, subject="s", detail={})
+    audit.seal_pending(index)
     second = api.json("/api/v1/audit", params={"limit": 4, "cursor": first["next"]})
     assert [event["seq"] for event in second["events"]] == list(range(sealed - 4, sealed - 8, -1))
 
 
-def test_what_is_not_valid_is_a_problem(api: Api, sealed: int) -> None:
+def test_invalid_parameters_are_a_problem(api: Api, sealed: int) -> None:
     mine = api.json("/api/v1/audit?limit=1")["next"]
-    from federator.api.paging import encode
+    from federator.api.paging import encode_cursor
 
-    asked = [{"since": "yesterday"}, {"limit": 0}, {"kind": "a\0b"}, {"cursor": "no"}, {"cursor": mine, "kind": "write"},
-             {"cursor": encode('["audit", null, null, null, "None"]', "x")}]  # fmt: skip
-    for params in asked:
+    request = [{"since": "yesterday"}, {"limit": 0}, {"kind": "a\0b"}, {"cursor": "no"}, {"cursor": mine, "kind": "write"},
+             {"cursor": encode_cursor('["audit", null, null, null, "None"]', "x")}]  # fmt: skip
+    for params in request:
         answer = api.get("/api/v1/audit", params=params)
         assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json"), params
 

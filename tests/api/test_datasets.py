@@ -1,4 +1,4 @@
-"""Datasets and drift over HTTP: who declares a place, and whether they agree."""
+"""Datasets and drift over HTTP: the declarations of a location, and their agreement."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from federator.index import Index, datasets, drift
-from federator.model import Aliases
+from federator.model import LocationAliases
+from federator.store import Index, drift_detection, verifications
 from tests.api.conftest import Api
 from tests.integration.index_support import fill, table
 
@@ -24,57 +24,57 @@ def orders(index: Index) -> str:
     return "s3://lake/sales/orders.lance"
 
 
-def test_one_place_with_all_its_declarations(api: Api, orders: str) -> None:
+def test_one_dataset_with_all_its_declarations(api: Api, orders: str) -> None:
     for spelling in (orders, "s3a://lake/sales/orders.lance//"):
-        found = api.json(f"/api/v1/datasets/{quote(spelling, safe='')}")
-        assert [(d["id"], d["location"]) for d in found["declarations"]] == [
+        result = api.json(f"/api/v1/datasets/{quote(spelling, safe='')}")
+        assert [(d["id"], d["location"]) for d in result["declarations"]] == [
             ("copy$s$again", "s3n://lake/sales/orders.lance"),
             ("copy$s$orders", "s3a://lake/sales/orders.lance/"),
             ("lake$sales$orders", orders),
         ]
-        assert found["disagreements"] == [{"field": "schema", "sides": [["copy$s$orders"], ["lake$sales$orders"]]}]
-        assert found["duplicates"] == ["copy$s$again", "copy$s$orders"]
-        assert (found["location"], found["state"], found["verified"]["rows"]) == (orders, "valid", 10)
-        assert (found["inside"], found["holds"]) == ([], [f"{orders}/_deep/t.lance"])
+        assert result["disagreements"] == [{"field": "schema", "sides": [["copy$s$orders"], ["lake$sales$orders"]]}]
+        assert result["duplicates"] == ["copy$s$again", "copy$s$orders"]
+        assert (result["location"], result["state"], result["verified"]["rows"]) == (orders, "valid", 10)
+        assert (result["inside"], result["holds"]) == ([], [f"{orders}/_deep/t.lance"])
     inside = api.json(f"/api/v1/datasets/{quote(orders, safe='')}%2F_deep%2Ft.lance")
     assert (inside["inside"], inside["holds"], inside["state"], inside["verified"]) == ([orders], [], "unverified", None)
 
 
-def test_pages_hold_every_place_once_in_order(api: Api, orders: str) -> None:
-    whole = [found["location"] for found in api.json("/api/v1/datasets?limit=1000")["datasets"]]
+def test_pages_contain_every_dataset_once_in_order(api: Api, orders: str) -> None:
+    whole = [result["location"] for result in api.json("/api/v1/datasets?limit=1000")["datasets"]]
     assert whole == sorted(set(whole))
     assert len(whole) == 41
     for limit in (1, 7, 40, 41):
-        found, cursor = [], None
+        result, cursor = [], None
         while True:
             page = api.json("/api/v1/datasets", params={"limit": limit, **({"cursor": cursor} if cursor else {})})
             assert len(page["datasets"]) <= limit
-            found += [place["location"] for place in page["datasets"]]
+            result += [location["location"] for location in page["datasets"]]
             cursor = page["next"]
             if cursor is None:
                 break
-        assert found == whole
+        assert result == whole
 
 
 def test_filters(api: Api, orders: str) -> None:
-    def places(query: str) -> list[str]:
-        return [found["location"] for found in api.json(f"/api/v1/datasets?{query}")["datasets"]]
+    def list_locations(query: str) -> list[str]:
+        return [result["location"] for result in api.json(f"/api/v1/datasets?{query}")["datasets"]]
 
-    assert places("conflicts=true") == places("state=valid") == [orders]
-    assert places("declared_in=copy") == [orders, f"{orders}/_deep/t.lance"]
-    assert places("declared_in=copy&state=unverified") == [f"{orders}/_deep/t.lance"]
-    assert places("state=missing") == []
+    assert list_locations("conflicts=true") == list_locations("state=valid") == [orders]
+    assert list_locations("declared_in=copy") == [orders, f"{orders}/_deep/t.lance"]
+    assert list_locations("declared_in=copy&state=unverified") == [f"{orders}/_deep/t.lance"]
+    assert list_locations("state=missing") == []
 
 
-def test_a_place_with_two_names_by_configuration_is_one(api: Api, index: Index, orders: str) -> None:
+def test_a_location_with_an_alias_is_one_dataset(api: Api, index: Index, orders: str) -> None:
     fill(index, "copy", table("copy", "s", "behind", location="s3://ap-xyz/sales/orders.lance"), run="run-10")
     with index.write() as connection:
-        datasets.follow(connection, Aliases.of({"s3://ap-xyz": "s3://lake"}))
-    found = api.json(f"/api/v1/datasets/{quote(orders, safe='')}")
-    assert "copy$s$behind" in [declared["id"] for declared in found["declarations"]]
+        verifications.refresh_location_aliases(connection, LocationAliases.from_prefixes({"s3://ap-xyz": "s3://lake"}))
+    result = api.json(f"/api/v1/datasets/{quote(orders, safe='')}")
+    assert "copy$s$behind" in [declared["id"] for declared in result["declarations"]]
     assert len(api.json("/api/v1/datasets?limit=1000")["datasets"]) == 41
     with index.write() as connection:
-        datasets.follow(connection, Aliases())
+        verifications.refresh_location_aliases(connection, LocationAliases())
     assert len(api.json("/api/v1/datasets?limit=1000")["datasets"]) == 42
 
 
@@ -101,21 +101,25 @@ def test_etags_hold_until_something_changes(api: Api, index: Index, orders: str)
 
 def test_drift_in_pages_and_by_kind(api: Api, index: Index, orders: str) -> None:
     assert api.json("/api/v1/drift") == {"drift": [], "next": None, "freshness": []}
-    drift.refresh(index, {})
+    drift_detection.refresh_drift(index, {})
     whole = api.json("/api/v1/drift")["drift"]
-    assert [(seen["kind"], seen["subject"], seen["severity"]) for seen in whole] == [
+    assert [(observed["kind"], observed["subject"], observed["severity"]) for observed in whole] == [
         ("duplicate", "copy$s$orders", "medium"), ("schema_differs", "copy$s$orders", "medium"),
     ]  # fmt: skip
     fill(index, "copy", *(table("copy", "s", name, location="s3://b/x") for name in ("x1", "x2", "x3")), run="run-12")
-    drift.refresh(index, {})
+    drift_detection.refresh_drift(index, {})
     first = api.json("/api/v1/drift?limit=2&kind=duplicate")
     second = api.json("/api/v1/drift", params={"limit": 2, "kind": "duplicate", "cursor": first["next"]})
-    assert [seen["subject"] for seen in (*first["drift"], *second["drift"])] == ["copy$s$orders", "copy$s$x2", "copy$s$x3"]
+    assert [observed["subject"] for observed in (*first["drift"], *second["drift"])] == [
+        "copy$s$orders",
+        "copy$s$x2",
+        "copy$s$x3",
+    ]
     assert second["next"] is None
     assert first["drift"][0]["first_seen"].endswith("Z")
     assert len(api.json("/api/v1/drift?kind=duplicate&source=copy&severity=medium")["drift"]) == 3
     assert api.json("/api/v1/drift?source=lake")["drift"] == []
     fill(index, "copy", gone=[("s", "again")], run="run-13")
-    drift.refresh(index, {})
-    assert [seen["subject"] for seen in api.json("/api/v1/drift?resolved=true")["drift"]] == ["copy$s$orders"]
+    drift_detection.refresh_drift(index, {})
+    assert [observed["subject"] for observed in api.json("/api/v1/drift?resolved=true")["drift"]] == ["copy$s$orders"]
     assert api.get("/api/v1/drift?limit=1", params={"cursor": first["next"]}).status_code == 400

@@ -1,4 +1,4 @@
-"""Plans in pages, decisions bound to what was looked at, and mirrors as they stand."""
+"""Pages of plans, decisions bound to the displayed state by If-Match, and the state of mirrors."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import json
 import pytest
 from sqlalchemy import update
 
-from federator.index import Index, plans, requests, schedules
-from federator.index import tables as t
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
+from federator.store import Index, job_states, plans, requests
+from federator.store import tables as t
 from tests.api.conftest import Api
 from tests.api.test_runs import add_plan
 
 
-def test_a_decision_names_what_it_is_about(api: Api, index: Index) -> None:
+def test_a_decision_requires_if_match(api: Api, index: Index) -> None:
     digest = add_plan(index, "held")
     for decision in ("approve", "reject", "apply"):
         url = f"/api/v1/plans/{digest}/{decision}"
@@ -30,11 +30,11 @@ def test_a_decision_names_what_it_is_about(api: Api, index: Index) -> None:
     match = {"If-Match": f'"{digest}"'}
     assert api.post(f"/api/v1/plans/{digest}/apply", headers=match).status_code == 409
     assert api.post(f"/api/v1/plans/{digest}/approve", headers=match).json()["state"] == "approved"
-    asked = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": digest})
-    assert (asked.status_code, asked.json()["kind"]) == (202, "apply")
-    assert asked.headers["location"] == f"/api/v1/requests/{asked.json()['id']}"
+    request = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": digest})
+    assert (request.status_code, request.json()["kind"]) == (202, "apply")
+    assert request.headers["location"] == f"/api/v1/requests/{request.json()['id']}"
     with index.read() as connection:
-        (queued,) = requests.queued(connection, requests.RUNS)
+        (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
     assert queued.argument == {"plans": [digest]}
 
 
@@ -42,7 +42,7 @@ def test_a_decision_may_name_the_guarded_set(api: Api, index: Index) -> None:
     body = json.dumps(Plan("m", "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),)).to_json())
     with index.write() as connection:
         for digest in ("older", "newer"):
-            plans.save(connection, digest=digest, mirror="m", run_id="r", state="held", body=body, guarded="set")
+            plans.save_plan(connection, digest=digest, mirror="m", run_id="r", state="held", body=body, guarded="set")
     assert api.json("/api/v1/plans/older")["guarded"] == "set"
     assert api.post("/api/v1/plans/older/approve", headers={"If-Match": '"other"'}).status_code == 412
     assert api.post("/api/v1/plans/older/reject", headers={"If-Match": '"set"'}).json()["state"] == "rejected"
@@ -50,28 +50,28 @@ def test_a_decision_may_name_the_guarded_set(api: Api, index: Index) -> None:
     assert api.json("/api/v1/plans/newer")["state"] == "rejected"
     with index.write() as connection:
         assert (
-            plans.save(connection, digest="newest", mirror="m", run_id="r", state="held", body=body, guarded="set")
+            plans.save_plan(connection, digest="newest", mirror="m", run_id="r", state="held", body=body, guarded="set")
             == "rejected"
         )
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10])
 def test_plans_are_listed_newest_first_with_their_counts(api: Api, index: Index, limit: int) -> None:
-    made = [add_plan(index, state, mirror=f"m{number}") for number, state in enumerate(("held", "ready", "held"))]
-    found = []
+    created = [add_plan(index, state, mirror=f"m{number}") for number, state in enumerate(("held", "ready", "held"))]
+    result = []
     url = f"/api/v1/plans?limit={limit}"
     while url:
         page = api.json(url)
-        found += page["plans"]
+        result += page["plans"]
         url = f"/api/v1/plans?limit={limit}&cursor={page['next']}" if page["next"] else ""
-    assert [plan["digest"] for plan in found] == made[::-1]
+    assert [plan["digest"] for plan in result] == created[::-1]
     assert [plan["mirror"] for plan in api.json("/api/v1/plans?state=held")["plans"]] == ["m2", "m0"]
-    assert [plan["digest"] for plan in api.json("/api/v1/plans?mirror=m1")["plans"]] == [made[1]]
-    assert "plan" not in found[0]
+    assert [plan["digest"] for plan in api.json("/api/v1/plans?mirror=m1")["plans"]] == [created[1]]
+    assert "plan" not in result[0]
     assert api.get("/api/v1/plans?state=nonsense").status_code == 400
 
 
-def test_a_mirror_shows_its_rule_and_how_it_stands(api: Api, index: Index) -> None:
+def test_a_mirror_shows_its_rule_and_its_state(api: Api, index: Index) -> None:
     never = api.json("/api/v1/mirrors/m")
     assert (never["state"], never["last_plan"], never["last_run"], never["held"], never["tables"]) == (
         "never",
@@ -85,12 +85,12 @@ def test_a_mirror_shows_its_rule_and_how_it_stands(api: Api, index: Index) -> No
     assert [fresh["source"] for fresh in never["freshness"]] == ["lake"]
     digest = add_plan(index, "held")
     with index.write() as connection:
-        schedules.pause(connection, "sync:m", True)
+        job_states.set_paused(connection, "sync:m", True)
     held = api.json("/api/v1/mirrors")["mirrors"][0]
     assert (held["state"], held["paused"], [plan["digest"] for plan in held["held"]]) == ("held", True, [digest])
     assert held["last_plan"]["digest"] == digest
     with index.write() as connection:
-        plans.decide(connection, digest, "rejected", "ann")
+        plans.record_decision(connection, digest, "rejected", "ann")
     assert api.json("/api/v1/mirrors/m")["held"] == []
     assert api.get("/api/v1/mirrors/nope").status_code == 404
 
@@ -114,7 +114,7 @@ def _add_mixed(index: Index) -> str:
     )
     plan = Plan("m", "d", 1, 1, changes, holds=(Hold("max_delete_percent", "too much", Binds.DESTRUCTIVE),))
     with index.write() as connection:
-        plans.save(
+        plans.save_plan(
             connection, digest=plan.digest, mirror="m", run_id="r", state="held", body=json.dumps(plan.to_json()),
             guarded=guarded_digest(plan),
         )  # fmt: skip
@@ -129,11 +129,13 @@ def test_what_may_go_of_a_held_plan_is_applied_and_the_answer_says_what_waits(ap
     }  # fmt: skip
     shown = api.json(f"/api/v1/plans/{digest}")
     assert (shown["state"], shown["waiting"]) == ("held", [held])
-    asked = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
-    assert (asked.status_code, asked.json()["waiting"]) == (202, [held]), asked.text
+    requested = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
+    assert (requested.status_code, requested.json()["waiting"]) == (202, [held]), requested.text
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 202
     with index.read() as connection:
-        assert [request.argument for request in requests.queued(connection, requests.RUNS)] == [{"plans": [digest]}] * 2
+        assert [request.argument for request in requests.list_queued(connection, requests.RUN_KINDS)] == [
+            {"plans": [digest]}
+        ] * 2
     # The address names the plan, If-Match what was shown of it.
     other = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": '"another set"'})
     assert other.status_code == 412
@@ -151,9 +153,27 @@ def test_a_plan_of_which_everything_waits_is_refused(api: Api, index: Index) -> 
     change = Change(Action.DECLARE_TABLE, "copy", "s$new", "lake", "s$new", "new at the origin", after=new)
     plan = Plan("m", "d", 1, 1, (change,), holds=(Hold("approval_required", "a person's word"),))
     with index.write() as connection:
-        plans.save(connection, digest=plan.digest, mirror="m", run_id="r", state="held", body=json.dumps(plan.to_json()))
+        plans.save_plan(connection, digest=plan.digest, mirror="m", run_id="r", state="held", body=json.dumps(plan.to_json()))
     refused = api.post(f"/api/v1/plans/{plan.digest}/apply", headers={"If-Match": plan.digest})
     assert (refused.status_code, refused.json()["detail"]) == (
         409,
-        f"all of the plan {plan.digest[:12]} is held: approval_required: a person's word",
+        f"all changes of the plan {plan.digest[:12]} are held: approval_required: a person's word",
     )
+
+
+def test_a_rejection_takes_the_approval_back_and_ends_when_the_guarded_set_is_another(api: Api, index: Index) -> None:
+    digest = _add_mixed(index)
+    shown = api.json(f"/api/v1/plans/{digest}")
+    match = {"If-Match": f'"{shown["guarded"]}"'}
+    assert api.post(f"/api/v1/plans/{digest}/approve", headers=match).json()["waiting"] == []
+    rejected = api.post(f"/api/v1/plans/{digest}/reject", headers=match).json()
+    assert (rejected["state"], rejected["waiting"]) == ("rejected", shown["waiting"])
+    with index.write() as connection:
+        body = plans.get_plan(connection, digest).body
+        states = {
+            guarded: plans.save_plan(
+                connection, digest=f"with {guarded}", mirror="m", run_id="r", state="held", body=body, guarded=guarded
+            )
+            for guarded in (shown["guarded"], "another set")
+        }
+    assert states == {shown["guarded"]: "rejected", "another set": "held"}

@@ -1,4 +1,4 @@
-"""Physical tables that somebody wants declared: asked for over HTTP, planned by the worker, decided and applied as any plan is."""
+"""Declarations of orphans: requested over HTTP, planned by the worker, decided and applied like other plans."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from federator.api.app import create_app
-from federator.index import Index, migrate, open_index, requests
 from federator.model.scopes import Scopes
-from federator.schedule.execute import Runner
-from federator.settings import parse
+from federator.settings import parse_settings
+from federator.store import Index, migrations, open_index, requests
 from federator.testing import MemoryStore
+from federator.worker.runner import RequestRunner
 from tests.api import worlds
 from tests.api.conftest import Api
 from tests.integration.index_support import fill
@@ -33,13 +33,13 @@ class World:
             name: {"impl": "federator.testing:CONNECTOR", "file": str(folder / f"{name}.json")} for name in ("one", "two")
         }
         raw = {"instance": {"id": "i"}, "sources": sources, "roots": {"lake": {"location": f"{folder}/lake"}}}
-        settings = parse(raw | {"serve": {"auth": "required"}}, folder / "federator.toml")
+        settings = parse_settings(raw | {"serve": {"auth": "required"}}, folder / "federator.toml")
         self.index: Index = open_index("sqlite:///federator.db", base=folder)
-        migrate.upgrade(self.index)
+        migrations.upgrade_schema(self.index)
         for name in sources:
             fill(self.index, name)
         self.app = create_app(settings)
-        self.runner = Runner(settings)
+        self.runner = RequestRunner(settings)
 
     def caller(self, role: str, *scopes: str) -> Api:
         return worlds.as_caller(self.app, self.index, role, Scopes.parse(scopes), f"{role} {scopes}")
@@ -47,27 +47,29 @@ class World:
     def work(self) -> None:
         """Carries out what waits, as the worker's loop does."""
         with self.index.read() as connection:
-            waiting = requests.queued(connection, requests.RUNS)
+            waiting = requests.list_queued(connection, requests.RUN_KINDS)
         for request in waiting:
             self.runner.request = request
-            self.runner.carry_out(request)
+            self.runner.execute(request)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.runner.index.close()
-    made.app.state.index.close()
-    made.index.close()
+    created = World(tmp_path)
+    yield created
+    created.runner.index.close()
+    created.app.state.index.close()
+    created.index.close()
 
 
 def test_an_orphan_becomes_a_plan_and_the_plan_a_declaration(world: World, tmp_path: Path) -> None:
     api = world.caller("writer", "*")
-    asked = api.post("/api/v1/declarations", json={"places": [world.place], "into": ["one", "one"], "name": "sales${table}"})
-    assert (asked.status_code, asked.json()["kind"], asked.json()["state"]) == (202, "declare", "queued")
+    requested = api.post(
+        "/api/v1/declarations", json={"places": [world.place], "into": ["one", "one"], "name": "sales${table}"}
+    )
+    assert (requested.status_code, requested.json()["kind"], requested.json()["state"]) == (202, "declare", "queued")
     world.work()
-    request = api.json(asked.headers["location"])
+    request = api.json(requested.headers["location"])
     assert request["state"] == "done"
     (plan,) = api.json(f"/api/v1/plans?run={request['run_id']}")["plans"]
     assert (plan["mirror"], plan["changes"], plan["refusals"], plan["partial"]) == (
@@ -81,7 +83,7 @@ def test_an_orphan_becomes_a_plan_and_the_plan_a_declaration(world: World, tmp_p
     assert api.post(f"/api/v1/plans/{plan['digest']}/apply", headers=tag).status_code == 202
     world.work()
     assert api.json(f"/api/v1/plans/{plan['digest']}")["state"] == "applied"
-    with MemoryStore(str(tmp_path / "one.json")).state() as state:
+    with MemoryStore(str(tmp_path / "one.json")).locked_state() as state:
         assert state["tables"]["sales$orders"]["location"] == world.place
     assert api.json("/api/v1/tables/one%24sales%24orders")["location"] == world.place
 
@@ -89,14 +91,14 @@ def test_an_orphan_becomes_a_plan_and_the_plan_a_declaration(world: World, tmp_p
 def test_who_sees_one_source_declares_there_and_with_what_opens_it(world: World) -> None:
     api = world.caller("writer", "one")
     body = {"places": [world.place], "into": ["one"], "name": "sales$orders"}
-    asked = api.post("/api/v1/declarations", json=body)
+    request = api.post("/api/v1/declarations", json=body)
     with world.index.read() as connection:
-        (queued,) = requests.queued(connection, requests.RUNS)
+        (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
     assert (queued.argument["roots"], queued.actor) == (False, "token:writer ('one',)")
     world.work()
-    assert api.json(asked.headers["location"])["state"] == "done"
+    assert api.json(request.headers["location"])["state"] == "done"
     assert [plan["changes"] for plan in api.json("/api/v1/plans")["plans"]] == [{"declare_table": 1}]
-    assert world.caller("writer", "two").get(asked.headers["location"]).status_code == 404
+    assert world.caller("writer", "two").get(request.headers["location"]).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -109,11 +111,11 @@ def test_who_sees_one_source_declares_there_and_with_what_opens_it(world: World)
         ("writer", "*", {"name": "{7}"}, 400), ("writer", "*", {"name": "a\0b"}, 400), ("writer", "*", {"more": 1}, 400),
     ],
 )  # fmt: skip
-def test_what_may_not_be_declared_is_refused_before_anything_is_asked(
+def test_a_forbidden_declaration_queues_no_request(
     world: World, role: str, scope: str, change: dict[str, Any], status: int
 ) -> None:
     body = {"places": ["s3://lake/new.lance"], "into": ["one"], **change}
     answer = world.caller(role, scope).post("/api/v1/declarations", json=body)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     with world.index.read() as connection:
-        assert requests.queued(connection, requests.RUNS) == []
+        assert requests.list_queued(connection, requests.RUN_KINDS) == []

@@ -1,4 +1,4 @@
-"""Who may ask, and what every answer carries."""
+"""Access checks, and the headers of each response."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from federator.api.app import create_app
 from federator.connector import ConfigError
-from federator.index import Index
 from federator.settings import Settings
+from federator.store import Index
 from tests.api.conftest import Api
 
 TOKEN = "a-token-of-ours"
@@ -70,27 +70,27 @@ BAD = (
 )
 
 
-@pytest.mark.parametrize("given", BAD)
-def test_without_the_token_there_is_nothing(guarded: Api, given: str | None) -> None:
-    for url in ("/", "/docs", "/openapi.json", "/api/v1/tree", "/api/v1/runs", "/nope"):
-        answer = guarded.get(url, headers={} if given is None else {"Authorization": given})
+@pytest.mark.parametrize("authorization", BAD)
+def test_without_the_token_there_is_nothing(guarded: Api, authorization: str | None) -> None:
+    for url in ("/docs", "/openapi.json", "/api/v1/tree", "/api/v1/runs", "/nope"):
+        answer = guarded.get(url, headers={} if authorization is None else {"Authorization": authorization})
         assert (answer.status_code, answer.json()["title"]) == (401, "Unauthenticated")
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
 def test_with_the_token_there_is_everything(guarded: Api) -> None:
     basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
-    for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
-        for url in ("/", "/docs", "/openapi.json", "/api/v1/tree"):
-            assert guarded.get(url, headers={"Authorization": given}).status_code == 200
+    for values in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
+        for url in ("/ui/", "/docs", "/openapi.json", "/api/v1/tree"):
+            assert guarded.get(url, headers={"Authorization": values}).status_code == 200
 
 
 def test_probes_need_no_token(guarded: Api) -> None:
     assert guarded.get("/healthz").status_code == guarded.get("/readyz").status_code == 200
 
 
-OURS = ("127.0.0.1:8042", "localhost", "LOCALHOST:1", "[::1]:8042", "127.1.2.3", "evil@127.0.0.1")
-NOT_OURS = (
+OWN_HOSTS = ("127.0.0.1:8042", "localhost", "LOCALHOST:1", "[::1]:8042", "127.1.2.3", "evil@127.0.0.1")
+FOREIGN_HOSTS = (
     "evil.example",
     "127.0.0.1.evil.example",
     "localhost.evil.example:8042",
@@ -101,8 +101,8 @@ NOT_OURS = (
 )
 
 
-@pytest.mark.parametrize(("host", "status"), [*((host, 200) for host in OURS), *((host, 421) for host in NOT_OURS)])
-def test_on_loopback_the_host_header_is_ours(api: Api, host: str, status: int) -> None:
+@pytest.mark.parametrize(("host", "status"), [*((host, 200) for host in OWN_HOSTS), *((host, 421) for host in FOREIGN_HOSTS)])
+def test_on_loopback_the_host_header_names_this_machine(api: Api, host: str, status: int) -> None:
     answer = api.get("/api/v1/tree", headers={"Host": host})
     assert answer.status_code == status
     assert (answer.headers["content-type"] == "application/problem+json") == (status == 421)
@@ -119,11 +119,13 @@ def test_pages_of_other_origins_do_not_write(api: Api) -> None:
     assert plain.status_code == 400
 
 
-@pytest.mark.parametrize("url", ["/", "/docs", "/api/v1/tree", "/nope", "/healthz"])
+@pytest.mark.parametrize("url", ["/", "/ui/", "/docs", "/api/v1/tree", "/nope", "/healthz"])
 def test_every_answer_carries_the_security_headers(api: Api, url: str) -> None:
     headers = api.get(url).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-frame-options"] == "DENY"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert "geolocation=()" in headers["permissions-policy"]
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
@@ -166,14 +168,14 @@ def test_a_head_is_a_get_without_its_body(api: Api, url: str) -> None:
         ("/v1/table/lake%24a%2Fb/declare", "POST, OPTIONS"), ("/v1/table", "GET, HEAD, OPTIONS"),
     ],
 )  # fmt: skip
-def test_options_names_every_method_and_a_wrong_one_is_told(api: Api, url: str, methods: str) -> None:
-    asked, wrong = api.ask("OPTIONS", url), api.ask("DELETE", url)
-    assert (asked.status_code, asked.headers["allow"], asked.content) == (204, methods, b"")
+def test_options_names_every_method_and_a_wrong_one_is_refused(api: Api, url: str, methods: str) -> None:
+    request, wrong = api.ask("OPTIONS", url), api.ask("DELETE", url)
+    assert (request.status_code, request.headers["allow"], request.content) == (204, methods, b"")
     assert (wrong.status_code, wrong.headers["allow"]) == (405, methods)
     assert api.ask("OPTIONS", "/api/v1/nope").status_code == 404
 
 
-@pytest.mark.parametrize("url", ["/", "/docs"])
+@pytest.mark.parametrize("url", ["/ui/", "/docs"])
 def test_pages_need_no_other_server_and_run_only_their_own_code(api: Api, url: str) -> None:
     answer = api.get(url)
     assert answer.headers["content-type"].startswith("text/html")

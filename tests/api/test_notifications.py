@@ -1,9 +1,9 @@
-"""Notifications over HTTP: pages, filters, and dead ones sent again; for who may see everything."""
+"""Notifications over HTTP: pages, filters, and retries of dead ones; they need the whole tree in scope."""
 
 from __future__ import annotations
 
-from federator.index import Index, notifications
-from federator.index.notifications import Attempt
+from federator.store import Index, notifications
+from federator.store.notifications import DeliveryAttempt
 from tests.api.conftest import Api
 
 FIRST = {
@@ -14,20 +14,22 @@ FIRST = {
 
 def fill(index: Index, number: int, state: str = "queued") -> list[str]:
     body = {"group": {"event": "source_failed"}, "counts": {"source_failed": 1}, "first": [FIRST]}
-    made = []
+    created = []
     with index.write() as connection:
         for _ in range(number):
-            made.append(notifications.add(connection, "ops", "{}", severity="error", events=1, body=body, due_at=0.0))
+            created.append(
+                notifications.queue_notification(connection, "ops", "{}", severity="error", events=1, body=body, due_at=0.0)
+            )
             if state != "queued":
-                notifications.tried(connection, made[-1], Attempt(state, "it answered 400"))
-    return made
+                notifications.record_attempt(connection, created[-1], DeliveryAttempt(state, "it answered 400"))
+    return created
 
 
 def test_pages_newest_first(api: Api, index: Index) -> None:
-    made = fill(index, 5)
+    created = fill(index, 5)
     first = api.json("/api/v1/notifications?limit=3")
     rest = api.json(f"/api/v1/notifications?limit=3&cursor={first['next']}")
-    assert sorted(row["id"] for row in first["notifications"] + rest["notifications"]) == sorted(made)
+    assert sorted(row["id"] for row in first["notifications"] + rest["notifications"]) == sorted(created)
     assert [row["id"] for row in first["notifications"]] == sorted((r["id"] for r in first["notifications"]), reverse=True)
     assert rest["next"] is None
     row = first["notifications"][0]

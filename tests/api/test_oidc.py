@@ -1,4 +1,4 @@
-"""JWTs of an identity provider: real keys, served over HTTP, rotated, and gone."""
+"""JWTs of an identity provider: real keys, served over HTTP, rotated and removed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from federator.api.access import Caller, Role
 from federator.api.app import create_app
-from federator.api.oidc import Verifier
-from federator.api.problems import Refused
+from federator.api.oidc import JwtVerifier
+from federator.api.principals import Principal, Role
+from federator.api.problems import RequestRejected
 from federator.connector import ConfigError, ServiceUnavailable
-from federator.index import Index
 from federator.model.scopes import Scopes
 from federator.settings import OidcSettings, Settings
+from federator.store import Index
 from tests.api.conftest import Api
 
 AUDIENCE = "federator"
@@ -38,7 +38,7 @@ class Provider:
     url: str = ""
     keys: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requested_paths: list[str] = field(default_factory=list)
 
     def publish(self, *names: str) -> None:
         self.answers["/keys"] = (200, json.dumps({"keys": [self._public(name) for name in names]}).encode())
@@ -50,12 +50,12 @@ class Provider:
 
     def token(self, key: str = "rsa", *, algorithm: str = "RS256", kid: str | None = None, **claims: Any) -> str:
         """A signed token; a claim of None is left out."""
-        said = {
+        message = {
             "iss": self.url, "aud": AUDIENCE, "sub": "anna", "exp": time.time() + 600, "iat": time.time(), "roles": ["analysts"],
             "federator_scopes": ["lake$sales", "copy"],
         } | claims  # fmt: skip
-        said = {name: value for name, value in said.items() if value is not None}
-        return jwt.encode(said, self.keys[key], algorithm=algorithm, headers={"kid": kid or key})
+        message = {name: value for name, value in message.items() if value is not None}
+        return jwt.encode(message, self.keys[key], algorithm=algorithm, headers={"kid": kid or key})
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +68,12 @@ def pairs() -> dict[str, Any]:
 
 @pytest.fixture
 def provider(pairs: dict[str, Any]) -> Iterator[Provider]:
-    found = Provider(keys=pairs)
+    result = Provider(keys=pairs)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found.asked.append(self.path)
-            status, body = found.answers.get(self.path, (404, b"{}"))
+            result.requested_paths.append(self.path)
+            status, body = result.answers.get(self.path, (404, b"{}"))
             self.send_response(status)
             if status == 302:
                 self.send_header("Location", body.decode())
@@ -86,28 +86,30 @@ def provider(pairs: dict[str, Any]) -> Iterator[Provider]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    document = {"issuer": found.url, "jwks_uri": f"{found.url}/keys"}
-    found.answers["/.well-known/openid-configuration"] = (200, json.dumps(document).encode())
-    found.publish("rsa", "ec")
-    yield found
+    result.url = f"http://127.0.0.1:{server.server_port}"
+    document = {"issuer": result.url, "jwks_uri": f"{result.url}/keys"}
+    result.answers["/.well-known/openid-configuration"] = (200, json.dumps(document).encode())
+    result.publish("rsa", "ec")
+    yield result
     server.shutdown()
     server.server_close()
 
 
-def verifier(provider: Provider, *, cooldown: float = 0.0, clock: Callable[[], float] = lambda: 0.0, **more: Any) -> Verifier:
+def verifier(
+    provider: Provider, *, cooldown: float = 0.0, clock: Callable[[], float] = lambda: 0.0, **more: Any
+) -> JwtVerifier:
     raw: dict[str, Any] = {"issuer": provider.url, "audience": AUDIENCE, "roles": {"analysts": "viewer", "ops": "operator"}}
-    return Verifier(OidcSettings(**raw | more), cooldown=cooldown, clock=clock)
+    return JwtVerifier(OidcSettings(**raw | more), cooldown=cooldown, clock=clock)
 
 
 def test_a_token_of_each_kind_of_key_makes_a_caller(provider: Provider) -> None:
     who = verifier(provider)
-    anna = Caller("oidc:anna", Role.VIEWER, Scopes.parse(["lake$sales", "copy"]))
-    assert who.caller(provider.token()) == anna
-    assert who.caller(provider.token("ec", algorithm="ES256")) == anna
-    assert provider.asked == ["/.well-known/openid-configuration", "/keys"]
+    anna = Principal("oidc:anna", Role.VIEWER, Scopes.parse(["lake$sales", "copy"]))
+    assert who.verify(provider.token()) == anna
+    assert who.verify(provider.token("ec", algorithm="ES256")) == anna
+    assert provider.requested_paths == ["/.well-known/openid-configuration", "/keys"]
     straight = verifier(provider, jwks_url=f"{provider.url}/keys", algorithms=["PS256"])
-    assert straight.caller(provider.token(algorithm="PS256")) == anna
+    assert straight.verify(provider.token(algorithm="PS256")) == anna
 
 
 @pytest.mark.parametrize(
@@ -126,37 +128,48 @@ def test_a_token_of_each_kind_of_key_makes_a_caller(provider: Provider) -> None:
 def test_claims_become_role_and_scopes(
     provider: Provider, claims: dict[str, Any], expected: tuple[Role, tuple[str, ...]]
 ) -> None:
-    caller = verifier(provider).caller(provider.token(**claims))
-    assert (caller.role, caller.scopes.texts) == expected
+    caller = verifier(provider).verify(provider.token(**claims))
+    assert (caller.role, caller.scopes.to_texts) == expected
 
 
 def test_claims_may_lie_inside_others_and_names_are_as_configured(provider: Provider) -> None:
     who = verifier(provider, role_claim="realm.roles", roles={}, scopes_claim="https://x.y/scopes", name_claim="email")
     claims: dict[str, Any] = {"realm": {"roles": ["admin", "other"]}, "https://x.y/scopes": ["copy"], "email": "a@b.c"}
-    assert who.caller(provider.token(**claims)) == Caller("oidc:a@b.c", Role.ADMIN, Scopes.parse(["copy"]))
+    assert who.verify(provider.token(**claims)) == Principal("oidc:a@b.c", Role.ADMIN, Scopes.parse(["copy"]))
 
 
 LATE, EARLY = {"exp": 1_000_000_000}, {"nbf": 4_000_000_000}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"aud": "another"}, "Audience"), ({"aud": None}, "aud"), ({"iss": "http://127.0.0.1:1"}, "issuer"), ({"iss": None}, "iss"),
     (LATE, "expired"), ({"exp": None}, "exp"), (EARLY, "not yet valid"), ({"iat": 4_000_000_000}, "not yet valid"),
-    ({"sub": None}, "is no name"), ({"sub": ""}, "is no name"), ({"sub": "x" * 201}, "is no name"), ({"sub": "a\nb"}, "is no name"),
-    ({"federator_scopes": ["lake$$x"]}, "is no scope"), ({"federator_scopes": [""]}, "is no scope"),
+    ({"sub": None}, "is not a valid name"), ({"sub": ""}, "is not a valid name"), ({"sub": "x" * 201}, "is not a valid name"),
+    ({"sub": "a\nb"}, "is not a valid name"),
+    ({"federator_scopes": ["lake$$x"]}, "is not a valid scope"), ({"federator_scopes": [""]}, "is not a valid scope"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("claims", "why"), REFUSED)
-def test_claims_that_do_not_hold_are_refused(provider: Provider, claims: dict[str, Any], why: str) -> None:
-    with pytest.raises(Refused, match=why) as refused:
-        verifier(provider).caller(provider.token(**claims))
+@pytest.mark.parametrize(("claims", "message"), REFUSED)
+def test_claims_that_do_not_hold_are_refused(provider: Provider, claims: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestRejected, match=message) as refused:
+        verifier(provider).verify(provider.token(**claims))
     assert refused.value.status == 401
 
 
 def test_a_token_without_a_role_here_is_somebody_who_may_do_nothing(provider: Provider) -> None:
     for roles in (["guests"], [], None, "admin", 7):
-        with pytest.raises(Refused, match="is a role here") as refused:
-            verifier(provider).caller(provider.token(roles=roles))
+        with pytest.raises(RequestRejected, match="contains no known role") as refused:
+            verifier(provider).verify(provider.token(roles=roles))
         assert refused.value.status == 403
+
+
+def test_a_short_rsa_key_is_refused(provider: Provider) -> None:
+    provider.keys = {**provider.keys, "short": rsa.generate_private_key(65537, 1024)}
+    provider.publish("rsa", "short")
+    who = verifier(provider)
+    assert who.verify(provider.token()).name == "oidc:anna"
+    with pytest.raises(RequestRejected, match="1024 bits") as refused:
+        who.verify(provider.token("short"))
+    assert refused.value.status == 401
 
 
 def test_only_the_allowed_algorithms_with_the_published_key_are_taken(provider: Provider) -> None:
@@ -173,13 +186,13 @@ def test_only_the_allowed_algorithms_with_the_published_key_are_taken(provider: 
         f"{head}.{body[:-2]}.{signature}", "a.b.c", "..", provider.token("other"),
         provider.token(kid="ec"),
     ):  # fmt: skip
-        with pytest.raises(Refused, match="the token is not accepted") as refused:
-            who.caller(token)
+        with pytest.raises(RequestRejected, match="the token is not accepted") as refused:
+            who.verify(token)
         assert refused.value.status == 401
     _, body, signature = provider.token("ec", algorithm="ES256").split(".")
     larger = base64.urlsafe_b64encode(b'{"alg":"ES384","kid":"ec"}').rstrip(b"=").decode()
-    with pytest.raises(Refused, match="the token is not accepted"):
-        verifier(provider, algorithms=["ES384"]).caller(f"{larger}.{body}.{signature}")
+    with pytest.raises(RequestRejected, match="the token is not accepted"):
+        verifier(provider, algorithms=["ES384"]).verify(f"{larger}.{body}.{signature}")
     for name in ("none", "HS256", "RS1"):
         with pytest.raises(ValueError, match="algorithms"):
             verifier(provider, algorithms=[name])
@@ -196,16 +209,16 @@ def _keyed_with_the_public_key(claims: dict[str, Any], key: rsa.RSAPrivateKey) -
 
 def test_a_rotated_key_is_asked_for_once_and_made_up_ones_are_not_passed_on(provider: Provider) -> None:
     who, cautious = verifier(provider), verifier(provider, cooldown=3600.0)
-    assert who.caller(provider.token()) == cautious.caller(provider.token())
+    assert who.verify(provider.token()) == cautious.verify(provider.token())
     provider.publish("other")
-    assert who.caller(provider.token("other")).name == "oidc:anna"
-    with pytest.raises(Refused, match="does not publish its key"):
-        who.caller(provider.token("rsa"))
-    before = len(provider.asked)
+    assert who.verify(provider.token("other")).name == "oidc:anna"
+    with pytest.raises(RequestRejected, match="does not publish its key"):
+        who.verify(provider.token("rsa"))
+    before = len(provider.requested_paths)
     for number in range(5):
-        with pytest.raises(Refused, match="does not publish its key"):
-            cautious.caller(provider.token(kid=f"made-up-{number}"))
-    assert len(provider.asked) == before
+        with pytest.raises(RequestRejected, match="does not publish its key"):
+            cautious.verify(provider.token(kid=f"made-up-{number}"))
+    assert len(provider.requested_paths) == before
 
 
 @pytest.mark.parametrize(
@@ -225,24 +238,35 @@ def test_keys_that_cannot_be_had_are_the_services_trouble_not_the_callers(
     good = provider.answers[path]
     provider.answers[path] = answer
     with pytest.raises(ServiceUnavailable, match="keys cannot be read"):
-        who.caller(provider.token())
-    asked = len(provider.asked)
+        who.verify(provider.token())
+    request = len(provider.requested_paths)
     provider.answers[path] = good
     # Left alone for a moment: a provider that hangs does not hold every request.
     with pytest.raises(ServiceUnavailable):
-        who.caller(provider.token())
-    assert len(provider.asked) == asked
+        who.verify(provider.token())
+    assert len(provider.requested_paths) == request
     clock[0] = 6.0
-    assert who.caller(provider.token()).name == "oidc:anna"
+    assert who.verify(provider.token()).name == "oidc:anna"
 
 
-def test_discovery_leads_to_no_unsafe_place(provider: Provider) -> None:
-    for place in ("file:///etc/passwd", "http://192.0.2.1/keys", "ftp://127.0.0.1/keys", "", "//x"):
-        document = {"issuer": provider.url, "jwks_uri": place}
+def test_keys_beyond_a_megabyte_are_not_read(provider: Provider) -> None:
+    _, keys = provider.answers["/keys"]
+    for padding, is_read in ((900_000, True), (1_000_000, False)):
+        provider.answers["/keys"] = (200, keys + b" " * padding)
+        if is_read:
+            assert verifier(provider).verify(provider.token()).name == "oidc:anna"
+        else:
+            with pytest.raises(ServiceUnavailable):
+                verifier(provider).verify(provider.token())
+
+
+def test_discovery_leads_to_no_unsafe_url(provider: Provider) -> None:
+    for location in ("file:///etc/passwd", "http://192.0.2.1/keys", "ftp://127.0.0.1/keys", "", "//x"):
+        document = {"issuer": provider.url, "jwks_uri": location}
         provider.answers["/.well-known/openid-configuration"] = (200, json.dumps(document).encode())
         with pytest.raises(ServiceUnavailable):
-            verifier(provider).caller(provider.token())
-    assert set(provider.asked) == {"/.well-known/openid-configuration"}
+            verifier(provider).verify(provider.token())
+    assert set(provider.requested_paths) == {"/.well-known/openid-configuration"}
 
 
 def test_it_signs_in_over_http(provider: Provider, index: Index, settings_of: Callable[..., Settings]) -> None:
@@ -253,7 +277,10 @@ def test_it_signs_in_over_http(provider: Provider, index: Index, settings_of: Ca
     for headers in ({"Authorization": f"Bearer {token}"}, {"x-api-key": token}):
         assert [node["id"] for node in api.json("/api/v1/tree?path=lake", headers=headers)["nodes"]] == ["lake$sales"]
     refused = api.post("/api/v1/runs", json={"kind": "crawl"}, headers={"x-api-key": token})
-    assert (refused.status_code, refused.json()["detail"]) == (403, "oidc:anna is viewer; this needs operator")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        403,
+        "this operation needs the role operator; oidc:anna has viewer",
+    )
     provider.answers.clear()
     down = Api(create_app(settings_of(serve={"oidc": oidc}))).get(
         "/api/v1/tree", headers={"x-api-key": provider.token(sub="eve")}
@@ -262,7 +289,7 @@ def test_it_signs_in_over_http(provider: Provider, index: Index, settings_of: Ca
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "message"),
     [
         ({"issuer": "http://idp.example.com"}, "issuer"), ({"audience": ""}, "audience"), ({"jwks_url": "file:///keys"}, "jwks_url"),
         ({"algorithms": ["none"]}, "algorithms"), ({"algorithms": []}, "algorithms"), ({"roles": {"x": "owner"}}, "roles"),
@@ -270,7 +297,7 @@ def test_it_signs_in_over_http(provider: Provider, index: Index, settings_of: Ca
     ],
 )  # fmt: skip
 def test_settings_that_would_let_anyone_in_are_refused(
-    settings_of: Callable[..., Settings], change: dict[str, Any], why: str
+    settings_of: Callable[..., Settings], change: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=why):
+    with pytest.raises(ConfigError, match=message):
         settings_of(serve={"oidc": {"issuer": "https://idp.example.com", "audience": "a"} | change})

@@ -1,4 +1,4 @@
-"""The API keeps what its own document promises, whatever it is asked."""
+"""Each response of the API follows its OpenAPI document, for arbitrary requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_operation_has_a_summary_a_description_and_problems(api: Api) -> N
 
 def test_every_answer_of_our_own_api_has_an_example_that_conforms(api: Api) -> None:
     document = api.json("/openapi.json")
-    seen = 0
+    observed = 0
     for path, methods in document["paths"].items():
         for method, operation in methods.items() if path.startswith("/api/v1") else ():
             for status, response in operation["responses"].items():
@@ -49,24 +49,24 @@ def test_every_answer_of_our_own_api_has_an_example_that_conforms(api: Api) -> N
                     schema = {**content["schema"], "components": document["components"]}
                     problems = [error.message for error in Draft202012Validator(schema).iter_errors(content["example"])]
                     assert problems == [], (method, path)
-                    seen += 1
-    assert seen > 25
+                    observed += 1
+    assert observed > 25
 
 
 def test_every_parameter_is_described_and_every_list_is_paged(api: Api) -> None:
     document = api.json("/openapi.json")
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            parameters = {each["name"]: each for each in operation.get("parameters", ())}
-            assert not [name for name, each in parameters.items() if not each.get("description")], (method, path)
+            parameters = {item["name"]: item for item in operation.get("parameters", ())}
+            assert not [name for name, item in parameters.items() if not item.get("description")], (method, path)
             content = operation["responses"].get("200", {}).get("content", {}).get("application/json")
-            for each in content["schema"].get("anyOf", [content["schema"]]) if content and path.startswith("/api") else ():
-                shown = document["components"]["schemas"][each["$ref"].rpartition("/")[2]]["properties"]
-                assert ("next" in shown) == ({"limit", "cursor"} <= parameters.keys()), (path, each)
+            for item in content["schema"].get("anyOf", [content["schema"]]) if content and path.startswith("/api") else ():
+                shown = document["components"]["schemas"][item["$ref"].rpartition("/")[2]]["properties"]
+                assert ("next" in shown) == ({"limit", "cursor"} <= parameters.keys()), (path, item)
 
 
 def test_every_get_has_a_tag(api: Api) -> None:
-    # What is a stream, a file, or a probe has none; neither has what is counted anew each time.
+    # What is a stream, a file, or a probe has none; neither has what is counted at each request.
     without = {"/api/v1/runs/{id}/events", "/api/v1/reports/{id}/{name}", "/metrics", "/healthz", "/readyz"}
     for path, methods in api.json("/openapi.json")["paths"].items():
         if "get" in methods and path not in without:
@@ -75,13 +75,13 @@ def test_every_get_has_a_tag(api: Api) -> None:
 
 def test_names_come_in_pages_too(api: Api) -> None:
     for url, key in (("/api/v1/sources", "sources"), ("/api/v1/jobs", "jobs"), ("/api/v1/mirrors", "mirrors")):
-        whole, found, cursor = [each["name"] for each in api.json(url)[key]], [], ""
+        whole, result, cursor = [item["name"] for item in api.json(url)[key]], [], ""
         while cursor is not None:
             page = api.json(f"{url}?limit=1{f'&cursor={cursor}' if cursor else ''}")
             assert len(page[key]) <= 1
-            found += [each["name"] for each in page[key]]
+            result += [item["name"] for item in page[key]]
             cursor = page["next"]
-        assert found == whole != []
+        assert result == whole != []
 
 
 def test_the_documentation_shows_every_operation(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""Plans for who sees a part of what a mirror copies: the changes inside the scopes, counted alone, and decided by others."""
+"""Plans for a principal with a part of a mirror in scope: visible changes and counts; others decide."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from federator.api.app import create_app
-from federator.index import Index, plans
-from federator.model import NamespaceRecord, TableRecord, parse_key
+from federator.model import NamespaceRecord, TableRecord, parse_path_key
 from federator.model.scopes import Scopes
 from federator.planning.changes import Action, Change, Refusal
 from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
 from federator.settings import Settings
+from federator.store import Index, plans
 from tests.api import worlds
 from tests.api.conftest import Api
 
@@ -24,7 +24,7 @@ SECRETS = ("hr", "payroll", "40%", "guards")
 
 
 def _declare(target: str, origin: str, **fields: Any) -> Change:
-    after = TableRecord("copy", parse_key(target), f"s3://lake/{origin.replace('$', '/')}")
+    after = TableRecord("copy", parse_path_key(target), f"s3://lake/{origin.replace('$', '/')}")
     return Change(
         Action.DECLARE_TABLE, "copy", target, "lake", origin, fields.pop("reason", "new at the origin"), after=after, **fields
     )
@@ -33,7 +33,7 @@ def _declare(target: str, origin: str, **fields: Any) -> Change:
 def _save(index: Index, plan: Plan) -> str:
     with index.write() as connection:
         body = json.dumps(plan.to_json())
-        plans.save(connection, digest=plan.digest, mirror=plan.mirror, run_id="r", state="held", body=body)
+        plans.save_plan(connection, digest=plan.digest, mirror=plan.mirror, run_id="r", state="held", body=body)
     return plan.digest
 
 
@@ -78,7 +78,7 @@ def test_a_team_sees_the_changes_that_are_about_what_it_sees(ask: Callable[..., 
     assert [change["target_path"] for change in shown["changes"]] == ["sales", "sales$a", "sales$b"]
     assert [refusal["origin_path"] for refusal in shown["refusals"]] == ["sales$x", "sales$y"]
     assert [change["reason"] for change in shown["changes"]][1:] == ["new at the origin", "it was declared"]
-    assert not [word for word in SECRETS if word in json.dumps(answer)]
+    assert not [term for term in SECRETS if term in json.dumps(answer)]
     assert not {"selected", "mirror_digest"} & shown.keys()
     whole = ask("viewer", "*").json(f"/api/v1/plans/{digest}")
     assert (whole["partial"], len(whole["plan"]["changes"]), whole["plan"]["selected"]) == (False, 6, 123)
@@ -86,12 +86,12 @@ def test_a_team_sees_the_changes_that_are_about_what_it_sees(ask: Callable[..., 
 
 
 @pytest.mark.parametrize("scopes", [("lake$sales",), ("copy",), ("lake$other", "copy$sales"), ("spare",)])
-def test_a_plan_about_nothing_of_ours_does_not_exist(ask: Callable[..., Api], index: Index, scopes: tuple[str, ...]) -> None:
+def test_a_plan_without_visible_objects_does_not_exist(ask: Callable[..., Api], index: Index, scopes: tuple[str, ...]) -> None:
     digest = _save(index, _mixed())
     api = ask("operator", *scopes)
-    seen = api.json("/api/v1/plans")
+    observed = api.json("/api/v1/plans")
 
-    assert ([plan["digest"] for plan in seen["plans"]], seen["freshness"]) == ([], [])
+    assert ([plan["digest"] for plan in observed["plans"]], observed["freshness"]) == ([], [])
     assert api.get(f"/api/v1/plans/{digest}").status_code == 404
     assert api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 404
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 404
@@ -103,7 +103,7 @@ def test_deciding_needs_all_of_it(ask: Callable[..., Api], index: Index) -> None
     for what in ("approve", "reject", "apply"):
         refused = team.post(f"/api/v1/plans/{digest}/{what}", headers={"If-Match": digest})
         assert (refused.status_code, refused.json()["code"]) == (403, 15)
-        assert not [word for word in SECRETS if word in refused.text]
+        assert not [term for term in SECRETS if term in refused.text]
     assert team.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 403
     assert (
         ask("operator", "lake", "copy").post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 200
@@ -111,17 +111,17 @@ def test_deciding_needs_all_of_it(ask: Callable[..., Api], index: Index) -> None
 
 
 def test_pages_of_those_that_are_seen_lose_none(ask: Callable[..., Api], index: Index) -> None:
-    ours = []
+    visible_digests = []
     for number in range(120):
         about = "sales" if number % 7 == 0 else "hr"
         digest = _save(index, Plan("m", "d", 1, 1, (_declare(f"{about}$t{number}", f"{about}$t{number}"),)))
-        ours += [digest] if about == "sales" else []
-    team, found, url = ask("viewer", "lake$sales", "copy$sales"), [], "/api/v1/plans?limit=5"
+        visible_digests += [digest] if about == "sales" else []
+    team, result, url = ask("viewer", "lake$sales", "copy$sales"), [], "/api/v1/plans?limit=5"
     while url:
         page = team.json(url)
-        found += [plan["digest"] for plan in page["plans"]]
+        result += [plan["digest"] for plan in page["plans"]]
         url = f"/api/v1/plans?limit=5&cursor={page['next']}" if page["next"] else ""
-    assert found == ours[::-1]
+    assert result == visible_digests[::-1]
 
 
 def test_a_persons_declarations_are_decided_by_who_sees_where_they_go(ask: Callable[..., Api], index: Index) -> None:
@@ -132,9 +132,9 @@ def test_a_persons_declarations_are_decided_by_who_sees_where_they_go(ask: Calla
     (plan,) = team.json("/api/v1/plans")["plans"]
     assert (plan["digest"], plan["partial"]) == (digest, False)
     assert team.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 200
-    asked = team.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": digest})
-    assert asked.status_code == 202
-    assert ask("viewer", "copy$sales").get(asked.headers["location"]).status_code == 200
+    request = team.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": digest})
+    assert request.status_code == 202
+    assert ask("viewer", "copy$sales").get(request.headers["location"]).status_code == 200
     other = ask("viewer", "copy$other")
-    assert other.get(asked.headers["location"]).status_code == 404
+    assert other.get(request.headers["location"]).status_code == 404
     assert other.json("/api/v1/plans")["plans"] == []

@@ -12,32 +12,32 @@ import pytest
 
 from federator import audit
 from federator.api.app import create_app
-from federator.index import Index, audit_log, open_index, plans, requests, runs, schedules
 from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import Settings
+from federator.store import Index, audit_log, job_states, open_index, plans, requests, runs
 from tests.api.conftest import Api
 
 
 def add_plan(index: Index, state: str, *, mirror: str = "m") -> str:
     plan = Plan(mirror, "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),) if state == "held" else ())
     with index.write() as connection:
-        plans.save(connection, digest=plan.digest, mirror=mirror, run_id="r", state=state, body=json.dumps(plan.to_json()))
+        plans.save_plan(connection, digest=plan.digest, mirror=mirror, run_id="r", state=state, body=json.dumps(plan.to_json()))
     return plan.digest
 
 
 def test_a_run_is_asked_for_and_queued(api: Api, index: Index) -> None:
     answer = api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]})
     assert answer.status_code == 202
-    asked = answer.json()
-    assert (asked["kind"], asked["state"], asked["run_id"]) == ("crawl", "queued", None)
-    assert api.json(answer.headers["location"]) == asked
+    request = answer.json()
+    assert (request["kind"], request["state"], request["run_id"]) == ("crawl", "queued", None)
+    assert api.json(answer.headers["location"]) == request
     with index.read() as connection:
-        (row,) = requests.queued(connection, requests.RUNS)
-    assert (row.id, row.argument, row.actor) == (asked["id"], {"sources": ["lake"]}, "api")
+        (row,) = requests.list_queued(connection, requests.RUN_KINDS)
+    assert (row.id, row.argument, row.actor) == (request["id"], {"sources": ["lake"]}, "api")
     api.post("/api/v1/runs", json={"kind": "crawl", "full": True})
     with index.read() as connection:
-        assert requests.queued(connection, requests.RUNS)[-1].argument == {"full": True}
+        assert requests.list_queued(connection, requests.RUN_KINDS)[-1].argument == {"full": True}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_run_that_cannot_be_is_refused_at_once(api: Api, index: Index, body: o
     answer = api.post("/api/v1/runs", json=body)
     assert (answer.status_code, answer.json()["code"]) == (400, 13)
     with index.read() as connection:
-        assert requests.queued(connection, requests.RUNS) == []
+        assert requests.list_queued(connection, requests.RUN_KINDS) == []
 
 
 def test_texts_that_are_no_unicode_are_refused(api: Api) -> None:
@@ -62,26 +62,26 @@ def test_texts_that_are_no_unicode_are_refused(api: Api) -> None:
 
 
 def test_runs_are_listed_newest_first_with_pages(api: Api, index: Index) -> None:
-    made = [runs.start(index, "crawl", actor=f"a{number}") for number in range(5)]
-    runs.finish(index, made[0], "ok", summary={"tables": 3})
-    found: list[str] = []
+    created = [runs.insert_run(index, "crawl", actor=f"a{number}") for number in range(5)]
+    runs.finish_run(index, created[0], "ok", summary={"tables": 3})
+    result: list[str] = []
     url = "/api/v1/runs?limit=2"
     while True:
         page = api.json(url)
-        found += [run["id"] for run in page["runs"]]
+        result += [run["id"] for run in page["runs"]]
         if page["next"] is None:
             break
         url = f"/api/v1/runs?limit=2&cursor={page['next']}"
-    assert sorted(found, reverse=True) == found
-    assert set(found) == {run.id for run in made}
+    assert sorted(result, reverse=True) == result
+    assert set(result) == {run.id for run in created}
 
 
 def test_one_run_says_its_progress_and_then_its_summary(api: Api, index: Index) -> None:
-    run = runs.start(index, "crawl")
-    runs.progress(index, run, "crawl lake: running")
+    run = runs.insert_run(index, "crawl")
+    runs.set_progress(index, run, "crawl lake: running")
     assert api.json(f"/api/v1/runs/{run.id}")["progress"] == "crawl lake: running"
-    runs.source_outcome(index, run, "lake", revision=3, state="ok", tables=7)
-    runs.finish(index, run, "ok", summary={"tables": 7})
+    runs.record_source_result(index, run, "lake", revision=3, state="ok", tables=7)
+    runs.finish_run(index, run, "ok", summary={"tables": 7})
     detail = api.json(f"/api/v1/runs/{run.id}")
     assert (detail["state"], detail["progress"], detail["summary"], detail["sources"][0]["tables"]) == (
         "ok",
@@ -94,15 +94,15 @@ def test_one_run_says_its_progress_and_then_its_summary(api: Api, index: Index) 
 
 
 def test_a_run_of_a_worker_can_be_cancelled(api: Api, index: Index) -> None:
-    run = runs.start(index, "crawl")
+    run = runs.insert_run(index, "crawl")
     assert api.post(f"/api/v1/runs/{run.id}/cancel").status_code == 409
     with index.write() as connection:
-        asked = requests.add(connection, "crawl", {}, actor="api")
-        requests.set_state(connection, asked.id, requests.RUNNING, run_id=run.id)
+        request = requests.queue_request(connection, "crawl", {}, actor="api")
+        requests.set_request_state(connection, request.id, requests.RUNNING, run_id=run.id)
     assert api.post(f"/api/v1/runs/{run.id}/cancel").status_code == 202
     with index.read() as connection:
-        (control,) = requests.queued(connection, requests.CONTROLS)
-    assert (control.kind, control.argument) == ("cancel", {"request": asked.id})
+        (control,) = requests.list_queued(connection, requests.CONTROL_KINDS)
+    assert (control.kind, control.argument) == ("cancel", {"request": request.id})
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", str(2**63), "1"])
@@ -117,8 +117,8 @@ def test_a_held_plan_is_approved_and_then_applied(api: Api, index: Index) -> Non
     decided = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'}).json()
     assert (decided["state"], decided["decided_by"]) == ("approved", "api")
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 202
-    audit.seal(index)
-    assert "plan_approved" in [row["kind"] for row in audit_log.events(index)]
+    audit.seal_pending(index)
+    assert "plan_approved" in [row.kind for row in audit_log.list_events(index)]
 
 
 def test_a_rejected_plan_is_not_applied_and_an_applied_one_not_decided(api: Api, index: Index) -> None:
@@ -126,7 +126,7 @@ def test_a_rejected_plan_is_not_applied_and_an_applied_one_not_decided(api: Api,
     assert api.post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": f'"{digest}"'}).json()["state"] == "rejected"
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 409
     with index.write() as connection:
-        plans.decide(connection, digest, "applied", "ann")
+        plans.record_decision(connection, digest, "applied", "ann")
     assert api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'}).status_code == 409
     assert api.get(f"/api/v1/plans/{digest[:8]}").status_code == 404
     assert api.post("/api/v1/plans/none/approve", headers={"If-Match": "none"}).status_code == 404
@@ -134,16 +134,16 @@ def test_a_rejected_plan_is_not_applied_and_an_applied_one_not_decided(api: Api,
 
 def test_jobs_are_shown_paused_and_resumed(api: Api, index: Index) -> None:
     with index.write() as connection:
-        schedules.pause(connection, "sync:m", True)
+        job_states.set_paused(connection, "sync:m", True)
     crawl, sync = api.json("/api/v1/jobs")["jobs"]
     assert (crawl["name"], crawl["schedule"], crawl["paused"]) == ("crawl:lake", "*/15 * * * *", False)
     assert (sync["name"], sync["paused"]) == ("sync:m", True)
     assert api.post("/api/v1/jobs/sync:m/resume").json()["kind"] == "resume"
     assert api.post("/api/v1/jobs/crawl:lake/pause").status_code == 202
     assert api.post("/api/v1/jobs/nope/pause").status_code == 404
-    asked = api.post("/api/v1/jobs/crawl:lake/run").json()
+    request = api.post("/api/v1/jobs/crawl:lake/run").json()
     with index.read() as connection:
-        assert requests.get(connection, asked["id"]).argument == {"sources": ["lake"], "job": "crawl:lake"}
+        assert requests.get_request(connection, request["id"]).argument == {"sources": ["lake"], "job": "crawl:lake"}
     assert api.post("/api/v1/jobs/nope/run").status_code == 404
 
 
@@ -186,7 +186,7 @@ import federator.api.server
 from federator.api.app import create_app
 async def ask():
     async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app()), base_url="http://localhost") as client:
-        for url in ("/", "/docs", "/api/v1/tree?path=lake&depth=2", "/api/v1/sources", "/api/v1/runs", "/api/v1/jobs", "/readyz"):
+        for url in ("/ui/", "/docs", "/api/v1/tree?path=lake&depth=2", "/api/v1/sources", "/api/v1/runs", "/api/v1/jobs", "/readyz"):
             assert (await client.get(url)).status_code == 200, url
         assert (await client.post("/api/v1/runs", json={"kind": "crawl"})).status_code == 202
 asyncio.run(ask())
@@ -194,3 +194,9 @@ print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
+def test_the_id_of_a_request_does_not_count_requests(api: Api) -> None:
+    first, second = (api.post("/api/v1/runs", json={"kind": "crawl"}).json()["id"] for _ in range(2))
+    assert second - first > 1
+    assert 2**50 < first < second < 2**53

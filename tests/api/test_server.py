@@ -2,100 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import httpx
 import pytest
 
-from federator.api.server import _listening, serve
+from federator.api.server import _bound_socket, run_service
+from federator.apply.store_journal import NO_MIRROR
 from federator.connector import ConfigError, StateError
-from federator.settings import Settings, load
+from federator.settings import Settings, load_settings
+from federator.store import journal, open_index
 from federator.testing import MemoryStore
-
-CONFIG = """
-[serve]
-port = 0
-[verify]
-enabled = false
-[sources.lake]
-impl = "federator.testing:CONNECTOR"
-file = "{directory}/lake.json"
-"""
-ODD = "a/b%$😀"
-
-
-class Process:
-    """A service that was started, with what it said so far."""
-
-    def __init__(self, directory: Path, role: str, **environment: str) -> None:
-        script = (
-            "import sys; from pathlib import Path; from federator.settings import load; from federator.api.server import serve; "
-            "serve(load(Path('federator.toml')), role=sys.argv[1])"
-        )
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", script, role],
-            cwd=directory,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
-        )
-        self.said: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        assert self._process.stderr is not None
-        self.said += self._process.stderr
-
-    @property
-    def text(self) -> str:
-        return "".join(self.said)
-
-    def url(self) -> str:
-        return self.await_line(r"federator listens on (http://\S+)")
-
-    def await_line(self, pattern: str, seconds: float = 60) -> str:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and self._process.poll() is None:
-            if match := re.search(pattern, self.text):
-                return match[match.re.groups]
-            time.sleep(0.05)
-        raise AssertionError(f"it did not say {pattern}:\n{self.text}")
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self._process.send_signal(number)
-        return self._process.wait(60)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    (tmp_path / "federator.toml").write_text(CONFIG.format(directory=tmp_path), encoding="utf-8")
-    store = MemoryStore(str(tmp_path / "lake.json"))
-    store.add_table(("sales", "orders"))
-    store.add_table(("sales", ODD), doc="odd")
-    started: list[Process] = []
-
-    def begin(role: str, **environment: str) -> Process:
-        started.append(Process(tmp_path, role, **environment))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        process.kill()
+from tests.api.service_process import ODD, Process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -154,30 +79,76 @@ def test_a_run_from_request_to_tree(start: Callable[..., Process], tmp_path: Pat
     assert '"run ended"' in process.text
 
 
+def test_a_write_in_flight_gets_four_seconds_and_its_intent_stays_open(start: Callable[..., Process], tmp_path: Path) -> None:
+    MemoryStore(str(tmp_path / "lake.json")).faults("hang:sales=60")
+    process = start("api")
+    url = process.url()
+
+    def drop() -> None:
+        with suppress(httpx.TransportError):
+            httpx.post(f"{url}/v1/namespace/lake%24sales/drop", json={"behavior": "Cascade"}, timeout=60)
+
+    threading.Thread(target=drop, daemon=True).start()
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+
+    def open_intents() -> list[str]:
+        with index.read() as connection:
+            return [intent.action for intent in journal.list_open_intents(connection, NO_MIRROR)]
+
+    wait_until(lambda: open_intents() == ["drop_namespace"])
+    began = time.monotonic()
+    assert process.end() == 0
+    assert 3.5 < time.monotonic() - began < 5
+    assert "calls in flight did not end in time" in process.text
+    assert open_intents() == ["drop_namespace"]
+    index.close()
+
+
+@pytest.mark.timeout(300)
+def test_a_crawl_that_hangs_delays_the_end_by_no_more(start: Callable[..., Process], tmp_path: Path) -> None:
+    MemoryStore(str(tmp_path / "lake.json")).faults("hang:sales=60")
+    process = start("all")
+    url = process.url()
+    process.await_line("spark is ready", 120)
+    address = httpx.post(f"{url}/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).headers["location"]
+    wait_until(lambda: httpx.get(f"{url}{address}").json()["state"] == "running")
+    time.sleep(2)
+    began = time.monotonic()
+    assert process.end() == 0
+    assert time.monotonic() - began < 5
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def crawled(client: httpx.Client) -> None:
     """Asks for a crawl, and waits for its end."""
     end = time.monotonic() + 240
     address = client.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).headers["location"]
-    while (asked := client.get(address).json())["state"] in ("queued", "running"):
+    while (request := client.get(address).json())["state"] in ("queued", "running"):
         assert time.monotonic() < end
         time.sleep(0.1)
-    assert asked["state"] == "done"
-    run = client.get(f"/api/v1/runs/{asked['run_id']}").json()
+    assert request["state"] == "done"
+    run = client.get(f"/api/v1/runs/{request['run_id']}").json()
     assert (run["state"], run["sources"][0]["tables"]) == ("ok", 2)
 
 
-def test_a_port_that_is_taken_is_an_error_of_ours(start: Callable[..., Process], tmp_path: Path) -> None:
-    settings = load(tmp_path / "federator.toml")
+def test_a_port_in_use_is_a_state_error(start: Callable[..., Process], tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "federator.toml")
     with taken() as port, pytest.raises(StateError, match=f"cannot listen on 127.0.0.1:{port}"):
-        serve(settings, port=port, role="api")
+        run_service(settings, port=port, role="api")
 
 
-def test_what_it_cannot_serve_is_refused(start: Callable[..., Process], tmp_path: Path) -> None:
-    settings: Settings = load(tmp_path / "federator.toml")
-    with pytest.raises(ConfigError, match="no role 'some'"):
-        serve(settings, role="some")
+def test_an_invalid_configuration_of_serve_is_refused(start: Callable[..., Process], tmp_path: Path) -> None:
+    settings: Settings = load_settings(tmp_path / "federator.toml")
+    with pytest.raises(ConfigError, match="'some' is not a role"):
+        run_service(settings, role="some")
     with pytest.raises(ConfigError, match=r"required to listen on 0\.0\.0\.0"):
-        serve(settings, host="0.0.0.0", role="api")
+        run_service(settings, host="0.0.0.0", role="api")
 
 
 @contextmanager
@@ -190,7 +161,7 @@ def taken() -> Iterator[int]:
 
 def test_small_answers_are_sent_at_once() -> None:
     """asyncio turns off Nagle's algorithm for sockets of the protocol TCP only, and accepted ones are of their listener's."""
-    with _listening("127.0.0.1", 0) as listener:
+    with _bound_socket("127.0.0.1", 0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             assert accepted.proto == socket.IPPROTO_TCP

@@ -1,4 +1,4 @@
-"""The tree, tables, search and sources, as a client sees them."""
+"""The tree, tables, search and sources over HTTP."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from federator.index import Index
 from federator.model import path_key
+from federator.store import Index
 from tests.api.conftest import ODD, Api
 from tests.integration.index_support import fill, namespace, table
 
 
 def everything(api: Api, url: str, limit: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     cursor = None
     while True:
         more = {"limit": limit, **({"cursor": cursor} if cursor else {})}
         page = api.json(str(httpx.URL(url).copy_merge_params(more)))
         assert len(page["nodes"]) <= limit
-        found += page["nodes"]
+        result += page["nodes"]
         cursor = page["next"]
         if cursor is None:
-            return found
+            return result
 
 
 def test_the_roots_children_are_the_sources_with_their_freshness(api: Api) -> None:
@@ -39,7 +39,7 @@ def test_the_roots_children_are_the_sources_with_their_freshness(api: Api) -> No
     assert datetime.fromisoformat(fresh["crawled_at"]).utcoffset() is not None
 
 
-def test_namespaces_say_what_their_listing_proved(api: Api) -> None:
+def test_namespaces_show_the_evidence_of_their_listing(api: Api) -> None:
     nodes = {node["name"]: node for node in api.json("/api/v1/tree?path=lake")["nodes"]}
     assert list(nodes) == ["hr", "odd", "sales"]
     assert (nodes["hr"]["coverage"], nodes["hr"]["message"]) == ("failed", "denied")
@@ -66,19 +66,19 @@ def test_pages_of_one_listing_show_one_revision(api: Api, index: Index) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "!!", "W10", "WzEsMiwzXQ", "bnVsbA", "😀"])
-def test_a_cursor_that_is_none_of_ours_is_refused(api: Api, cursor: str) -> None:
+def test_a_malformed_cursor_is_refused(api: Api, cursor: str) -> None:
     answer = api.get("/api/v1/tree", params={"path": "lake", "cursor": cursor})
     assert (answer.status_code, answer.json()["code"]) == (400, 13)
 
 
 def test_a_cursor_of_another_listing_or_of_the_future_is_refused(api: Api) -> None:
-    from federator.api.paging import encode
+    from federator.api.paging import encode_cursor
 
     mine = api.json("/api/v1/tree?path=lake$sales&limit=1")["next"]
     for path, cursor in (
         ("lake$odd", mine),
-        ("lake$sales", encode("lake$sales", "", 99)),
-        ("lake$sales", encode("lake$sales", "", -1)),
+        ("lake$sales", encode_cursor("lake$sales", "", 99)),
+        ("lake$sales", encode_cursor("lake$sales", "", -1)),
     ):
         assert api.get("/api/v1/tree", params={"path": path, "cursor": cursor}).status_code == 400
 
@@ -105,12 +105,12 @@ def test_every_name_survives_the_url(api: Api, name: str) -> None:
 
 def test_a_table_says_everything_but_secrets(api: Api) -> None:
     answer = api.get("/api/v1/tables/lake$sales$orders")
-    found = answer.json()
-    assert found["properties"] == {"comment": "x", "aws.secret_access_key": "(masked)", "fs.s3a.token": "(masked)"}
+    result = answer.json()
+    assert result["properties"] == {"comment": "x", "aws.secret_access_key": "(masked)", "fs.s3a.token": "(masked)"}
     assert "hunter2" not in answer.text
-    assert found["schema"] == [{"name": "id", "type": "bigint"}]
-    assert (found["dataset"]["rows"], found["dataset"]["checked_at"]) == (10, "1970-01-01T00:00:01.500000Z")
-    assert found["freshness"]["revision"] == 2
+    assert result["schema"] == [{"name": "id", "type": "bigint"}]
+    assert (result["dataset"]["rows"], result["dataset"]["checked_at"]) == (10, "1970-01-01T00:00:01.500000Z")
+    assert result["freshness"]["revision"] == 2
 
 
 @pytest.mark.parametrize(
@@ -153,18 +153,26 @@ def test_unknown_routes_and_methods_are_problems(api: Api) -> None:
 
 
 def test_search_finds_pages_and_freshness(api: Api) -> None:
-    found = api.json("/api/v1/search", params={"q": "TABLE NUMBER 1*", "facets": "true"})
-    assert {node["name"] for node in found["nodes"]} == {"t01", *(f"t{i}" for i in range(10, 20))}
-    assert found["facets"]["namespace"] == [{"value": "lake$sales", "count": 11}]
-    assert (found["facets"]["counted"], found["facets"]["exact"], found["facets"]["state"][0]["value"]) == (
+    result = api.json("/api/v1/search", params={"q": "TABLE NUMBER 1*", "facets": "true"})
+    assert {node["name"] for node in result["nodes"]} == {"t01", *(f"t{i}" for i in range(10, 20))}
+    assert result["facets"]["namespace"] == [{"value": "lake$sales", "count": 11}]
+    assert (result["facets"]["counted"], result["facets"]["exact"], result["facets"]["state"][0]["value"]) == (
         11,
         True,
         "unverified",
     )
     assert api.json("/api/v1/search?q=t01")["facets"] is None
-    assert [fresh["source"] for fresh in found["freshness"]] == ["lake"]
+    assert [fresh["source"] for fresh in result["freshness"]] == ["lake"]
     assert len(everything(api, "/api/v1/search?q=table%20number", 4)) == 25
     assert api.json("/api/v1/search", params={"q": "😀"})["nodes"][0]["id"] == "lake$odd$😀"
+
+
+@pytest.mark.parametrize("route", ["search", "suggest"])
+def test_an_unknown_field_is_a_problem_that_lists_the_fields(api: Api, route: str) -> None:
+    answer = api.get(f"/api/v1/{route}?q=table%20ownr%3Aana")
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    assert answer.json()["detail"] == "'ownr' is not a field of the search; did you mean 'owner'?"
+    assert answer.json()["hint"].startswith("fields: name, namespace, column, property, owner, location, source, state; ")
 
 
 def test_sources_are_those_configured_and_those_known(api: Api) -> None:
@@ -187,8 +195,8 @@ def test_sources_are_those_configured_and_those_known(api: Api) -> None:
 )
 def test_etags_hold_until_something_changes(api: Api, index: Index, url: str) -> None:
     tag = api.get(url).headers["etag"]
-    for given in (tag, f'"other", {tag}', tag.removeprefix("W/")):
-        again = api.get(url, headers={"If-None-Match": given})
+    for values in (tag, f'"other", {tag}', tag.removeprefix("W/")):
+        again = api.get(url, headers={"If-None-Match": values})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     if url != "/api/v1/runs":
         fill(index, "lake", table("lake", "sales", "new"), run="run-3")
@@ -204,18 +212,18 @@ def test_etags_of_two_pages_differ(api: Api) -> None:
     assert first.headers["etag"].startswith('W/"r2-')
 
 
-def test_large_answers_are_compressed_for_those_who_take_it(api: Api) -> None:
+def test_large_responses_are_compressed_on_request(api: Api) -> None:
     url = "/api/v1/tree?path=lake$sales&limit=1000"
     assert api.get(url, headers={"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
     assert "content-encoding" not in api.get(url, headers={"Accept-Encoding": "identity"}).headers
 
 
 def test_explain_tells_the_story_of_what_is_there_and_of_what_is_not(api: Api) -> None:
-    found = api.json("/api/v1/explain/lake%24sales%24orders")
-    assert found["summary"] == "lake has it, and no mirror of ours put it there"
-    assert (found["kind"], found["evidence"]["proves"], found["freshness"]["source"]) == ("table", True, "lake")
-    assert found["history"][0]["what"] == "appeared"
-    assert found["parts"][0]["next"] == "no plan of this mirror was made yet: federator plan m"
+    result = api.json("/api/v1/explain/lake%24sales%24orders")
+    assert result["summary"] == "lake has it, and no mirror of this instance declared it"
+    assert (result["kind"], result["evidence"]["proves"], result["freshness"]["source"]) == ("table", True, "lake")
+    assert result["history"][0]["what"] == "appeared"
+    assert result["parts"][0]["next"] == "no plan of this mirror was made yet: federator plan m"
     unknown = api.json("/api/v1/explain/lake%24hr%24x")
     assert unknown["summary"] == "it is not known whether lake has it: the listing of hr is failed (denied)"
     assert api.get("/api/v1/explain/nowhere%24x").status_code == 404

@@ -1,4 +1,4 @@
-"""Two worlds that look the same to who may see a part of them: one has that part alone, the other has more beside it."""
+"""Indexes that look the same to a principal: one has everything, and one only what the principal's scopes cover."""
 
 from __future__ import annotations
 
@@ -10,38 +10,48 @@ from fastapi import FastAPI
 from sqlalchemy import insert, update
 
 from federator.api.app import create_app
-from federator.index import Index, coverage, datasets, plans, requests, revisions, tokens
-from federator.index import tables as t
-from federator.index.leases import hold
-from federator.model import ROOT, Coverage, Record, failed
-from federator.model.scopes import Scopes
+from federator.model import ROOT, Coverage, Record, TableRecord, failed_evidence, parse_path_key
+from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import Settings
+from federator.store import Index, coverage, plans, requests, revisions, tokens, verifications
+from federator.store import tables as t
+from federator.store.leases import acquire_lease
 from tests.api.conftest import Api
 from tests.integration.index_support import fill, namespace, table
 
 #: what the callers of both worlds may see
 SEEN = Scopes.parse(["lake$sales", "copy", "spare"])
+MIRRORS = {"open": ("copy", "spare"), "hidden": ("vault", "copy"), "half": ("lake", "copy")}
 #: every name of what only the richer world has contains one of these
 HIDDEN = ("vault", "payroll", "salesx", "Sales", "sale$", "secret")
 RUN_SEEN, RUN_BOTH, RUN_HIDDEN = "00000000001-aaaaaaaa", "00000000002-bbbbbbbb", "00000000003-cccccccc"
 ORDERS = "s3://lake/sales/orders.lance"
 
 
-def settings(settings_of: Callable[..., Settings], *, rich: bool) -> Settings:
-    memory = {"impl": "federator.testing:CONNECTOR"}
-    sources = {name: {**memory, "store": f"worlds-{name}", "schedule": "@every 1h"} for name in ("lake", "copy", "spare")}
-    mirrors: dict[str, Any] = {"open": {"from": "copy", "to": "spare", "schedule": "@every 1h"}}
-    if rich:
-        sources["vault"] = {**memory, "store": "worlds-vault", "schedule": "@every 1h"}
-        mirrors["hidden"] = {"from": "vault", "to": "copy", "schedule": "@every 1h"}
-        mirrors["half"] = {"from": "lake", "to": "copy", "schedule": "@every 1h"}
-    return settings_of(sources=sources, mirrors=mirrors, serve={"auth": "required"})
+def settings(settings_of: Callable[..., Settings], *, visible: Scopes = EVERYTHING, **more: Any) -> Settings:
+    sources = {
+        name: {
+            "impl": "federator.testing:CONNECTOR",
+            "store": f"worlds-{name}",
+            "schedule": "@every 1h",
+            "data_operations": False,
+        }
+        for name in ("lake", "copy", "spare", "vault")
+        if visible.is_visible((name,))
+    }
+    mirrors = {
+        name: {"from": origin, "to": target, "schedule": "@every 1h"}
+        for name, (origin, target) in MIRRORS.items()
+        if visible.covers((origin,)) and visible.covers((target,))
+    }
+    return settings_of(sources=sources, mirrors=mirrors, serve={"auth": "required", **more})
 
 
-def build(index: Index, *, rich: bool) -> dict[str, str]:
-    """Fills an index; returns the digests of plans by mirror. What both worlds have is the same to the byte."""
+def build(index: Index, *, visible: Scopes = EVERYTHING) -> dict[str, str]:
+    """Fills an index with what the scopes cover; returns the digests of plans by mirror. What two worlds have in common is the same to
+    the byte."""
     orders = table("lake", "sales", "orders", schema='[{"name":"id","type":"bigint"}]', owner="anna", properties={"team": "eu"})
     lake: list[Record] = [
         namespace("lake", "sales"),
@@ -49,7 +59,10 @@ def build(index: Index, *, rich: bool) -> dict[str, str]:
         orders,
         table("lake", "sales", "eu", "items"),
     ]
-    twins: list[Record] = [table("lake", "sales", "Twin"), table("lake", "sales", "twin", location=f"{ORDERS}/_in/t.lance")]
+    same_names: list[Record] = [
+        table("lake", "sales", "Twin"),
+        table("lake", "sales", "twin", location=f"{ORDERS}/_in/t.lance"),
+    ]
     copy: list[Record] = [namespace("copy", "s"), table("copy", "s", "orders", location="s3a://lake/sales/orders.lance/")]
     hidden: list[Record] = [
         namespace("lake", "payroll"), table("lake", "payroll", "salaries"),
@@ -58,39 +71,59 @@ def build(index: Index, *, rich: bool) -> dict[str, str]:
         namespace("lake", "Sales"), table("lake", "Sales", "orders"), namespace("lake", "sale"), table("lake", "sale", "secret$sales"),
         table("lake", "secret", location="s3://lake/sales"),
     ]  # fmt: skip
-    fill(index, "lake", *lake, *twins, *(hidden if rich else []))
-    fill(index, "copy", *copy)
-    fill(index, "spare", namespace("spare", "s"), table("spare", "s", "orders", location="s3://spare/orders.lance"))
-    _cover(index, rich=rich)
-    if rich:
-        fill(index, "vault", namespace("vault", "s"), table("vault", "s", "orders", location=ORDERS, owner="secret"))
-    found = {"open": _plan(index, "open")}
+    part = _VisiblePart(visible)
+    for source, objects in (
+        ("lake", [*lake, *same_names, *hidden]), ("copy", copy),
+        ("spare", [namespace("spare", "s"), table("spare", "s", "orders", location="s3://spare/orders.lance")]),
+        ("vault", [namespace("vault", "s"), table("vault", "s", "orders", location=ORDERS, owner="secret")]),
+    ):  # fmt: skip
+        if visible.is_visible((source,)):
+            fill(index, source, *filter(part.has_record, objects))
+    if visible.is_visible(("lake",)):
+        _cover(index, visible)
     with index.write() as connection:
-        _verify(connection, rich=rich)
-        _entries(connection, "open", ("copy", "s$orders"), ("spare", "s$orders"))
-        _drift(connection, "dangling_mirror", "spare$s$orders", "copy$s$orders")
-        _drift(connection, "name_clash", "lake$sales$Twin", "lake$sales$twin", f"{3 if rich else 2} names that differ in case")
-        _runs(connection, rich=rich)
-        requests.add(connection, "crawl", {"sources": ["copy"]}, actor="ops")
-        if rich:
-            _entries(connection, "hidden", ("vault", "s$orders"), ("copy", "s$orders"))
-            _entries(connection, "half", ("lake", "sales$orders"), ("vault", "s$orders"))
-            for kind, subject, other in (
-                ("duplicate", "lake$sales$orders", "lake$payroll$orders"), ("duplicate", "lake$salesx$orders", "lake$sales$orders"),
-                ("dangling_mirror", "copy$s$orders", "vault$s$orders"), ("missing", "vault$s$orders", ORDERS),
-            ):  # fmt: skip
-                _drift(connection, kind, subject, other)
-            requests.add(connection, "crawl", {"sources": ["vault"]}, actor="ops")
-            requests.add(connection, "crawl", {}, actor="ops")
-    if rich:
-        found |= {mirror: _plan(index, mirror) for mirror in ("hidden", "half")}
+        _verify(connection, part)
+        for mirror, origin, target in (
+            ("open", ("copy", "s$orders"), ("spare", "s$orders")), ("hidden", ("vault", "s$orders"), ("copy", "s$orders")),
+            ("half", ("lake", "sales$orders"), ("vault", "s$orders")),
+        ):  # fmt: skip
+            if part.has_both("$".join(origin), "$".join(target)):
+                _entries(connection, mirror, origin, target)
+        names = 3 if visible.covers_all else 2
+        for kind, subject, other, detail in (
+            ("dangling_mirror", "spare$s$orders", "copy$s$orders", "d"),
+            ("name_clash", "lake$sales$Twin", "lake$sales$twin", f"{names} names that differ in case"),
+            ("duplicate", "lake$sales$orders", "lake$payroll$orders", "d"),
+            ("duplicate", "lake$salesx$orders", "lake$sales$orders", "d"),
+            ("dangling_mirror", "copy$s$orders", "vault$s$orders", "d"), ("missing", "vault$s$orders", ORDERS, "d"),
+        ):  # fmt: skip
+            if part.has_both(subject, other):
+                _drift(connection, kind, subject, other, detail)
+        _runs(connection, visible)
+        _requests(connection, visible)
+    result = {mirror: _plan(index, mirror) for mirror, ends in MIRRORS.items() if part.has_both(*ends)}
     with index.write() as connection:
         connection.execute(update(t.source).values(crawled_at=10.0, published_at=11.0))
         connection.execute(update(t.revision).values(read_began_at=9.0, published_at=11.0))
         connection.execute(update(t.plan).values(created_at=12.0))
         connection.execute(update(t.request).values(created_at=13.0))
         connection.execute(update(t.ledger).values(updated_at=14.0))
-    return found
+    return result
+
+
+class _VisiblePart:
+    """What scopes cover of a world."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+
+    def has_record(self, record: Record) -> bool:
+        path = (record.source, *record.path)
+        return self.scopes.covers(path) if isinstance(record, TableRecord) else self.scopes.is_visible(path)
+
+    def has_both(self, *ids: str) -> bool:
+        """Whether the scopes cover all of some object ids. A location counts as covered."""
+        return all("://" in text or self.scopes.covers(parse_path_key(text)) for text in ids)
 
 
 def api(index: Index, settings: Settings, role: str = "viewer", scopes: Scopes = SEEN) -> Api:
@@ -100,34 +133,35 @@ def api(index: Index, settings: Settings, role: str = "viewer", scopes: Scopes =
 
 def as_caller(app: FastAPI, index: Index, role: str, scopes: Scopes, name: str) -> Api:
     """An app, asked with a new token of that name."""
-    secret, _ = tokens.create(index, name, role=role, scopes=scopes, lifetime=3600, actor="tests")
+    secret, _ = tokens.create_token(index, name, role=role, scopes=scopes, lifetime=3600, actor="tests")
     return Api(app, headers={"Authorization": f"Bearer {secret}"})
 
 
-def _cover(index: Index, *, rich: bool) -> None:
-    """A second revision of ``lake``: a namespace failed where nobody of us looks."""
-    denied = failed(15, "secret: denied")
-    with hold(index, "source:lake") as lease:
-        draft = revisions.begin(index, lease, "lake", "run-2", 0.0)
+def _cover(index: Index, visible: Scopes) -> None:
+    """A second revision of ``lake``: a namespace failed where few look."""
+    denied = failed_evidence(15, "secret: denied")
+    with acquire_lease(index, "source:lake") as lease:
+        draft = revisions.begin_draft(index, lease, "lake", "run-2", 0.0)
         with index.write() as connection:
-            more = [Coverage("lake", ("payroll",), denied, denied)] if rich else []
-            coverage.write(connection, draft, [Coverage("lake", ROOT), Coverage("lake", ("sales",)), *more], {})
-        values = {"state": "partial", "message": "payroll: denied"} if rich else {"state": "ok", "message": None}
-        revisions.publish(index, lease, draft, added=0, changed=0, removed=0, values=values)
+            rows = [Coverage("lake", ROOT), Coverage("lake", ("sales",)), Coverage("lake", ("payroll",), denied, denied)]
+            covered = [row for row in rows if visible.is_visible(("lake", *row.namespace))]
+            coverage.write_coverage(connection, draft, covered, {})
+        is_partial = visible.is_visible(("lake", "payroll"))
+        values = {"state": "partial", "message": "payroll: denied"} if is_partial else {"state": "ok", "message": None}
+        revisions.publish_draft(index, lease, draft, added=0, changed=0, removed=0, values=values)
 
 
-def _verify(connection: Any, *, rich: bool) -> None:
+def _verify(connection: Any, part: _VisiblePart) -> None:
     checked = {
         "canonical": ORDERS, "location": ORDERS, "state": "valid", "message": None, "version": 3, "rows": 10, "fragments": 1,
         "schema": "[]", "checked_at": 1.5, "checked_through": "lake", "size": 1, "indices": 0, "fingerprint": "f", "format": "2.1",
         "changed_at": 1.0,
     }  # fmt: skip
-    datasets.save(connection, [checked])
-    if rich:
-        datasets.save(
-            connection,
-            [{**checked, "canonical": "s3://lake/payroll/salaries.lance", "location": "s3://lake/payroll/salaries.lance"}],
-        )
+    salaries = {"canonical": "s3://lake/payroll/salaries.lance", "location": "s3://lake/payroll/salaries.lance"}
+    if any(map(part.has_both, ("lake$sales$orders", "lake$payroll$orders", "copy$s$orders", "vault$s$orders"))):
+        verifications.save_verifications(connection, [checked])
+    if part.has_both("lake$payroll$salaries"):
+        verifications.save_verifications(connection, [checked | salaries])
 
 
 def _entries(connection: Any, mirror: str, origin: tuple[str, str], target: tuple[str, str]) -> None:
@@ -146,17 +180,36 @@ def _drift(connection: Any, kind: str, subject: str, other: str, detail: str = "
     connection.execute(insert(t.drift), [row])
 
 
-def _runs(connection: Any, *, rich: bool) -> None:
+def _requests(connection: Any, visible: Scopes) -> None:
+    """Requests have the same ids in all worlds."""
+    for number, sources in enumerate((["copy"], ["vault"], []), start=1):
+        if all(visible.covers((source,)) for source in sources) if sources else visible.covers_all:
+            request = requests.queue_request(connection, "crawl", {"sources": sources} if sources else {}, actor="ops")
+            connection.execute(update(t.request).where(t.request.c.id == request.id).values(id=number))
+
+
+def _runs(connection: Any, visible: Scopes) -> None:
+    part = _VisiblePart(visible)
+
     def run(key: str, state: str, summary: dict[str, Any], sources: dict[str, str], targets: list[tuple[str, str]]) -> None:
+        covered = {source: ended for source, ended in sources.items() if visible.covers((source,))}
+        writes = [(mirror, target) for mirror, target in targets if part.has_both(target)]
+        if not (covered or writes):
+            return
+        if covered != sources:
+            ended = set(covered.values()) | ({"ok"} if writes else set())
+            state, summary = (ended.pop() if len(ended) == 1 else "partial"), summary | {"n": 0} if "n" in summary else {}
         row = {
             "id": key, "kind": "sync", "state": state, "trigger": "api", "actor": "ops", "started_at": 1.0, "finished_at": 2.0,
             "summary": json.dumps(summary), "error": None,
         }  # fmt: skip
         connection.execute(insert(t.run), [row])
-        for source, ended in sources.items():
+        for source, ended in covered.items():
             connection.execute(insert(t.run_source), [{"run_id": key, "source": source, "state": ended}])
         for number, (mirror, target) in enumerate(targets):
             source, _, path = target.partition("$")
+            if (mirror, target) not in writes:
+                continue
             line = {
                 "op_id": f"{key}-{number}", "run_id": key, "plan": "p", "mirror": mirror, "seq": number, "action": "declare_table",
                 "target_source": source, "target_path": path, "origin_path": "s$orders", "change": '{"reason": "missing"}',
@@ -165,16 +218,15 @@ def _runs(connection: Any, *, rich: bool) -> None:
             connection.execute(insert(t.journal), [line])
 
     run(RUN_SEEN, "ok", {}, {"copy": "ok"}, [("open", "spare$s$orders")])
-    run(RUN_BOTH, "failed" if rich else "ok", {"n": int(rich)}, {"copy": "ok", **({"vault": "failed", "lake": "ok"} if rich else {})},
-        [("open", "spare$s$orders"), *([("half", "vault$s$orders"), ("half", "lake$payroll$orders")] if rich else [])])  # fmt: skip
-    if rich:
-        run(RUN_HIDDEN, "ok", {}, {"vault": "ok", "lake": "ok"}, [("half", "vault$s$orders")])
+    run(RUN_BOTH, "failed", {"n": 1}, {"copy": "ok", "vault": "failed", "lake": "ok"},
+        [("open", "spare$s$orders"), ("half", "vault$s$orders"), ("half", "lake$payroll$orders")])  # fmt: skip
+    run(RUN_HIDDEN, "ok", {}, {"vault": "ok", "lake": "ok"}, [("half", "vault$s$orders")])
 
 
 def _plan(index: Index, mirror: str) -> str:
     plan = Plan(mirror, "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),))
     with index.write() as connection:
-        plans.save(
+        plans.save_plan(
             connection, digest=plan.digest, mirror=mirror, run_id=RUN_SEEN, state="held", body=json.dumps(plan.to_json())
         )
     return plan.digest

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from federator.audit import Proof, prove, seal
+from federator.audit import AuditProof, seal_pending, verify_log
 from federator.audit.anchors import FileAnchor
 from federator.audit.heads import record_head
-from federator.audit.keys import Signer, generate, signer
-from federator.audit.publish import publish_head
-from federator.index import Index, audit_log
+from federator.audit.keys import Signer, generate_key_pair, load_signer
+from federator.audit.sealing import publish_head
+from federator.store import Index, audit_log
 
 
 @dataclass
@@ -29,19 +29,19 @@ class Log:
         """Seals events, signs and publishes their head."""
         with self.index.write() as connection:
             for subject in subjects:
-                audit_log.append(
+                audit_log.append_event(
                     connection, "write", actor="ann", run_id="r", subject=subject, detail={"é": "😀", "n": 0.1, **detail}
                 )
-        seal(self.index)
+        seal_pending(self.index)
         self.publish()
 
     def publish(self) -> None:
         record_head(self.index, self.signer)
         publish_head(self.index, self.anchor)
 
-    def prove(self, *, anchored: bool = True, signed: bool = True) -> Proof:
+    def prove(self, *, anchored: bool = True, signed: bool = True) -> AuditProof:
         keys = {self.signer.id: self.signer.public} if signed else None
-        return prove(self.index, keys=keys, anchor=self.anchor if anchored else None)
+        return verify_log(self.index, keys=keys, anchor=self.anchor if anchored else None)
 
     def bad(self, **how: bool) -> int | None:
         """The first bad event."""
@@ -58,13 +58,13 @@ def index(either_index: Index) -> Index:
 def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A private key; the public one is beside it."""
     path = tmp_path_factory.mktemp("keys") / "audit.pem"
-    generate(path)
+    generate_key_pair(path)
     return path
 
 
 @pytest.fixture
 def make_log(key: Path, tmp_path: Path) -> Callable[[Index], Log]:
-    return lambda index: Log(index, signer(f"file:{key}", where="key"), FileAnchor(tmp_path / "anchors.jsonl"))
+    return lambda index: Log(index, load_signer(f"file:{key}", where="key"), FileAnchor(tmp_path / "anchors.jsonl"))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A change of the configuration is an event of the run that first saw it; and no secret is in any event."""
+"""Configuration changes are events of the run that first read them, and no event contains a secret."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 
 from federator.audit.export import export
-from federator.index import audit_log
-from federator.settings import parse
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import parse_settings
+from federator.store import audit_log
 
 LAKE = {"impl": "federator.testing:CONNECTOR", "store": "audit-lake"}
 
 
 def run(folder: Path, **raw: Any) -> Federator:
     """One run with a configuration, over the folder's index."""
-    made = Federator.open(parse(raw, folder / "federator.toml"))
+    made = Federator.open(parse_settings(raw, folder / "federator.toml"))
     made.apply([], actor="ann")
     return made
 
 
-def changes(made: Federator) -> list[dict[str, Any]]:
-    found = [json.loads(row["event"]) for row in audit_log.every_event(made.index)]
+def changes(federator: Federator) -> list[dict[str, Any]]:
+    found = [json.loads(row.event) for row in audit_log.iter_events(federator.index)]
     return [event for event in found if event["kind"] == "config_changed"]
 
 
@@ -40,7 +40,7 @@ def test_is_recorded_once_by_the_run_that_saw_it(tmp_path: Path) -> None:
     assert second["run_id"] != first["run_id"]
 
 
-def test_a_key_that_was_removed_is_told(tmp_path: Path) -> None:
+def test_a_key_that_was_removed_is_recorded(tmp_path: Path) -> None:
     run(tmp_path, sources={"lake": LAKE})
     made = run(tmp_path)
     assert changes(made)[-1]["detail"]["changed"]["sources.lake.properties.store"] == ["audit-lake", None]
@@ -58,7 +58,7 @@ def test_secrets_are_shown_as_their_references_or_not_at_all(tmp_path: Path, mon
     assert changed["serve.token"] == [None, "${SERVE_TOKEN}"]
     assert changed["spark.conf.spark.hadoop.fs.s3a.secret.key"] == [None, "(masked)"]
     assert changed["spark.conf.spark.x"] == [None, "1"]
-    text = "".join(row["event"] for row in audit_log.every_event(made.index))
+    text = "".join(row.event for row in audit_log.iter_events(made.index))
     assert "planted" not in text
 
 
@@ -67,8 +67,8 @@ def test_secrets_in_what_was_written_are_masked_before_they_are_sealed(tmp_path:
     before = {"properties": {"aws.secret_access_key": "planted-1", "team": "x"}, "doc": None}
     detail = {"change": {"before": before}, "token": "planted-2", "list": [{"password": "planted-3"}]}
     with made.index.write() as connection:
-        audit_log.append(connection, "write", actor="a", run_id=None, subject="s", detail=detail)
-        (text,) = [text for _, text in audit_log.unsealed(connection)]
+        audit_log.append_event(connection, "write", actor="a", run_id=None, subject="s", detail=detail)
+        (text,) = [text for _, text in audit_log.list_unsealed(connection)]
     assert "planted" not in text
     assert json.loads(text)["detail"]["change"]["before"]["properties"] == {"aws.secret_access_key": "(masked)", "team": "x"}
     made.apply([])

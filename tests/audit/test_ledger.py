@@ -1,4 +1,4 @@
-"""A run's audit is enough to build its ledger again."""
+"""The ledger can be rebuilt from the audit events of a run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from federator.audit import seal
-from federator.audit.ledger import ledger_from
+from federator.audit import seal_pending
 from federator.connector import SourceSpec
-from federator.index import Index, audit_log, migrate, open_index
-from federator.index import tables as t
-from tests.faults.killing import SUBJECTS, TARGET, Orders, Place, _work
+from federator.store import Index, audit_log, migrations, open_index
+from federator.store import tables as t
+from tests.faults.killing import SUBJECTS, TARGET, Orders, Site, _work
+from tests.fixtures.ledger_replay import replay_ledger
 
 KEY = ("mirror", "origin_source", "origin_path", "target_path", "is_table")
 
 
 def events(index: Index) -> list[dict[str, Any]]:
-    return [json.loads(row["event"]) for row in audit_log.every_event(index)]
+    return [json.loads(row.event) for row in audit_log.iter_events(index)]
 
 
 def ledger(index: Index) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -32,28 +32,28 @@ def ledger(index: Index) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def location(tmp_path: Path) -> Site:
     index = open_index(f"sqlite:///{tmp_path}/template.db")
-    migrate.upgrade(index)
+    migrations.upgrade_schema(index)
     index.close()
     target = SourceSpec(TARGET, "federator.testing:CONNECTOR", {})
-    return Place(tmp_path, target, "s3://bucket", template=tmp_path / "template.db")
+    return Site(tmp_path, target, "s3://bucket", template=tmp_path / "template.db")
 
 
-def test_every_kind_of_change_that_was_applied(place: Place) -> None:
+def test_every_kind_of_change_that_was_applied(location: Site) -> None:
     """Declared, updated, renamed, recreated, adopted, deregistered; namespaces made and dropped: through the executor."""
-    world = place.world("w", *SUBJECTS)
+    world = location.world("w", *SUBJECTS)
     _work(world, Orders())
     with world.index() as index:
-        seal(index)
-        wanted, told = ledger(index), events(index)
-    assert len([event for event in told if event["kind"] == "write" and event["detail"]["state"] == "done"]) >= 12
-    assert len(wanted) >= 7
-    assert {key[3].split("_")[-1] for key in wanted} >= {"s", "fresh", "s$new", "s$again", "s$theirs"}
-    assert ledger_from(told) == wanted
+        seal_pending(index)
+        expected, sealed = ledger(index), events(index)
+    assert len([event for event in sealed if event["kind"] == "write" and event["detail"]["state"] == "done"]) >= 12
+    assert len(expected) >= 7
+    assert {key[3].split("_")[-1] for key in expected} >= {"s", "fresh", "s$new", "s$again", "s$theirs"}
+    assert replay_ledger(sealed) == expected
     # It is the events that tell: without one of them it is another ledger.
-    last = max(number for number, event in enumerate(told) if event["kind"] == "write" and event["detail"]["entry"])
-    assert ledger_from([*told[:last], *told[last + 1 :]]) != wanted
+    last = max(number for number, event in enumerate(sealed) if event["kind"] == "write" and event["detail"]["entry"])
+    assert replay_ledger([*sealed[:last], *sealed[last + 1 :]]) != expected
 
 
 def write(action: str, target: str, *, mirror: str = "m", state: str = "done", **more: Any) -> Mapping[str, Any]:
@@ -68,8 +68,8 @@ def write(action: str, target: str, *, mirror: str = "m", state: str = "done", *
     return {"kind": "write", "detail": detail}
 
 
-def paths(*told: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    return sorted((row["mirror"], row["target_source"], row["target_path"]) for row in ledger_from(told).values())
+def paths(*audited: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return sorted((row["mirror"], row["target_source"], row["target_path"]) for row in replay_ledger(audited).values())
 
 
 def test_what_failed_or_was_skipped_is_in_no_ledger() -> None:
@@ -94,11 +94,11 @@ def test_a_mirror_that_was_pointed_elsewhere_keeps_one_entry() -> None:
 
 def test_a_table_that_was_restored_has_its_new_identity() -> None:
     restored = write("recreate_table", "x", state="failed", code="restored", native_id="2")
-    (row,) = ledger_from([write("declare_table", "x"), restored]).values()
+    (row,) = replay_ledger([write("declare_table", "x"), restored]).values()
     assert row["native_id"] == "2"
 
 
 def test_a_rebuilt_entry_counts() -> None:
     row = {"mirror": "m", "origin_source": "a", "origin_path": "x", "target_source": "b", "target_path": "x", "is_table": 1}
     rebuilt = {"kind": "ledger_rebuilt", "detail": {"why": "marked", **row}}
-    assert list(ledger_from([write("declare_table", "x", mirror="n"), rebuilt]).values()) == [row]
+    assert list(replay_ledger([write("declare_table", "x", mirror="n"), rebuilt]).values()) == [row]

@@ -1,4 +1,4 @@
-"""Heads reach a file, a webhook and an object store before a run says that it succeeded."""
+"""Heads are published to a file, a webhook and an object store before a run succeeds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from federator.audit import prove
-from federator.audit.anchors import AnchorUnavailable, FileAnchor, ObjectAnchor, anchor
+from federator.audit import verify_log
+from federator.audit.anchors import AnchorUnavailable, FileAnchor, ObjectAnchor, build_anchor
 from federator.audit.heads import Head
-from federator.audit.keys import generate, is_signed, public_keys, signer
-from federator.audit.publish import anchor_of, signer_of
+from federator.audit.keys import generate_key_pair, is_valid_signature, load_public_keys, load_signer
+from federator.audit.sealing import configured_anchor, configured_signer
 from federator.connector import ConfigError, StateError
-from federator.index import audit_log, runs
-from federator.settings import Settings, parse
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import Settings, parse_settings
+from federator.store import audit_log, runs
 
 HEAD = Head("chain", 7, "d" * 64, 1.5, "key", "sig")
 
@@ -65,26 +65,26 @@ def hook() -> Iterator[Hook]:
 
 
 def settings(folder: Path, **audit: Any) -> Settings:
-    return parse({"audit": audit}, folder / "federator.toml")
+    return parse_settings({"audit": audit}, folder / "federator.toml")
 
 
 class TestFile:
     def test_keeps_a_line_a_head(self, tmp_path: Path) -> None:
-        place = FileAnchor(tmp_path / "a.jsonl")
-        assert place.read() == []
-        place.publish(HEAD)
+        anchor = FileAnchor(tmp_path / "a.jsonl")
+        assert anchor.read() == []
+        anchor.publish(HEAD)
         other = Head("other", 1, "x", 1.0)
-        place.publish(other)
-        assert place.read() == [HEAD, other]
+        anchor.publish(other)
+        assert anchor.read() == [HEAD, other]
 
     def test_a_line_that_broke_off_takes_no_other_with_it(self, tmp_path: Path) -> None:
-        place = FileAnchor(tmp_path / "a.jsonl")
-        place.publish(HEAD)
-        with place.path.open("a") as file:
+        anchor = FileAnchor(tmp_path / "a.jsonl")
+        anchor.publish(HEAD)
+        with anchor.path.open("a") as file:
             file.write('{"chain": "cha')
         later = Head("chain", 8, "e" * 64, 2.5)
-        place.publish(later)
-        assert place.read() == [HEAD, later]
+        anchor.publish(later)
+        assert anchor.read() == [HEAD, later]
 
     def test_says_what_fails(self, tmp_path: Path) -> None:
         with pytest.raises(AnchorUnavailable, match="cannot be written"):
@@ -96,40 +96,40 @@ class TestFile:
 class TestWebhook:
     def test_gets_the_head_and_the_token(self, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOOK_TOKEN", "hunter2")
-        place = anchor_of(settings(tmp_path, anchor=hook.url, token="${HOOK_TOKEN}"))
-        assert place is not None
-        place.publish(HEAD)
+        anchor = configured_anchor(settings(tmp_path, anchor=hook.url, token="${HOOK_TOKEN}"))
+        assert anchor is not None
+        anchor.publish(HEAD)
         assert hook.got == [("Bearer hunter2", HEAD.to_json())]
-        assert place.read() is None
-        assert "hunter2" not in repr(place)
+        assert anchor.read() is None
+        assert "hunter2" not in repr(anchor)
 
     @pytest.mark.parametrize("status", [302, 404, 500])
     def test_a_refusal_is_no_publication(self, hook: Hook, tmp_path: Path, status: int) -> None:
         hook.status = status
-        place = anchor_of(settings(tmp_path, anchor=hook.url))
-        assert place is not None
+        anchor = configured_anchor(settings(tmp_path, anchor=hook.url))
+        assert anchor is not None
         with pytest.raises(AnchorUnavailable, match=str(status)):
-            place.publish(HEAD)
+            anchor.publish(HEAD)
         assert len(hook.got) == 1
 
 
 class TestObjects:
     def test_keep_an_object_a_head(self, s3_bucket: tuple[str, dict[str, str]], tmp_path: Path) -> None:
         bucket, options = s3_bucket
-        place = anchor(settings(tmp_path, anchor=f"s3://{bucket}/audit/prod", storage=options).audit, where="x")
-        assert isinstance(place, ObjectAnchor)
-        assert place.read() == []
+        anchor = build_anchor(settings(tmp_path, anchor=f"s3://{bucket}/audit/prod", storage=options).audit, where="x")
+        assert isinstance(anchor, ObjectAnchor)
+        assert anchor.read() == []
         for head in (HEAD, HEAD, Head("chain", 10, "e" * 64, 2.0), Head("other", 1, "f", 1.0)):
-            place.publish(head)
-        found = [(head.chain, head.seq, head.digest) for head in place.read() or []]
+            anchor.publish(head)
+        found = [(head.chain, head.seq, head.digest) for head in anchor.read() or []]
         assert found == [("chain", 7, "d" * 64), ("chain", 10, "e" * 64), ("other", 1, "f")]
-        assert options["secret_access_key"] not in repr(place)
+        assert options["secret_access_key"] not in repr(anchor)
 
     def test_say_what_fails(self, s3_bucket: tuple[str, dict[str, str]], tmp_path: Path) -> None:
-        place = anchor(settings(tmp_path, anchor="s3://no-such-bucket/x", storage=s3_bucket[1]).audit, where="x")
-        assert place is not None
+        anchor = build_anchor(settings(tmp_path, anchor="s3://no-such-bucket/x", storage=s3_bucket[1]).audit, where="x")
+        assert anchor is not None
         with pytest.raises(AnchorUnavailable, match="NoSuchBucket"):
-            place.publish(HEAD)
+            anchor.publish(HEAD)
 
 
 @pytest.fixture
@@ -166,14 +166,16 @@ def federator(folder: Path, **audit: Any) -> Federator:
     return Federator.open(settings(folder, **audit))
 
 
-def state(made: Federator) -> str:
-    return str(runs.recent(made.index, limit=1)[0]["state"])
+def state(federator: Federator) -> str:
+    return str(runs.list_recent_runs(federator.index, limit=1)[0].state)
 
 
 def test_a_run_is_published_before_it_says_that_it_succeeded(key: Path, tmp_path: Path) -> None:
     made = federator(tmp_path, key=f"file:{key}", anchor=f"file://{tmp_path}/anchors.jsonl")
     assert made.apply([]).state == state(made) == "ok"
-    proof = prove(made.index, keys=public_keys([key.with_name("audit.pem.pub")]), anchor=anchor_of(made.settings))
+    proof = verify_log(
+        made.index, keys=load_public_keys([key.with_name("audit.pem.pub")]), anchor=configured_anchor(made.settings)
+    )
     assert (proof.finding, proof.tail, proof.unsealed) == (None, "proven", 0)
     assert proof.signed == proof.last
 
@@ -183,25 +185,25 @@ def test_an_anchor_that_fails_makes_a_run_partial_and_is_made_up_for(hook: Hook,
     hook.status = 500
     result = made.apply([])
     assert (result.state, state(made)) == ("partial", "partial")
-    assert "answered 500" in result.errors["audit"]
+    assert "returned status 500" in result.errors["audit"]
     hook.status = 200
     hook.got.clear()
     assert made.apply([]).state == state(made) == "ok"
     with made.index.read() as connection:
-        assert hook.got[-1][1]["seq"] == audit_log.head(connection)[0]
+        assert hook.got[-1][1]["seq"] == audit_log.get_chain_tip(connection)[0]
 
 
 def test_an_anchor_that_fails_at_the_very_end_makes_a_run_partial(hook: Hook, tmp_path: Path) -> None:
     made = federator(tmp_path, anchor=hook.url)
 
-    original = runs.finish
+    original = runs.finish_run
 
     def breaking(*args: Any, **options: Any) -> None:
         original(*args, **options)
         hook.status = 500
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "finish", breaking)
+        patch.setattr(runs, "finish_run", breaking)
         assert made.apply([]).state == "partial"
     assert state(made) == "partial"
 
@@ -211,7 +213,7 @@ def test_a_key_that_cannot_be_read_is_loud_and_stops_nothing(tmp_path: Path) -> 
     result = made.apply([])
     assert (result.state, state(made)) == ("partial", "partial")
     assert "[audit] key: not a readable file" in result.errors["audit"]
-    assert audit_log.unsealed_count(made.index) == 0
+    assert audit_log.count_unsealed(made.index) == 0
 
 
 # Keys and configuration.
@@ -219,27 +221,27 @@ def test_a_key_that_cannot_be_read_is_loud_and_stops_nothing(tmp_path: Path) -> 
 
 def test_keygen_writes_a_pair_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "k.pem"
-    made = generate(path)
+    made = generate_key_pair(path)
     assert (path.stat().st_mode & 0o777, (tmp_path / "k.pem.pub").stat().st_mode & 0o777 & ~0o022) == (0o600, 0o644)
-    mine, known = signer(f"file:{path}", where="x"), public_keys([tmp_path / "k.pem.pub"])
+    mine, known = load_signer(f"file:{path}", where="x"), load_public_keys([tmp_path / "k.pem.pub"])
     assert set(known) == {made} == {mine.id}
-    assert is_signed(b"x", made, mine.sign(b"x"), known)
-    assert not is_signed(b"y", made, mine.sign(b"x"), known)
+    assert is_valid_signature(b"x", made, mine.sign(b"x"), known)
+    assert not is_valid_signature(b"y", made, mine.sign(b"x"), known)
     assert "PRIVATE" not in repr(mine)
-    with pytest.raises(StateError, match="is there already"):
-        generate(path)
+    with pytest.raises(StateError, match="already exists"):
+        generate_key_pair(path)
 
 
 @pytest.mark.parametrize("content", ["", "hunter2", "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"])
 def test_what_is_no_key_is_refused_and_not_shown(content: str, tmp_path: Path) -> None:
     (tmp_path / "k.pem").write_text(content)
     with pytest.raises(ConfigError, match="Ed25519 private key") as caught:
-        signer_of(settings(tmp_path, key=f"file:{tmp_path}/k.pem"))
+        configured_signer(settings(tmp_path, key=f"file:{tmp_path}/k.pem"))
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("audit", "said"),
+    ("audit", "message"),
     [
         ({"key": "MC4CAQAwBQ"}, "[audit] key: a secret must not stand in the file"),
         ({"token": "hunter2"}, "[audit] token: a secret must not stand in the file"),
@@ -251,8 +253,8 @@ def test_what_is_no_key_is_refused_and_not_shown(content: str, tmp_path: Path) -
         ({"storage": {"colour": "x"}}, "[audit.storage.colour]"),
     ],
 )
-def test_mistakes_in_the_configuration(audit: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_mistakes_in_the_configuration(audit: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         settings(tmp_path, **audit)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "hunter2" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Planted secrets are in no event, export or log, whatever way they come in."""
+"""Planted secrets are in no event, export or log, for each way into the product."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ from pathlib import Path
 import pytest
 
 from federator import logs
-from federator.audit import seal
+from federator.audit import seal_pending
 from federator.audit.export import export
 from federator.connector import SourceSpec
-from federator.index import audit_log, migrate, open_index
-from federator.model import TableRecord, parse_key
+from federator.model import TableRecord, parse_path_key
 from federator.planning.changes import Action
 from federator.registry import open_catalog
-from federator.settings import parse
-from federator.sync import Federator
-from tests.faults.killing import TARGET, Orders, Place, _work
+from federator.service import Federator
+from federator.settings import parse_settings
+from federator.store import audit_log, migrations, open_index
+from tests.faults.killing import TARGET, Orders, Site, _work
 
 PLANTED = {"fs.s3a.secret.key": "planted-1", "storage.token": "planted-2", "aws-access-key-id": "planted-3", "v": "1"}
 
 
 def test_in_the_parameters_of_a_table_that_is_changed(tmp_path: Path) -> None:
     template = open_index(f"sqlite:///{tmp_path}/template.db")
-    migrate.upgrade(template)
+    migrations.upgrade_schema(template)
     template.close()
-    place = Place(
+    location = Site(
         tmp_path, SourceSpec(TARGET, "federator.testing:CONNECTOR", {}), "s3://bucket", template=tmp_path / "template.db"
     )
-    world = place.world("w")
+    world = location.world("w")
     with open_catalog(world.target) as target:
-        target.declare_table(TableRecord(TARGET, parse_key(world.key("s", "theirs")), world._place("theirs"), dict(PLANTED)))
+        target.declare_table(
+            TableRecord(TARGET, parse_path_key(world.key("s", "theirs")), world._location("theirs"), dict(PLANTED))
+        )
         world.changes = [world._altered(target, Action.ADOPT, "theirs")]
     _work(world, Orders())
     with world.index() as index:
-        seal(index)
-        texts = [row["event"] for row in audit_log.every_event(index)]
+        seal_pending(index)
+        texts = [row.event for row in audit_log.iter_events(index)]
         export(index, tmp_path / "export")
     (adopted,) = [text for text in texts if '"action":"adopt"' in text]
     assert '"state":"done"' in adopted
@@ -54,10 +56,10 @@ def test_of_the_anchor_and_the_sources(tmp_path: Path, monkeypatch: pytest.Monke
     stream = io.StringIO()
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     logs.configure(stream=stream)
-    made = Federator.open(parse(raw, tmp_path / "federator.toml"))
+    made = Federator.open(parse_settings(raw, tmp_path / "federator.toml"))
     result = made.apply([])
     assert result.state == "partial"
-    assert "does not answer" in stream.getvalue()
-    texts = [row["event"] for row in audit_log.every_event(made.index)]
+    assert "does not respond" in stream.getvalue()
+    texts = [row.event for row in audit_log.iter_events(made.index)]
     assert "${SECRET}" in "".join(texts)
     assert "planted" not in "".join((*texts, stream.getvalue(), str(result.errors)))

@@ -1,22 +1,23 @@
-"""Whoever owns the database can bypass its triggers; nobody can change the log without being found out."""
+"""Tampering: an owner of the database can bypass its triggers, but verification detects each change."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 
-from federator.audit.export import COLUMNS, export, prove_export
-from federator.audit.keys import Signer, generate, public_keys, signer
-from federator.audit.seal import sealed_row
+from federator.audit.export import COLUMNS, export, verify_export
+from federator.audit.keys import Signer, generate_key_pair, load_public_keys, load_signer
+from federator.audit.sealing import seal_event
 from federator.connector import StateError
-from federator.index import DatabaseError, Index, audit_log
-from federator.index import tables as t
 from federator.model import canonical_json
+from federator.store import DatabaseError, Index, audit_log
+from federator.store import tables as t
 from tests.audit.conftest import Log
 
 Row = dict[str, Any]
@@ -65,7 +66,7 @@ class Rewriting:
             self._put(self.rows)
 
     def _put(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        with self.log.index.write() as connection, audit_log.unguarded(connection):
+        with self.log.index.write() as connection, audit_log.deletion_allowed(connection):
             connection.execute(delete(t.audit_event))
             if rows:
                 connection.execute(insert(t.audit_event), [dict(row) for row in rows])
@@ -87,7 +88,7 @@ def swapped(rows: Sequence[Row], seq: int) -> list[Row]:
 
 def inserted(rows: Sequence[Row], seq: int) -> list[Row]:
     """One more event at a number, those after it moved up."""
-    made = sealed_row(seq, event("forged"), rows[seq - 1]["previous"])
+    made = asdict(seal_event(seq, event("forged"), rows[seq - 1]["previous"]))
     return [*rows[: seq - 1], made, *({**row, "seq": row["seq"] + 1} for row in rows[seq - 1 :])]
 
 
@@ -99,7 +100,7 @@ def chained(texts: Sequence[str]) -> list[Row]:
     """A chain that holds in itself: what somebody makes who knows the code and has no key."""
     rows: list[Row] = []
     for seq, text in enumerate(texts, 1):
-        rows.append(sealed_row(seq, text, rows[-1]["digest"] if rows else ""))
+        rows.append(asdict(seal_event(seq, text, rows[-1]["digest"] if rows else "")))
     return rows
 
 
@@ -120,7 +121,7 @@ def test_every_position_of_a_real_chain(sealed: Log) -> None:
     assert sealed.bad() is None
 
 
-def test_a_chain_that_was_made_anew_is_found_by_signature_and_by_anchor(sealed: Log) -> None:
+def test_a_rewritten_chain_is_detected_by_signature_and_by_anchor(sealed: Log) -> None:
     owner = Rewriting(sealed)
     texts = [row["event"] for row in owner.rows]
     heads = [3, 5, 9]
@@ -139,7 +140,7 @@ def test_a_chain_that_was_made_anew_is_found_by_signature_and_by_anchor(sealed: 
 
 def test_heads_that_go_with_the_tail_are_missed_at_the_anchor(sealed: Log) -> None:
     for left in (8, 5, 4, 3, 0):
-        with sealed.index.write() as connection, audit_log.unguarded(connection):
+        with sealed.index.write() as connection, audit_log.deletion_allowed(connection):
             connection.execute(delete(t.audit_event).where(t.audit_event.c.seq > left))
             connection.execute(delete(t.audit_head).where(t.audit_head.c.seq > left))
         assert sealed.bad() == left + 1
@@ -147,10 +148,10 @@ def test_heads_that_go_with_the_tail_are_missed_at_the_anchor(sealed: Log) -> No
 
 
 def test_heads_signed_by_another_key_are_found(sealed: Log, tmp_path: Path) -> None:
-    generate(tmp_path / "eve.pem")
-    eve = signer(f"file:{tmp_path / 'eve.pem'}", where="key")
+    generate_key_pair(tmp_path / "eve.pem")
+    eve = load_signer(f"file:{tmp_path / 'eve.pem'}", where="key")
     rows = chained([event(str(number)) for number in range(COUNT)])
-    with sealed.index.write() as connection, audit_log.unguarded(connection):
+    with sealed.index.write() as connection, audit_log.deletion_allowed(connection):
         connection.execute(delete(t.audit_event))
         connection.execute(delete(t.audit_head))
         connection.execute(insert(t.audit_event), rows)
@@ -169,11 +170,11 @@ def test_an_anchor_that_lost_a_head_is_found(sealed: Log) -> None:
 
 def test_an_unpublished_tail_is_unproven(sealed: Log) -> None:
     with sealed.index.write() as connection:
-        audit_log.append(connection, "write", actor="a", run_id=None, subject="s", detail={})
+        audit_log.append_event(connection, "write", actor="a", run_id=None, subject="s", detail={})
     assert sealed.prove().unsealed == 1
-    from federator.audit import seal
+    from federator.audit import seal_pending
 
-    seal(sealed.index)
+    seal_pending(sealed.index)
     proof = sealed.prove()
     assert (proof.finding, proof.last, proof.anchored, proof.tail) == (None, COUNT + 1, COUNT, "unproven")
     sealed.publish()
@@ -206,7 +207,7 @@ def test_the_database_refuses_to_change_sealed_events(sealed: Log) -> None:
 
 
 def test_the_guard_is_back_after_a_rotation_that_failed(sealed: Log) -> None:
-    with pytest.raises(ZeroDivisionError), sealed.index.write() as connection, audit_log.unguarded(connection):
+    with pytest.raises(ZeroDivisionError), sealed.index.write() as connection, audit_log.deletion_allowed(connection):
         connection.execute(delete(t.audit_event).where(t.audit_event.c.seq == 1 // 0))
     test_the_database_refuses_to_change_sealed_events(sealed)
 
@@ -229,7 +230,7 @@ def test_an_export_is_proven_without_the_index(exported: Path, sealed: Log, key:
     for path in (exported, exported / "events.jsonl", exported / "events.parquet"):
         if path.is_file():
             (exported / f"{path.name}.heads.json").write_text((exported / "heads.json").read_text())
-        proof = prove_export(path, keys=public_keys([key.with_name("audit.pem.pub")]))
+        proof = verify_export(path, keys=load_public_keys([key.with_name("audit.pem.pub")]))
         assert (proof.finding, proof.first, proof.last, proof.signed) == (None, 2, COUNT, COUNT)
 
 
@@ -242,7 +243,7 @@ def test_every_position_of_an_exported_file(exported: Path, sealed: Log) -> None
 
         def finds(changed: Sequence[Row], path: Path = path, write: Callable[..., None] = write) -> int | None:
             write(path, changed)
-            finding = prove_export(exported, keys=keys_of(sealed.signer)).finding
+            finding = verify_export(exported, keys=keys_of(sealed.signer)).finding
             return finding.seq if finding else None
 
         assert finds(rows) is None
@@ -260,9 +261,9 @@ def test_every_position_of_an_exported_file(exported: Path, sealed: Log) -> None
 
 def test_what_is_added_to_an_export_is_found(exported: Path, sealed: Log) -> None:
     rows = [json.loads(line) for line in (exported / "events.jsonl").read_text().splitlines()]
-    more = sealed_row(COUNT + 1, event("more"), rows[-1]["digest"])
+    more = asdict(seal_event(COUNT + 1, event("more"), rows[-1]["digest"]))
     write_lines(exported / "events.jsonl", [*rows, more])
-    finding = prove_export(exported, keys=keys_of(sealed.signer)).finding
+    finding = verify_export(exported, keys=keys_of(sealed.signer)).finding
     assert finding is not None
     assert finding.seq == COUNT + 1
 
@@ -275,21 +276,21 @@ def test_an_export_whose_heads_were_cut_to_fit_is_found(exported: Path, sealed: 
     (exported / "heads.json").write_text(json.dumps({**heads, "through": [last["seq"], last["digest"]]}))
     write_lines(exported / "events.jsonl", rows[:4])
     write_parquet(exported / "events.parquet", rows[:4])
-    assert prove_export(exported).finding is None
-    assert prove_export(exported, keys=keys_of(sealed.signer)).finding is not None
+    assert verify_export(exported).finding is None
+    assert verify_export(exported, keys=keys_of(sealed.signer)).finding is not None
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"after": 1}', "no"])
 def test_heads_that_are_none_are_refused(exported: Path, content: str) -> None:
     (exported / "heads.json").write_text(content)
     with pytest.raises(StateError, match="altered"):
-        prove_export(exported)
+        verify_export(exported)
 
 
 def test_a_broken_file_is_refused(exported: Path) -> None:
     (exported / "events.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(StateError, match="Parquet"):
-        prove_export(exported)
+        verify_export(exported)
 
 
 def write_lines(path: Path, rows: Sequence[Row]) -> None:
@@ -307,7 +308,7 @@ def write_parquet(path: Path, rows: Sequence[Row]) -> None:
 def test_a_log_that_was_cut_and_given_another_name_is_still_the_one_at_the_anchor(index: Index, log: Log) -> None:
     log.add("a", "b")
     log.add("c")
-    with index.write() as connection, audit_log.unguarded(connection):
+    with index.write() as connection, audit_log.deletion_allowed(connection):
         connection.execute(update(t.deployment).where(t.deployment.c.key == "audit_chain").values(value="other"))
         connection.execute(delete(t.audit_event).where(t.audit_event.c.seq > 1))
         connection.execute(delete(t.audit_head))

@@ -26,14 +26,14 @@ class _Client:
     pace: float
     took: list[float] = field(default_factory=list)
 
-    async def ask(self, began: float, seconds: float) -> None:
-        """Asks from ``began`` (the loop's clock) on, for so many seconds."""
+    async def ask(self, started_at: float, seconds: float) -> None:
+        """Asks from ``started_at`` (the loop's clock) on, for so many seconds."""
         clock, chosen = asyncio.get_running_loop().time, random.Random(f"{self.number} {seconds}")
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         # Clients do not ask all at the same moment.
-        due = began + self.number / CLIENTS / self.pace if self.pace else began
+        due = started_at + self.number / CLIENTS / self.pace if self.pace else started_at
         await asyncio.sleep(due - clock())
-        while due < began + seconds:
+        while due < started_at + seconds:
             writer.write(f"GET {ASKS[self.what](chosen)} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode())
             await _answer(reader)
             self.took.append((clock() - due) * 1000)

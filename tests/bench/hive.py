@@ -11,9 +11,9 @@ from pathlib import Path
 from federator.demo.servers.hive import start_hive3
 from federator.model import NamespaceRecord, TableRecord
 from federator.pipeline import session
-from federator.settings import load
-from federator.sync import Federator
-from federator_connectors._hive import convert
+from federator.service import Federator
+from federator.settings import load_settings
+from federator_connectors._hive import records
 from federator_connectors._hive.client import Client
 from federator_connectors._hive.metastore import Metastore
 from federator_connectors.hive3 import CONNECTOR
@@ -36,16 +36,16 @@ def run(directory: Path) -> list[Row]:
     server = start_hive3(directory / "hive3")
     try:
         _fill(server.uri, directory)
-        floors, ours, whole, followed, idle = [], [], [], [], []
+        floors, crawls, whole, followed, idle = [], [], [], [], []
         for number in range(ROUNDS + 1):
             floor = seconds(lambda: _drain(server.uri))
             file = directory / f"round{number}.toml"
             file.write_text(_CONFIG.format(round=number, uri=server.uri, connections=CONNECTIONS), encoding="utf-8")
-            federator = Federator.open(load(file))
+            federator = Federator.open(load_settings(file))
             our = seconds(lambda: _crawl(federator))  # noqa: B023
             if number:  # the first round warms the server, the JVM and Spark's workers
                 floors.append(floor)
-                ours.append(our)
+                crawls.append(our)
             print(f"  round {number}: bare drain {floor:.1f} s, into the committed index {our:.1f} s", file=sys.stderr)
         for _ in range(ROUNDS):
             whole.append(seconds(lambda: _crawl(federator, full=True)))
@@ -55,10 +55,10 @@ def run(directory: Path) -> list[Row]:
             print(f"  read {whole[-1]:.1f} s, one database {followed[-1]:.1f} s, nothing {idle[-1]:.1f} s", file=sys.stderr)
     finally:
         server.stop()
-        session.stop()
+        session.stop_session()
     tables = f"{DATABASES * TABLES:,} Hive 3.1.3 tables"
     return [
-        ratio(f"{tables} into the committed index, against a bare drain", floors, ours, 1.5),
+        ratio(f"{tables} into the committed index, against a bare drain", floors, crawls, 1.5),
         ratio(f"{tables} crawled by the log, a table of one database changed, against a full crawl", whole, followed, 0.5),
         ratio(f"{tables} crawled by the log, nothing changed, against a full crawl", whole, idle, 0.2),
     ]
@@ -69,13 +69,13 @@ def _fill(uri: str, directory: Path) -> None:
         store = _store(uri)
         path = ("hive", f"db{number:02d}")
         store.create_database(
-            path, convert.new_database(NamespaceRecord("lake", path), "hive", f"file:{directory}/wh/{path[1]}")
+            path, records.build_database(NamespaceRecord("lake", path), "hive", f"file:{directory}/wh/{path[1]}")
         )
         for table in range(TABLES):
             record = TableRecord(
                 "lake", (*path, f"t{table:04d}"), f"file:{directory}/wh/{path[1]}/t{table:04d}.lance", {"team": "bench"}
             )
-            store.create_table(record.path, convert.new_table(record, "hive"))
+            store.create_table(record.path, records.build_table(record, "hive"))
         store.close()
 
     with ThreadPoolExecutor(max_workers=4) as pool:
@@ -86,7 +86,7 @@ def _fill(uri: str, directory: Path) -> None:
 
 def _change(uri: str) -> None:
     store, path = _store(uri), ("hive", "db00", "t0000")
-    table = store.table(path)
+    table = store.get_table(path)
     table.parameters = {**table.parameters, "changed": str(time.time())}
     store.alter_table(path, table)
     store.close()
@@ -97,8 +97,8 @@ def _drain(uri: str) -> None:
         store, found = _store(uri), 0
         for database in range(number, DATABASES, CONNECTIONS):
             path = ("hive", f"db{database:02d}")
-            names = list(store.marked_tables(path).names)
-            found += sum(len(store.tables(path, names[start : start + 1000])) for start in range(0, len(names), 1000))
+            names = list(store.list_marked_tables(path).names)
+            found += sum(len(store.get_tables(path, names[start : start + 1000])) for start in range(0, len(names), 1000))
         store.close()
         return found
 
@@ -107,7 +107,7 @@ def _drain(uri: str) -> None:
 
 
 def _store(uri: str) -> Metastore:
-    return Metastore(Client("bench", CONNECTOR.configure({"uri": uri}).uri, size=1, timeout=60), levels=2)
+    return Metastore(Client("bench", CONNECTOR.parse_settings({"uri": uri}).uri, size=1, timeout=60), levels=2)
 
 
 def _crawl(federator: Federator, *, full: bool = False, carried: int = 0) -> None:

@@ -18,7 +18,7 @@ class Row:
 
     name: str
     floor: str
-    ours: str
+    measured: str
     figure: str
     budget: str
     ok: bool
@@ -30,9 +30,9 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def ratio(name: str, floors: list[float], ours: list[float], budget: float) -> Row:
+def ratio(name: str, floors: list[float], measured: list[float], budget: float) -> Row:
     """A row that holds the median of ours against the median of the floor."""
-    floor, our = statistics.median(floors), statistics.median(ours)
+    floor, our = statistics.median(floors), statistics.median(measured)
     return Row(name, _shown(floor), _shown(our), f"{our / floor:.2f} x", f"{budget:g} x", our <= budget * floor)
 
 
@@ -53,7 +53,7 @@ class Memory:
 
     def sample(self) -> None:
         while not self._stop.wait(0.5):
-            self.peak = max(self.peak, sum(map(_pss, _tree(os.getpid()))) / 2**20)
+            self.peak = max(self.peak, sum(map(_pss, process_tree(os.getpid()))) / 2**20)
 
 
 @contextmanager
@@ -68,7 +68,8 @@ def memory() -> Iterator[Memory]:
         thread.join()
 
 
-def _tree(root: int) -> list[int]:
+def process_tree(root: int) -> list[int]:
+    """The process and everything below it."""
     parents: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

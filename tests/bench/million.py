@@ -6,10 +6,10 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from federator.index import tables as t
 from federator.pipeline import session
-from federator.settings import load
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import load_settings
+from federator.store import tables as t
 from tests.bench.measure import Row, limit, memory, seconds
 
 TABLES = 1_000_000
@@ -27,13 +27,13 @@ enabled = false
 def run(directory: Path) -> list[Row]:
     file = directory / "federator.toml"
     file.write_text(_CONFIG.format(tables=TABLES), encoding="utf-8")
-    federator = Federator.open(load(file))
+    federator = Federator.open(load_settings(file))
     with memory() as watched:
         first = seconds(lambda: _crawl(federator))
         rows = _rows(federator)
         second = seconds(lambda: _crawl(federator))
     written = _rows(federator) - rows
-    session.stop()
+    session.stop_session()
     return [
         limit(f"{TABLES:,} records, crawled, compared and committed, cold", first, 120),
         limit("the same once more, unchanged", second, 120),

@@ -6,9 +6,9 @@ import random
 import time
 from pathlib import Path
 
-from federator.index import Index, migrate, open_index, records, revisions
-from federator.index.leases import Lease, hold
 from federator.model import NamespaceRecord, TableRecord
+from federator.store import Index, migrations, open_index, records, revisions
+from federator.store.leases import Lease, acquire_lease
 from tests.bench.measure import Row, ratio, seconds
 
 TABLES, REVISIONS, CHANGES, READS = 5_000, 1_000, 100, 300
@@ -16,18 +16,18 @@ TABLES, REVISIONS, CHANGES, READS = 5_000, 1_000, 100, 300
 
 def run(directory: Path) -> list[Row]:
     index = open_index(f"sqlite:///{directory / 'index.db'}")
-    migrate.upgrade(index)
-    revisions.register(index, "lake", "memory", "x")
-    with hold(index, "source:lake") as lease:
+    migrations.upgrade_schema(index)
+    revisions.register_source(index, "lake", "memory", "x")
+    with acquire_lease(index, "source:lake") as lease:
         everything = [
-            revisions.incoming(NamespaceRecord("lake", ("sales",))),
-            *(revisions.incoming(_table(number, 0)) for number in range(TABLES)),
+            revisions.incoming_row(NamespaceRecord("lake", ("sales",))),
+            *(revisions.incoming_row(_table(number, 0)) for number in range(TABLES)),
         ]
         _publish(index, lease, everything, [])
         pages, gets = _reads(index)
         for number in range(1, REVISIONS):
             changed = random.Random(number).sample(range(TABLES), CHANGES)
-            rows = [revisions.incoming(_table(table, number)) for table in changed]
+            rows = [revisions.incoming_row(_table(table, number)) for table in changed]
             _publish(index, lease, rows, [(1, _table(table, 0).key) for table in changed])
     late_pages, late_gets = _reads(index)
     return [
@@ -41,10 +41,10 @@ def _table(number: int, version: int) -> TableRecord:
 
 
 def _publish(index: Index, lease: Lease, rows: list[tuple[object, ...]], closed: list[tuple[int, str]]) -> None:
-    draft = revisions.begin(index, lease, "lake", "bench", time.time())
+    draft = revisions.begin_draft(index, lease, "lake", "bench", time.time())
     revisions.close_records(index, lease, draft, closed)
     revisions.add_records(index, lease, draft, rows)
-    revisions.publish(index, lease, draft, added=len(rows), changed=0, removed=0, values={})
+    revisions.publish_draft(index, lease, draft, added=len(rows), changed=0, removed=0, values={})
 
 
 def _reads(index: Index) -> tuple[list[float], list[float]]:
@@ -53,6 +53,8 @@ def _reads(index: Index) -> tuple[list[float], list[float]]:
     for _ in range(READS):
         name = f"t{chosen.randrange(TABLES):05d}"
         with index.read() as connection:
-            pages.append(seconds(lambda: records.children(connection, "lake", ("sales",), after=f"sales${name}", limit=100)))  # noqa: B023
-            gets.append(seconds(lambda: records.get(connection, "lake", ("sales", name), is_table=True)))  # noqa: B023
+            pages.append(
+                seconds(lambda: records.list_children(connection, "lake", ("sales",), after=f"sales${name}", limit=100))  # noqa: B023
+            )
+            gets.append(seconds(lambda: records.find_record(connection, "lake", ("sales", name), is_table=True)))  # noqa: B023
     return pages, gets

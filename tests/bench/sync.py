@@ -11,8 +11,8 @@ from federator.demo.servers.hive import start_hive2
 from federator.model import NamespaceRecord, TableRecord
 from federator.pipeline import session
 from federator.registry import open_catalog
-from federator.settings import load
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import load_settings
 from tests.bench.measure import Row, limit, seconds
 
 TABLES = 100
@@ -44,7 +44,7 @@ def run(directory: Path) -> list[Row]:
         file = directory / "federator.toml"
         values = {"hive": servers[0].uri, "glue": servers[1].uri, "base": directory}
         file.write_text(_CONFIG.format(**values, verify="true"), encoding="utf-8")
-        settings = load(file)
+        settings = load_settings(file)
         _tables(settings.source("hive").spec, directory)
         command = [str(Path(sys.executable).with_name("federator")), "--config", str(file), "sync"]
         cold = seconds(lambda: subprocess.run(command, check=True, capture_output=True))
@@ -52,7 +52,7 @@ def run(directory: Path) -> list[Row]:
         federator = Federator.open(settings)
         federator.sync()
         warm = sorted(seconds(federator.sync) for _ in range(5))[2]
-        session.stop()
+        session.stop_session()
     finally:
         for server in servers:
             server.stop()

@@ -11,18 +11,15 @@ from pathlib import Path
 
 from federator.connector import SourceSpec
 from federator.pipeline import session
-from federator.pipeline.verify import spark_cores, verify
-from federator.settings import parse
+from federator.pipeline.verify import verification_parallelism, verify_locations
+from federator.settings import parse_settings
 from tests.bench.measure import Row, ratio, seconds
 
 TABLES = 20_000
 ROUNDS = 5
-# What a person would write: open each table, and read off what verification stores of it. Arrow would look for pandas, which takes it
-# most of a second: neither side does.
+# What a person would write: open each table, and read off what verification stores of it.
 _LOOP = """
 import json, sys
-from federator.connector.lean import hide_pandas
-hide_pandas()
 import lance
 for path in json.load(sys.stdin):
     dataset = lance.dataset(path)
@@ -40,27 +37,29 @@ def run(directory: Path) -> list[Row]:
     for path in paths:
         shutil.copytree(directory / "one.lance", path)
     rows = [{"canonical": f"file://{path}", "location": path} for path in paths]
-    settings = parse({"sources": {"lake": {"impl": "dir", "root": str(directory)}}}, directory / "federator.toml")
-    spark, spec = session.session(settings), SourceSpec("lake", "dir", {"root": str(directory)})
+    settings = parse_settings({"sources": {"lake": {"impl": "dir", "root": str(directory)}}}, directory / "federator.toml")
+    spark, spec = session.get_session(settings), SourceSpec("lake", "dir", {"root": str(directory)})
 
-    def ours() -> None:
-        states = [row["state"] for row in verify(spark, spec, rows, timeout=60.0, seconds=3600.0)]
+    def verify() -> None:
+        states = [row["state"] for row in verify_locations(spark, spec, rows, timeout=60.0, seconds=3600.0)]
         assert states == ["valid"] * TABLES
 
     # Spark's own start is the crawl's, which comes before; and each side has read every file once before it is measured.
-    session.warm(spark)
+    session.warm_workers(spark)
     _loop(paths)
-    ours()
+    verify()
     floors, mine = [], []
     for _ in range(ROUNDS):
         floors.append(seconds(lambda: _loop(paths)))
-        mine.append(seconds(ours))
-    session.stop()
-    return [ratio(f"{TABLES:,} tables opened, against a bare loop in {spark_cores()} processes", floors, mine, 1.15)]
+        mine.append(seconds(verify))
+    session.stop_session()
+    return [
+        ratio(f"{TABLES:,} tables opened, against a bare loop in {verification_parallelism()} processes", floors, mine, 1.15)
+    ]
 
 
 def _loop(paths: list[str]) -> None:
-    parts = spark_cores()
+    parts = verification_parallelism()
     env = {**os.environ, "LANCE_LOG": "error"}
     children = [
         subprocess.Popen([sys.executable, "-c", _LOOP], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from federator.index import Index, migrate, open_index, revisions
-from federator.index.leases import hold
-from federator.index.observed import Observed, publish_observed
 from federator.model import NamespaceRecord, Record, TableRecord
+from federator.store import Index, migrations, open_index, revisions
+from federator.store.leases import acquire_lease
+from federator.store.observations import ObservedObject, publish_observations
 from federator.testing import MemoryStore
 
 CONFIG = """
@@ -69,7 +69,7 @@ class Shell:
     def index(self, url: str = "sqlite:///federator.db") -> Index:
         """The index with its tables, at the URL that the configuration names."""
         index = open_index(url, base=self.folder)
-        migrate.upgrade(index)
+        migrations.upgrade_schema(index)
         return index
 
 
@@ -86,13 +86,13 @@ Fill = Callable[..., None]
 def fill() -> Fill:
     """Publishes records as a crawl would, without Spark."""
 
-    def publish(index: Index, source: str, found: list[Record]) -> None:
-        revisions.register(index, source, "memory", "digest")
-        with hold(index, f"source:{source}") as lease:
-            seen = [Observed(record.path, record, 1.0, isinstance(record, TableRecord)) for record in found]
-            publish_observed(index, lease, source, "run", seen)
+    def publish(index: Index, source: str, records: list[Record]) -> None:
+        revisions.register_source(index, source, "memory", "digest")
+        with acquire_lease(index, f"source:{source}") as lease:
+            observed = [ObservedObject(record.path, record, 1.0, isinstance(record, TableRecord)) for record in records]
+            publish_observations(index, lease, source, "run", observed)
             with index.write() as connection:
-                revisions.set_source(connection, source, {"state": "ok", "crawled_at": 1.0})
+                revisions.update_source(connection, source, {"state": "ok", "crawled_at": 1.0})
 
     return publish
 

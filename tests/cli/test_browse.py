@@ -1,12 +1,14 @@
-"""tree, ls, show and search: what is known, printed safely."""
+"""``tree``, ``ls``, ``show`` and ``search``: output of the index, with unsafe characters escaped."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
+from federator.model import NamespaceRecord, TableRecord
 from tests.cli.conftest import CONFIG, COPY, ODD, Fill, Shell, sample
 
 
@@ -123,7 +125,7 @@ def test_show_of_a_source(filled: Shell) -> None:
         (["show", "lake/sales"], "lake$sales is a namespace, not a table", "federator ls 'lake$sales'"),
         (["show", "lak"], "no source 'lak' is in the index", "known: copy, lake"),
         (["tree", "lak"], "no source 'lak' is in the index", "known: copy, lake"),
-        (["ls", "lake/nothing"], "there is no namespace lake$nothing", "federator tree shows what there is"),
+        (["ls", "lake/nothing"], "there is no namespace lake$nothing", "federator tree lists the namespaces"),
     ],
 )
 def test_what_is_not_there_is_one_line_and_a_hint(filled: Shell, command: list[str], message: str, hint: str) -> None:
@@ -140,12 +142,67 @@ def test_an_error_as_json(filled: Shell) -> None:
 
 
 def test_search_finds_in_every_field_and_says_what_it_left(filled: Shell) -> None:
-    wanted = ["lake$sales$orders", "s3://lake/orders.lance"]
-    assert filled.run("search", "ALL ORD*").stdout.splitlines()[1].split() == wanted
-    assert filled.run("search", "orders", "--source", "lake", "--namespace", "sales").stdout.splitlines()[1].split() == wanted
+    expected = ["lake$sales$orders", "s3://lake/orders.lance"]
+    assert filled.run("search", "ALL ORD*").stdout.splitlines()[1].split() == expected
+    assert filled.run("search", "orders", "--source", "lake", "--namespace", "sales").stdout.splitlines()[1].split() == expected
     counted = json.loads(filled.run("--output", "json", "search", "name:orders", "--facets").stdout)["facets"]
     assert (counted["source"], counted["exact"]) == ([{"value": "copy", "count": 1}, {"value": "lake", "count": 1}], True)
     result = filled.run("search", "lake", "--limit", "2")
     assert len(result.stdout.splitlines()) == 3
-    assert "there are more" in result.stderr
-    assert filled.run("search", "nowhere at all").exit_code == 0
+    assert "tables match; --limit 8 shows more of them" in result.stderr
+    nothing = filled.run("search", "nowhere at all")
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert "no table matches nowhere at all" in nothing.stderr
+
+
+def test_a_search_finds_similar_names_and_says_so(filled: Shell) -> None:
+    result = filled.run("search", "ordres source:copy")
+    assert result.stdout.splitlines()[1].split()[0] == "copy$sales$orders"
+    assert "no table matches ordres source:copy; these have similar names: orders source:copy" in result.stderr
+    answer = json.loads(filled.run("--output", "json", "search", "ordres source:copy").stdout)
+    (node,) = answer["nodes"]
+    assert node["match"] == {
+        "kind": "typo",
+        "parts": [
+            {"field": "name", "text": "orders", "ranges": [[0, 6]], "key": None},
+            {"field": "namespace", "text": "copy", "ranges": [[0, 4]], "key": "copy"},
+        ],
+    }
+    assert (answer["total"], answer["did_you_mean"]) == ({"count": 1, "exact": True}, ["orders source:copy"])
+
+
+def test_a_query_that_cannot_be_understood_is_a_usage_error(filled: Shell) -> None:
+    result = filled.run("search", "ownr:ana")
+    assert (result.exit_code, result.stdout) == (64, "")
+    assert result.stderr.startswith("error: 'ownr' is not a field of the search; did you mean 'owner'?\nhint: fields: name, ")
+    error = json.loads(filled.run("--output", "json", "search", "--state", "nonsense").stderr)["error"]
+    assert error["message"] == "'nonsense' is not a verification state"
+
+
+def test_a_search_leaves_out_what_a_negated_term_matches(filled: Shell) -> None:
+    every, rest = (
+        filled.run("--output", "json", "search", text).stdout for text in ("name:orders", "name:orders NOT source:copy")
+    )
+    assert [node["id"] for node in json.loads(every)["nodes"]] == ["copy$sales$orders", "lake$sales$orders"]
+    assert [node["id"] for node in json.loads(rest)["nodes"]] == ["lake$sales$orders"]
+
+
+def test_no_command_prints_a_secret_that_a_catalog_repeats(shell: Shell, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_KEY", "planted-key-of-the-lake")
+    file = shell.folder / "federator.toml"
+    file.write_text(file.read_text() + '[sources.copy.storage]\nconnection_string = "${LAKE_KEY}"\n')
+    properties = {"note": "has planted-key-of-the-lake", "password": "planted", "url": "https://u:planted@host", "kept": "yes"}
+    doc = "see planted-key-of-the-lake"
+    record = TableRecord("lake", ("sales", "orders"), "s3://u:planted@b/orders.lance", properties, doc=doc)
+    with closing(shell.index()) as index:
+        fill(index, "lake", [NamespaceRecord("lake", ("sales",)), record])
+    for command in (
+        "show lake$sales$orders", "show lake$sales$orders --as-of now", "search orders", "ls -l lake$sales", "tree", "datasets",
+        "diff --from 2020-01-01 --to now", "explain lake$sales$orders", "tree --view merged",
+    ):  # fmt: skip
+        for more in ((), ("--output", "json")):
+            result = shell.run(*command.split(), *more)
+            assert result.exit_code == 0, (command, result.output)
+            assert "planted" not in result.output, (command, more)
+    shown = shell.json("show", "lake$sales$orders")["properties"]
+    assert shown == {"kept": "yes", "note": "has (masked)", "password": "(masked)", "url": "https://(masked)@host"}

@@ -1,8 +1,8 @@
-"""jobs and explain, on the command line."""
+"""``jobs`` and ``explain``."""
 
 from __future__ import annotations
 
-from federator.index import requests
+from federator.store import requests
 from tests.cli.conftest import Shell
 
 
@@ -27,9 +27,9 @@ def test_jobs_are_listed_and_asked_for(shell: Shell) -> None:
         assert shell.run("jobs", kind, "sync:nightly").exit_code == 0
     index = shell.index()
     with index.read() as connection:
-        asked = requests.queued(connection, (*requests.CONTROLS, *requests.RUNS))
+        request = requests.list_queued(connection, (*requests.CONTROL_KINDS, *requests.RUN_KINDS))
     index.close()
-    assert [(r.kind, r.argument["job"]) for r in asked] == [(kind, "sync:nightly") for kind in ("pause", "resume", "sync")]
+    assert [(r.kind, r.argument["job"]) for r in request] == [(kind, "sync:nightly") for kind in ("pause", "resume", "sync")]
 
 
 def test_an_unknown_job_is_named_with_those_that_are(shell: Shell) -> None:
@@ -42,6 +42,6 @@ def test_an_unknown_job_is_named_with_those_that_are(shell: Shell) -> None:
 
 def test_explain_says_what_is_known(filled: Shell) -> None:
     lines = filled.run("explain", "lake/sales/orders").stdout.splitlines()
-    assert lines[0] == "lake has it, and no mirror of ours put it there"
+    assert lines[0] == "lake has it, and no mirror of this instance declared it"
     assert any(line.split() == ["id", "lake$sales$orders"] for line in lines)
     assert filled.json("explain", "lake$sales$nothing")["kind"] is None

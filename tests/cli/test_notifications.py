@@ -1,13 +1,13 @@
-"""``notifications``: lists what was told, sends dead ones again, tries a channel."""
+"""``notifications``: lists notifications, retries dead ones, and tests a channel."""
 
 from __future__ import annotations
 
 import json
 
-from federator.index import notices
-from federator.model.notices import Event, Notice
-from federator.notify import deliver
-from federator.settings import load
+from federator.model.notices import Notice, NoticeEvent
+from federator.notify import deliver_due
+from federator.settings import load_settings
+from federator.store import notices
 from tests.cli.conftest import Shell
 from tests.notify.receiver import receiving
 
@@ -22,19 +22,19 @@ def test_from_a_dead_one_to_a_sent_one(shell: Shell) -> None:
         channel(shell, receiver.url)
         index = shell.index()
         with index.write() as connection:
-            notices.add(connection, [Notice(Event.SOURCE_FAILED, "lake", "away", source="lake")])
+            notices.add_notices(connection, [Notice(NoticeEvent.SOURCE_FAILED, "lake", "away", source="lake")])
         receiver.answers = [(400, {})]
-        deliver(index, load(shell.folder / "federator.toml"), at_once=True)
+        deliver_due(index, load_settings(shell.folder / "federator.toml"), at_once=True)
         index.close()
         (dead,) = shell.json("notifications", "list", "--state", "dead")["notifications"]
-        assert (dead["channel"], dead["events"], dead["error"]) == ("ops", 1, "it answered 400")
+        assert (dead["channel"], dead["events"], dead["error"]) == ("ops", 1, "it returned 400")
         assert dead["first"][0]["subject"] == "lake"
         shown = shell.run("notifications", "list")
         assert "1 source failed" in shown.stdout
         receiver.answers = [(503, {})]
         again = shell.run("notifications", "retry", dead["id"][:20])
         assert again.exit_code == 1
-        assert "queued, it answered 503" in again.stdout
+        assert "queued, it returned 503" in again.stdout
         refused = shell.run("notifications", "retry", dead["id"])
         assert refused.exit_code == 1
         assert "is queued, not dead" in refused.stderr
@@ -52,7 +52,7 @@ def test_a_channel_is_tried(shell: Shell) -> None:
         receiver.answers = [(404, {})]
         failed = shell.run("notifications", "test", "ops")
         assert failed.exit_code == 1
-        assert "ops: dead, it answered 404" in failed.stdout
+        assert "ops: dead, it returned 404" in failed.stdout
     unknown = shell.run("notifications", "test", "nobody")
     assert unknown.exit_code == 1
     assert "channels: ops" in unknown.stderr
@@ -60,4 +60,4 @@ def test_a_channel_is_tried(shell: Shell) -> None:
 
 def test_retry_wants_to_know_which(shell: Shell) -> None:
     shell.index().close()
-    assert "name notifications, or say --dead" in shell.run("notifications", "retry").stderr
+    assert "specify either ids or --dead" in shell.run("notifications", "retry").stderr

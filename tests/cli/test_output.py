@@ -1,4 +1,4 @@
-"""Printing, apart from any command: terminals, widths, times."""
+"""Printing without a command: terminals, widths, times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from federator.cli.output import Column, Printer, ago, counted, lasted, shown
-from federator.cli.progress import Progress
-from federator.sync import Step
+from federator.cli.printer import Column, Printer, escape_text, format_age, format_count, format_duration
+from federator.cli.progress import ProgressDisplay
+from federator.stages.result import ProgressEvent
 
 
 class Terminal(io.StringIO):
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
     ],
 )  # fmt: skip
 def test_names_cannot_steer_a_terminal(text: str, printed: str) -> None:
-    assert shown(text) == printed
+    assert escape_text(text) == printed
 
 
 @pytest.mark.parametrize(("width", "lines"), [("60", 4), ("20", 4)])
@@ -55,48 +55,55 @@ def test_a_line_on_a_terminal_has_no_markup(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_lengths_and_counts() -> None:
-    assert [lasted(n) for n in (0.02, 0.42, 12.4, 90, 7200, 200_000)] == ["20 ms", "0.4 s", "12 s", "2 min", "2 h", "2 days"]
-    assert ago(time.time() - 3 * 60) == "3 min ago"
-    assert (counted(1, "table"), counted(1204, "table")) == ("1 table", "1,204 tables")
+    assert [format_duration(n) for n in (0.02, 0.42, 12.4, 90, 7200, 200_000)] == [
+        "20 ms",
+        "0.4 s",
+        "12 s",
+        "2 min",
+        "2 h",
+        "2 days",
+    ]
+    assert format_age(time.time() - 3 * 60) == "3 min ago"
+    assert (format_count(1, "table"), format_count(1204, "table")) == ("1 table", "1,204 tables")
 
 
 def test_progress_says_what_ended_and_counts_what_was_made(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(quiet=False) as progress:
-        progress(Step("crawl", "[b]lake"))
-        progress(Step("crawl", "[b]lake", "ok", "2 tables", 1.24))
-        progress(Step("change", "declare_table copy$a", "done"))
-        progress(Step("change", "declare_table copy$b", "skipped", "the target has changed"))
+    with ProgressDisplay(quiet=False) as progress:
+        progress(ProgressEvent("crawl", "[b]lake"))
+        progress(ProgressEvent("crawl", "[b]lake", "ok", "2 tables", 1.24))
+        progress(ProgressEvent("change", "declare_table copy$a", "done"))
+        progress(ProgressEvent("change", "declare_table copy$b", "skipped", "the target has changed"))
     assert capsys.readouterr().err == (
         "crawl    [b]lake  ok  2 tables  (1.2 s)\n         declare_table copy$b  skipped  the target has changed\n"
     )
 
 
 def test_what_takes_long_gives_a_sign(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(quiet=False) as progress:
-        progress(Step("crawl", "lake"))
-        said, end = "", time.monotonic() + 60
-        while not said.endswith("\n") and time.monotonic() < end:
+    with ProgressDisplay(quiet=False) as progress:
+        progress(ProgressEvent("crawl", "lake"))
+        message, end = "", time.monotonic() + 60
+        while not message.endswith("\n") and time.monotonic() < end:
             time.sleep(0.1)
-            said += capsys.readouterr().err
-        progress(Step("crawl", "lake", "ok"))
-    assert said.startswith("crawl    lake  ")
-    assert said.endswith("...\n")
+            message += capsys.readouterr().err
+        progress(ProgressEvent("crawl", "lake", "ok"))
+    assert message.startswith("crawl    lake  ")
+    assert message.endswith("...\n")
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(quiet=True) as progress:
-        progress(Step("crawl", "lake"))
-        progress(Step("crawl", "lake", "failed", "broken"))
+    with ProgressDisplay(quiet=True) as progress:
+        progress(ProgressEvent("crawl", "lake"))
+        progress(ProgressEvent("crawl", "lake", "failed", "broken"))
     assert capsys.readouterr().err == ""
 
 
 def test_a_stopped_run_begins_no_further_step(capsys: pytest.CaptureFixture[str]) -> None:
     stop = threading.Event()
-    with Progress(quiet=False, stop=stop) as progress:
-        progress(Step("crawl", "lake"))
+    with ProgressDisplay(quiet=False, stop=stop) as progress:
+        progress(ProgressEvent("crawl", "lake"))
         stop.set()
-        progress(Step("change", "declare_table copy$a", "done"))
-        progress(Step("crawl", "lake", "failed", "cancelled"))
+        progress(ProgressEvent("change", "declare_table copy$a", "done"))
+        progress(ProgressEvent("crawl", "lake", "failed", "cancelled"))
         with pytest.raises(KeyboardInterrupt):
-            progress(Step("plan", "nightly"))
+            progress(ProgressEvent("plan", "nightly"))
     assert capsys.readouterr().err == "crawl    lake  stopped\n"

@@ -1,4 +1,4 @@
-"""The past and the reports from the command line; without Spark."""
+"""History and reports on the command line, without Spark."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from federator.index import Index, datasets, reports, runs
-from federator.index.reports import File, Kept
 from federator.model import NamespaceRecord, TableRecord
+from federator.store import Index, reports, runs, verifications
+from federator.store.reports import ReportFile, StoredReport
 from tests.cli.conftest import Fill, Shell
 
 T = TableRecord("lake", ("sales", "orders"), "s3://lake/orders.lance", {"team": "eu"}, owner="anna")
@@ -17,8 +17,8 @@ T = TableRecord("lake", ("sales", "orders"), "s3://lake/orders.lance", {"team": 
 
 def run(index: Index, kind: str = "sync") -> str:
     """A run that has ended."""
-    handle = runs.start(index, kind, actor="anna")
-    runs.finish(index, handle, "ok", summary={})
+    handle = runs.insert_run(index, kind, actor="anna")
+    runs.finish_run(index, handle, "ok", summary={})
     return handle.id
 
 
@@ -40,48 +40,50 @@ def test_the_past_is_shown_as_it_was(shell: Shell, two: tuple[str, str]) -> None
     assert shell.run("ls", "lake$sales", "--as-of", two[0]).stdout == "orders\n"
     assert shell.json("show", "lake$sales$orders", "--as-of", two[0])["owner"] == "anna"
     assert "owner" in shell.run("show", "lake$sales$orders", "--as-of", two[0]).stdout
-    (place,) = shell.json("datasets", "--as-of", two[0])["datasets"]
-    assert place["location"] == "s3://lake/orders.lance"
+    (location,) = shell.json("datasets", "--as-of", two[0])["datasets"]
+    assert location["location"] == "s3://lake/orders.lance"
     assert shell.json("tree", "--as-of", "-1d") == {"id": "", "children": []}
     refused = shell.run("tree", "--as-of", "noon")
-    assert (refused.exit_code, "'noon' is neither a run nor a time" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "'noon' is neither a run id nor a time" in refused.stderr) == (1, True)
 
 
-def test_what_changed_between_two_runs(shell: Shell, two: tuple[str, str]) -> None:
+def test_differences_between_two_runs(shell: Shell, two: tuple[str, str]) -> None:
     shown = shell.run("diff").stdout
     assert "+ lake$sales$items  s3://lake/items.lance" in shown
     assert "    owner: anna → ben\n    by others; seen in run run," in shown
     assert shown.endswith("1 added, 1 changed\n")
-    told = shell.json("diff", "--from", two[0], "--to", two[1], "--kind", "changed")
-    assert told["totals"] == {"changed": 1}
-    assert told["differences"][0]["fields"] == [{"field": "owner", "before": "anna", "after": "ben"}]
+    response = shell.json("diff", "--from", two[0], "--to", two[1], "--kind", "changed")
+    assert response["totals"] == {"changed": 1}
+    assert response["differences"][0]["fields"] == [{"field": "owner", "before": "anna", "after": "ben"}]
     assert shell.json("diff", "--from", two[0], "--source", "copy")["differences"] == []
     assert shell.run("diff", "--kind", "moved").exit_code == 64
 
 
-def test_how_places_had_been_found(shell: Shell, fill: Fill) -> None:
+def test_past_verification_states_of_locations(shell: Shell, fill: Fill) -> None:
     index = shell.index()
     fill(index, "lake", [NamespaceRecord("lake", ("sales",)), T])
-    seen = []
+    observed = []
     for state in ("valid", "missing"):
         row = {"canonical": T.location, "location": T.location, "state": state, "message": None if state == "valid" else "gone"}
         nothing = dict.fromkeys(("version", "rows", "fragments", "schema"))
         with index.write() as connection:
-            datasets.save(connection, [{**row, **nothing, "checked_at": time.time(), "checked_through": "lake"}])
-        seen.append(run(index))
+            verifications.save_verifications(
+                connection, [{**row, **nothing, "checked_at": time.time(), "checked_through": "lake"}]
+            )
+        observed.append(run(index))
     index.close()
-    assert "[missing]" in shell.run("tree", "--as-of", seen[1]).stdout
-    assert "[missing]" not in shell.run("tree", "--as-of", seen[0]).stdout
-    assert shell.run("datasets", "--as-of", seen[0]).stdout.splitlines()[1].split() == [
+    assert "[missing]" in shell.run("tree", "--as-of", observed[1]).stdout
+    assert "[missing]" not in shell.run("tree", "--as-of", observed[0]).stdout
+    assert shell.run("datasets", "--as-of", observed[0]).stdout.splitlines()[1].split() == [
         T.location,
         "valid",
         "lake$sales$orders",
     ]
-    assert shell.json("datasets", "--as-of", seen[0], "--state", "missing")["datasets"] == []
-    shown = shell.run("show", "lake$sales$orders", "--as-of", seen[1]).stdout
+    assert shell.json("datasets", "--as-of", observed[0], "--state", "missing")["datasets"] == []
+    shown = shell.run("show", "lake$sales$orders", "--as-of", observed[1]).stdout
     assert shown.split("verification")[1].split()[:4] == ["state", "missing", "why", "gone"]
-    told = shell.run("diff", "--from", seen[0], "--to", seen[1]).stdout
-    assert f"~ {T.location}  (dataset)\n    state: valid → missing\n    found " in told
+    response = shell.run("diff", "--from", observed[0], "--to", observed[1]).stdout
+    assert f"~ {T.location}  (dataset)\n    state: valid → missing\n    found " in response
 
 
 def test_pruning_wants_a_policy(shell: Shell, two: tuple[str, str]) -> None:
@@ -97,11 +99,16 @@ def test_pruning_wants_a_policy(shell: Shell, two: tuple[str, str]) -> None:
 def test_reports_are_listed(shell: Shell) -> None:
     index = shell.index()
     with index.write() as connection:
-        reports.add(connection, Kept("r1", "drift", "weekly", "anna", time.time(), "/somewhere", (File("drift.csv", 7),)))
+        reports.insert_report(
+            connection, StoredReport("r1", "drift", "weekly", "anna", time.time(), "/somewhere", (ReportFile("drift.csv", 7),))
+        )
     index.close()
-    assert [made["id"] for made in shell.json("reports", "--name", "weekly")["reports"]] == ["r1"]
+    assert [created["id"] for created in shell.json("reports", "--name", "weekly")["reports"]] == ["r1"]
     assert shell.json("reports", "--kind", "growth") == {"reports": []}
     assert "weekly" in shell.run("reports").stdout
-    for words, told in ((("report", "nothing"), "no report is called"), (("report", "drift", "--format", "pdf"), "no format")):
+    for words, response in (
+        (("report", "nothing"), "unknown report"),
+        (("report", "drift", "--format", "pdf"), "is not a format"),
+    ):
         refused = shell.run(*words)
-        assert (refused.exit_code, told in refused.stderr) == (64, True)
+        assert (refused.exit_code, response in refused.stderr) == (64, True)

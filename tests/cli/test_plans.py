@@ -1,4 +1,4 @@
-"""Plans: how they read, how they are saved and loaded, how held ones are decided."""
+"""``plans``: output, plan files, and decisions about held plans."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from federator.cli import planfile
+from federator.cli import plan_file
 from federator.connector import StateError
-from federator.index import plans
 from federator.model import TableRecord, canonical_json
 from federator.planning.changes import Action, Change, Refusal
-from federator.planning.holds import Binds, Hold
+from federator.planning.holds import Binds, Hold, LiftedBy
+from federator.planning.identity import IDENTITY_CHANGED, changed_text, confirm_command
 from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
+from federator.store import plans
 from tests.cli.conftest import Shell
 
 
@@ -45,23 +46,23 @@ def plan(*, held: bool = False, refusals: int = 25) -> Plan:
     return Plan("nightly", "digest", 1, 1, changes, refused, holds, 5)
 
 
-def saved(shell: Shell, made: Plan) -> None:
+def saved(shell: Shell, plan: Plan) -> None:
     index = shell.index()
     with index.write() as connection:
-        state = "held" if made.held else "ready"
-        body = canonical_json(made.to_json())
-        plans.save(connection, digest=made.digest, mirror=made.mirror, run_id="run", state=state, body=body)
+        state = "held" if plan.held else "ready"
+        body = canonical_json(plan.to_json())
+        plans.save_plan(connection, digest=plan.digest, mirror=plan.mirror, run_id="run", state=state, body=body)
     index.close()
 
 
 def test_a_plan_reads_as_what_would_be_done_and_why(shell: Shell) -> None:
-    made = plan(held=True)
-    saved(shell, made)
-    printed = shell.run("plans", "show", made.digest[:8]).stdout
+    created = plan(held=True)
+    saved(shell, created)
+    printed = shell.run("plans", "show", created.digest[:8]).stdout
     assert "mirror nightly: - 1 deregister, + 1 namespace, = 1 adopt, ~ 1 update, + 1 declare; 25 refusals" in printed
     for line in (
         "  - deregister  copy$s$old  (because)  waits: max_delete_percent",
-        "  2 of 5 changes wait, the others may go",
+        "  2 of 5 changes wait, the others can be applied",
         "  + declare     copy$s$new  s3://a/new  (because)",
         "  ~ update      copy$s$moved  (because)  waits: max_delete_percent",
         "      location: s3://a/1 → s3://a/2",
@@ -70,65 +71,84 @@ def test_a_plan_reads_as_what_would_be_done_and_why(shell: Shell) -> None:
         "    name_taken (25)",
         "      copy$s$t19  (it was there)",
         "      and 5 more; --all shows them",
-        f"  to apply it all the same: federator plans approve {made.digest[:12]}",
+        f"  to apply it nevertheless: federator plans approve {created.digest[:12]}",
     ):
         assert line in printed.splitlines(), line
-    assert "copy$s$t24" in shell.run("plans", "show", made.digest[:8], "--all").stdout
+    assert "copy$s$t24" in shell.run("plans", "show", created.digest[:8], "--all").stdout
+
+
+def test_a_plan_that_approval_cannot_release_names_the_command_that_does(shell: Shell) -> None:
+    text = changed_text("lake", {"metastore": {"old"}}, [("metastore", "new")])
+    held = plan(held=True)
+    hold = Hold(IDENTITY_CHANGED, text, Binds.ALL, LiftedBy.CONFIRMATION, confirm_command("lake"))
+    created = replace(held, holds=(*held.holds, hold))
+    saved(shell, created)
+    printed = shell.run("plans", "show", created.digest[:8]).stdout
+    assert "  to apply it nevertheless: federator sources confirm lake" in printed.splitlines()
+    assert "plans approve" not in printed
+    refused = shell.run("plans", "approve", created.digest[:8])
+    assert (refused.exit_code, refused.stderr.splitlines()[-1]) == (1, "hint: federator sources confirm lake")
 
 
 def test_a_rename_is_one_line_and_a_recreation_is_loud(shell: Shell) -> None:
-    pair, place = "s$old -> s$new", "s3://a/1"
-    away, here = table("s$old", place), table("s$new", place)
+    pair, location = "s$old -> s$new", "s3://a/1"
+    away, current = table("s$old", location), table("s$new", location)
     changes = (
-        change(Action.RECREATE_TABLE, "s$fixed", table("s$fixed", "s3://a/2", p="1"), table("s$fixed", "s3://a/2", p="2")),
+        change(
+            Action.RECREATE_TABLE,
+            "s$fixed",
+            table("s$fixed", "s3://a/2", p="1", api_key="a"),
+            table("s$fixed", "s3://a/2", p="2", api_key="b"),
+        ),
         replace(change(Action.DEREGISTER_TABLE, "s$old", away, None), pair=pair),
-        replace(change(Action.DECLARE_TABLE, "s$new", None, here), pair=pair),
+        replace(change(Action.DECLARE_TABLE, "s$new", None, current), pair=pair),
         replace(change(Action.DECLARE_TABLE, "s$late", None, table("s$late", "s3://a/3")), pair="s$first -> s$late"),
     )
-    made = Plan("nightly", "digest", 1, 1, changes)
-    saved(shell, made)
-    printed = shell.run("plans", "show", made.digest).stdout.splitlines()
+    created = Plan("nightly", "digest", 1, 1, changes)
+    saved(shell, created)
+    printed = shell.run("plans", "show", created.digest).stdout.splitlines()
     assert printed[0] == "mirror nightly: ! 1 recreate, > 2 rename"
     for line in (
         "  ! recreate    copy$s$fixed  (because)",
         "      p: 1 → 2",
+        "      api_key: (masked) → (masked)",
         "  > rename      copy$s$old → copy$s$new  s3://a/1  (because)",
         "  > rename      copy$s$late  s3://a/3  (because)",
-        "  recreate: the object is dropped and declared anew; its grants and its history in the catalog may go",
+        "  recreate: the object is dropped and declared again; its grants and its history in the catalog can get lost",
     ):
         assert line in printed, line
     assert not any("deregister" in line for line in printed)
 
 
 def test_approving_and_rejecting_is_recorded(shell: Shell) -> None:
-    made = plan(held=True)
-    saved(shell, made)
-    assert shell.json("plans", "list", "--held")["plans"][0]["digest"] == made.digest
-    approved = shell.run("plans", "approve", made.digest[:10])
-    assert (approved.exit_code, approved.stdout) == (0, f"approved plan {made.digest[:12]} of mirror nightly\n")
+    created = plan(held=True)
+    saved(shell, created)
+    assert shell.json("plans", "list", "--held")["plans"][0]["digest"] == created.digest
+    approved = shell.run("plans", "approve", created.digest[:10])
+    assert (approved.exit_code, approved.stdout) == (0, f"approved plan {created.digest[:12]} of mirror nightly\n")
     assert "federator sync nightly" in approved.stderr
-    assert shell.json("plans", "reject", made.digest)["state"] == "rejected"
+    assert shell.json("plans", "reject", created.digest)["state"] == "rejected"
     assert shell.json("plans", "list", "--held") == {"plans": []}
     proof = shell.json("audit", "verify")
     assert (proof["intact"], proof["events"], proof["unsealed"], proof["first_broken"]) == (True, 2, 0, None)
 
 
 def test_only_a_held_plan_is_decided(shell: Shell) -> None:
-    made = plan()
-    saved(shell, made)
-    result = shell.run("plans", "approve", made.digest)
+    created = plan()
+    saved(shell, created)
+    result = shell.run("plans", "approve", created.digest)
     assert result.exit_code == 1
     assert "is ready and cannot be approved" in result.stderr
-    assert shell.run("plans", "reject", made.digest).exit_code == 0
+    assert shell.run("plans", "reject", created.digest).exit_code == 0
     assert shell.run("plans", "approve", "no such").exit_code == 1
 
 
 def test_plans_travel_through_a_file(shell: Shell) -> None:
-    made, file = plan(), shell.folder / "plans.json"
-    saved(shell, made)
-    planfile.save(file, [made])
+    created, file = plan(), shell.folder / "plans.json"
+    saved(shell, created)
+    plan_file.save_plans(file, [created])
     index = shell.index()
-    assert planfile.load(file, index) == [(made, made.digest)]
+    assert plan_file.load_plans(file, index) == [(created, created.digest)]
     index.close()
     assert json.loads(file.read_text())["version"] == 1
 
@@ -147,26 +167,26 @@ def _broken(body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("spoil", [_other_version, _foreign, _broken])
 def test_a_file_that_this_index_did_not_make_is_refused(shell: Shell, spoil: Any) -> None:
-    made, file = plan(), shell.folder / "plans.json"
-    saved(shell, made)
-    planfile.save(file, [made])
+    created, file = plan(), shell.folder / "plans.json"
+    saved(shell, created)
+    plan_file.save_plans(file, [created])
     body = json.loads(file.read_text())
     spoil(body)
     file.write_text(json.dumps(body))
     index = shell.index()
     with pytest.raises(StateError):
-        planfile.load(file, index)
+        plan_file.load_plans(file, index)
     index.close()
 
 
 def test_an_altered_plan_is_refused(shell: Shell) -> None:
-    made, file = plan(), shell.folder / "plans.json"
-    saved(shell, made)
-    planfile.save(file, [made])
+    created, file = plan(), shell.folder / "plans.json"
+    saved(shell, created)
+    plan_file.save_plans(file, [created])
     file.write_text(file.read_text().replace("s3://a/new", "s3://evil/new"))
     result = shell.run("apply", str(file))
     assert result.exit_code == 1
-    assert "was altered after it was made" in result.stderr
+    assert "was altered after it was created" in result.stderr
 
 
 def test_apply_wants_an_answer_and_a_file_that_is_there(shell: Shell) -> None:
@@ -175,12 +195,12 @@ def test_apply_wants_an_answer_and_a_file_that_is_there(shell: Shell) -> None:
 
 
 def test_each_change_says_whether_it_waits_and_an_approval_lets_it_go(shell: Shell) -> None:
-    made = plan(held=True)
-    saved(shell, made)
-    data = json.loads(shell.run("plans", "show", made.digest, "--output", "json").stdout)
-    assert [(each["change"], each["target"], each["reason"], each["held_by"]) for each in data["waiting"]] == [
+    created = plan(held=True)
+    saved(shell, created)
+    data = json.loads(shell.run("plans", "show", created.digest, "--output", "json").stdout)
+    assert [(item["change"], item["target"], item["reason"], item["held_by"]) for item in data["waiting"]] == [
         (0, "copy$s$old", "held_by_guard", "max_delete_percent"), (3, "copy$s$moved", "held_by_guard", "max_delete_percent"),
     ]  # fmt: skip
-    shell.run("plans", "approve", made.digest)
-    assert json.loads(shell.run("plans", "show", made.digest, "--output", "json").stdout)["waiting"] == []
-    assert "waits" not in shell.run("plans", "show", made.digest).stdout
+    shell.run("plans", "approve", created.digest)
+    assert json.loads(shell.run("plans", "show", created.digest, "--output", "json").stdout)["waiting"] == []
+    assert "waits" not in shell.run("plans", "show", created.digest).stdout

@@ -1,4 +1,4 @@
-"""The runs, through one process with one Spark session: each exit code once, and what is printed."""
+"""The runs in one process with one Spark session: each exit code once, and the output."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 @pytest.mark.timeout(900)
-def test_the_way_of_a_mirror(session: Session) -> None:
+def test_the_commands_of_a_mirror_in_order(session: Session) -> None:
     """In order, since each step stands on the one before."""
     code, out, err = session.run("crawl")
     assert code == 0, err
@@ -101,12 +101,12 @@ def test_the_way_of_a_mirror(session: Session) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_what_is_held_waits_for_a_person(session: Session) -> None:
+def test_a_held_plan_waits_for_an_approval(session: Session) -> None:
     session.configure("max_changes = 0\n")
     session.store("lake").add_table(("sales", "late"), "s3://lake/late.lance")
     code, out, _ = session.run("sync")
     assert code == 4
-    assert "nothing was changed" in out
+    assert "none of it was attempted" in out
     digest = out.split("federator plans approve ")[1].split()[0]
     assert session.run("plans", "approve", digest)[0] == 0
     code, out, _ = session.run("sync", "nightly")
@@ -136,8 +136,8 @@ def test_failures_are_loud(session: Session) -> None:
     session.store("lake").faults("")
 
 
-@pytest.mark.timeout(900)
-def test_the_first_interrupt_ends_a_run_and_says_so(session: Session) -> None:
+def interrupted_crawl(session: Session, number: int) -> tuple[int, str, float]:
+    """A crawl that hangs and then gets a signal: its exit code, what it said after it, and how many seconds it took to end."""
     session.store("lake").faults("hang:sales=300")
     program = [sys.executable, "-c", "from federator.cli import main; main()", "crawl", "lake"]
     process = subprocess.Popen(program, cwd=session.folder, stderr=subprocess.PIPE, text=True)
@@ -146,11 +146,27 @@ def test_the_first_interrupt_ends_a_run_and_says_so(session: Session) -> None:
         if line.startswith("crawl") and line.rstrip().endswith("..."):
             break
     time.sleep(1)
-    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    process.send_signal(number)
+    code = process.wait(60)
+    seconds = time.monotonic() - began
     rest = process.stderr.read()
     session.store("lake").faults("")
-    assert process.wait(60) == 130
+    return code, rest, seconds
+
+
+@pytest.mark.timeout(900)
+def test_sigterm_ends_a_run_within_five_seconds(session: Session) -> None:
+    code, rest, seconds = interrupted_crawl(session, signal.SIGTERM)
+    assert (code, rest.partition(":")[0]) == (128 + signal.SIGTERM, "stopping")
+    assert seconds < 5
+
+
+@pytest.mark.timeout(900)
+def test_the_first_interrupt_ends_a_run_and_says_so(session: Session) -> None:
+    code, rest, _ = interrupted_crawl(session, signal.SIGINT)
+    assert code == 130
     assert rest.startswith("stopping: ")
-    assert "the next run goes on from here" in rest
+    assert "stopped; the next run continues" in rest
     code, data = session.json("runs", "--limit", "1")
     assert (code, data["runs"][0]["state"]) == (0, "interrupted")

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import lance_namespace
 import pytest
 
-from federator.connector.namespace import CatalogNamespace
+from federator.lance.facade import CatalogNamespace
 from federator.model import ROOT, Path
-from federator.testing.contract import ConnectorContract, fresh
+from federator.testing.contract import ConnectorContract, unique_name
 from federator.testing.contract.base import Location
-from federator_connectors.dir import CONNECTOR, DirConnector, DirSettings
+from federator_connectors._dir.settings import DirSettings
+from federator_connectors.dir import CONNECTOR, DirConnector
 
 
 class _Dir(ConnectorContract):
@@ -26,7 +27,7 @@ class _Dir(ConnectorContract):
     def location(self, properties: dict[str, str]) -> Location:
         return lambda name: f"{properties['root']}/{name}.lance"
 
-    def odd(self, location: Location, number: int, name: str) -> str:
+    def odd_location(self, location: Location, number: int, name: str) -> str:
         return ""
 
 
@@ -43,11 +44,11 @@ class TestLocal(_Dir):
 class _WithManifest(DirConnector):
     """The connector with the capabilities that the suite's choice of tests is to see: those of its settings."""
 
-    capabilities = CONNECTOR.capabilities_of(DirSettings(manifest_enabled="true"))
+    capabilities = CONNECTOR.capabilities_for(DirSettings(manifest_enabled="true"))
 
 
 class _WithoutManifest(DirConnector):
-    capabilities = CONNECTOR.capabilities_of(DirSettings(manifest_enabled="false"))
+    capabilities = CONNECTOR.capabilities_for(DirSettings(manifest_enabled="false"))
 
 
 class TestManifest(ConnectorContract):
@@ -72,9 +73,9 @@ class TestManifest(ConnectorContract):
     def location(self, tmp_path: FilePath) -> Location:
         return lambda name: f"{tmp_path}/some where/{name}.lance"
 
-    def test_a_table_without_a_location_gets_one(self, face: CatalogNamespace, namespace: Path) -> None:
+    def test_a_table_without_a_location_gets_one(self, facade: CatalogNamespace, namespace: Path) -> None:
         # In a namespace pylance chooses the place, and names it by a hash.
-        made = face.declare_table(lance_namespace.DeclareTableRequest(id=[*namespace, "t"]))
+        made = facade.declare_table(lance_namespace.DeclareTableRequest(id=[*namespace, "t"]))
         assert str(made.location).endswith("_upper$lower$t")
 
 
@@ -96,7 +97,7 @@ class TestS3(_Dir):
     def properties(self, s3_storage_options: dict[str, str]) -> dict[str, str]:
         import boto3
 
-        bucket = fresh("tables").replace("_", "-")
+        bucket = unique_name("tables").replace("_", "-")
         client: Any = boto3.client(
             "s3",
             endpoint_url=s3_storage_options["aws_endpoint"],

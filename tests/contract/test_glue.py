@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from federator.model import Path
-from federator.testing.contract import ConnectorContract, fresh
+from federator.testing.contract import ConnectorContract, unique_name
 from federator.testing.contract.base import Location
 from federator_connectors.glue import CONNECTOR
 from tests.fixtures.glue import GlueAccount
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.timeout(60)
 class _Glue(ConnectorContract):
     connector = CONNECTOR
     native_page = 100
+    catalog_id: str
     write_requests = (b"AWSGlue.DeleteTable", b"AWSGlue.UpdateTable")
     unreachable: ClassVar = {"endpoint": "http://127.0.0.1:9", "sts_endpoint": "http://127.0.0.1:9"}
 
@@ -49,7 +50,7 @@ class TestAccount(_Glue):
 
     @pytest.fixture
     def namespace(self) -> Path:
-        database = fresh("db")
+        database = unique_name("db")
         self.catalog_id = self.account.account_id
         self.account.client().create_database(DatabaseInput={"Name": database})
         return (self.account.account_id, database)
@@ -60,7 +61,7 @@ class TestChildCatalog(_Glue):
 
     @pytest.fixture
     def namespace(self) -> Path:
-        catalog, database = fresh("catalog"), fresh("db")
+        catalog, database = unique_name("catalog"), unique_name("db")
         client = self.account.client()
         client.create_catalog(Name=catalog, CatalogInput={})
         made = client.get_catalogs()["CatalogList"]

@@ -1,4 +1,4 @@
-"""The memory catalogs pass the suite that real ones pass, so that tests built on them mean something."""
+"""The memory catalogs pass the same suite as real ones, so tests with them are meaningful."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 
 from federator.model import Kind, Path, path_key
-from federator.testing import CONNECTOR, FEEDING, FOLDING, PLAIN, MemoryStore, memory_store
-from federator.testing.contract import ConnectorContract, fresh
+from federator.testing import CONNECTOR, FEEDING, FOLDING, PLAIN, MemoryStore, get_memory_store
+from federator.testing.contract import ConnectorContract, unique_name
 from federator.testing.contract.base import Location
 
 
@@ -18,8 +18,8 @@ class _Memory(ConnectorContract):
 
     @pytest.fixture(autouse=True)
     def store(self) -> MemoryStore:
-        self.name = fresh("store")
-        return memory_store(self.name)
+        self.name = unique_name("store")
+        return get_memory_store(self.name)
 
     @pytest.fixture
     def properties(self) -> dict[str, str]:
@@ -27,7 +27,7 @@ class _Memory(ConnectorContract):
 
     @pytest.fixture
     def namespace(self, properties: dict[str, str]) -> Path:
-        path = tuple(fresh(f"level{level}") for level in range(self.levels))
+        path = tuple(unique_name(f"level{level}") for level in range(self.levels))
         self._store().add_namespace(path)
         return path
 
@@ -45,7 +45,7 @@ class _Memory(ConnectorContract):
         return {"faults": f"deny:{path_key(namespace)}"}
 
     def _store(self) -> MemoryStore:
-        return memory_store(self.name)
+        return get_memory_store(self.name)
 
 
 class TestMemory(_Memory):

@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from federator.connector import Catalog, Unsupported
-from federator.connector.namespace import CatalogNamespace
+from federator.lance.facade import CatalogNamespace
 from federator.model import Path
-from federator.testing.contract import ODD_NAMES, ConnectorContract, fresh, namespaces
+from federator.testing.contract import ODD_NAMES, ConnectorContract, namespaces, unique_name
 from federator.testing.contract.base import Location
 from federator_connectors._rest.settings import RestSettings
 from federator_connectors.rest import CONNECTOR, RestConnector
@@ -26,11 +26,11 @@ _CLOSED = "http://127.0.0.1:9"
 class _General(RestConnector):
     """The connector with the capabilities that the suite's choice of tests is to see: those of its settings."""
 
-    capabilities = CONNECTOR.capabilities_of(RestSettings(uri=_CLOSED, protocol="general", drop_keeps_data=True))
+    capabilities = CONNECTOR.capabilities_for(RestSettings(uri=_CLOSED, protocol="general", drop_keeps_data=True))
 
 
 class _Lance(RestConnector):
-    capabilities = CONNECTOR.capabilities_of(RestSettings(uri=_CLOSED))
+    capabilities = CONNECTOR.capabilities_for(RestSettings(uri=_CLOSED))
 
 
 class TestLance(ConnectorContract):
@@ -43,7 +43,7 @@ class TestLance(ConnectorContract):
     native_page = 3
 
     @pytest.fixture(autouse=True)
-    def server(self, rest_server: RestServer) -> None:
+    def use_server(self, rest_server: RestServer) -> None:
         self.server = rest_server
 
     @pytest.fixture
@@ -52,7 +52,7 @@ class TestLance(ConnectorContract):
 
     @pytest.fixture
     def namespace(self) -> Path:
-        name = fresh("ns")
+        name = unique_name("ns")
         requests.post(f"{self.server.url}/v1/namespace/{name}/create", json={}, timeout=30).raise_for_status()
         return (name,)
 
@@ -61,11 +61,11 @@ class TestLance(ConnectorContract):
         return lambda name: f"{self.server.root}/{namespace[0]}/{name}.lance"
 
     def test_every_namespace_name_is_kept_or_refused(
-        self, face: CatalogNamespace, sibling: Path, monkeypatch: pytest.MonkeyPatch
+        self, facade: CatalogNamespace, new_namespace_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # The reference server puts names into its queries as they are: tests/integration/test_rest_servers.py shows what it says.
         monkeypatch.setattr(namespaces, "ODD_NAMES", [name for name in ODD_NAMES if "'" not in name])
-        super().test_every_namespace_name_is_kept_or_refused(face, sibling)
+        super().test_every_namespace_name_is_kept_or_refused(facade, new_namespace_path)
 
 
 class TestGeneral(ConnectorContract):
@@ -78,7 +78,7 @@ class TestGeneral(ConnectorContract):
     native_page = 3
 
     @pytest.fixture(autouse=True)
-    def server(self, general_stub: GeneralRestStub) -> Iterator[None]:
+    def use_server(self, general_stub: GeneralRestStub) -> Iterator[None]:
         self.stub = general_stub
         general_stub.world.page_size = 3
 
@@ -88,7 +88,7 @@ class TestGeneral(ConnectorContract):
 
     @pytest.fixture
     def namespace(self) -> Path:
-        path = (fresh("upper"), fresh("lower"))
+        path = (unique_name("upper"), unique_name("lower"))
         self.stub.world.namespaces |= {path[:1]: {}, path: {}}
         return path
 
@@ -108,7 +108,7 @@ class TestGeneral(ConnectorContract):
     # The spec's AlterTable changes properties only, and what a server lists are tables whether they can be loaded or not.
 
     def test_an_update_changes_what_it_is_given(self, catalog: Catalog, namespace: Path, location: Location) -> None:
-        made = self.declared(catalog, namespace, location, properties={"team": "sales", "old": "1"})
+        made = self.declare_new_table(catalog, namespace, location, properties={"team": "sales", "old": "1"})
         updated = catalog.update_table(made, replace(made, properties={"team": "ops", "new": "2"}))
         assert updated.properties == {"team": "ops", "new": "2"}
         assert catalog.describe_table(made.path).digest == updated.digest
@@ -116,26 +116,26 @@ class TestGeneral(ConnectorContract):
             with pytest.raises(Unsupported):
                 catalog.update_table(updated, replace(updated, **change))
 
-    def test_a_table_is_registered_and_registered_anew(
-        self, face: CatalogNamespace, namespace: Path, location: Location
+    def test_a_table_is_registered_and_registered_again(
+        self, facade: CatalogNamespace, namespace: Path, location: Location
     ) -> None:
-        path = [*namespace, fresh("t")]
+        path = [*namespace, unique_name("t")]
         request: Any = {"id": path, "location": location("one")}
-        face.register_table(lance.RegisterTableRequest(**request))
+        facade.register_table(lance.RegisterTableRequest(**request))
         with pytest.raises(lance.TableAlreadyExistsError):
-            face.register_table(lance.RegisterTableRequest(**request))
-        again = face.register_table(lance.RegisterTableRequest(**request, mode="Overwrite", properties={"team": "ops"}))
-        assert again.properties == {"team": "ops"}
+            facade.register_table(lance.RegisterTableRequest(**request))
+        again = facade.register_table(lance.RegisterTableRequest(**request, mode="Overwrite", properties={"team": "ops"}))
+        assert again.properties == {"team": "ops", "table_type": "lance"}
         with pytest.raises(lance.UnsupportedOperationError):
-            face.register_table(lance.RegisterTableRequest(id=path, location=location("moved"), mode="Overwrite"))
+            facade.register_table(lance.RegisterTableRequest(id=path, location=location("moved"), mode="Overwrite"))
 
     def test_what_is_no_lance_table_is_listed_and_cannot_be_loaded(
-        self, face: CatalogNamespace, catalog: Catalog, namespace: Path
+        self, facade: CatalogNamespace, catalog: Catalog, namespace: Path
     ) -> None:
         self.make_no_lance_table(namespace, "odd")
-        assert face.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == ["odd"]
+        assert facade.list_tables(lance.ListTablesRequest(id=list(namespace))).tables == ["odd"]
         with pytest.raises(lance.InvalidInputError, match="does not follow the Lance table format"):
-            face.describe_table(lance.DescribeTableRequest(id=[*namespace, "odd"]))
+            facade.describe_table(lance.DescribeTableRequest(id=[*namespace, "odd"]))
         assert catalog.observe((*namespace, "odd")).foreign
         with pytest.raises(lance.TableAlreadyExistsError):
-            face.declare_table(lance.DeclareTableRequest(id=[*namespace, "odd"]))
+            facade.declare_table(lance.DeclareTableRequest(id=[*namespace, "odd"]))

@@ -1,4 +1,4 @@
-"""Writes the reference of the connectors from their code and from the contract tests.
+"""Generate the connector reference from the connectors' code and from the contract tests.
 
 ``python -m tests.docs.connectors > docs/connectors.md``
 """
@@ -16,44 +16,49 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import tests.contract
-from federator.connector import Capabilities, Connector, Settings
-from federator.connector.namespace import CatalogNamespace
-from federator.registry import GROUP, connector, impls
+from federator.connector import Capabilities, Connector, ConnectorSettings
+from federator.lance.facade import CatalogNamespace
+from federator.registry import GROUP, get_connector, list_impls
 from federator.testing.contract import ConnectorContract
 
 _HEAD = """\
 # The connectors
 
-One section per connector: what it does where its catalog's spec is silent or differs, every property, what it can do, and on which
-servers the contract suite (`federator.testing.contract`) runs which operation of the official Lance interface.
+Each connector has a section with its behaviour where its catalog's spec is silent or differs, its properties and its capabilities.
+The last section lists the operations of the official Lance interface that the contract suite (`federator.testing.contract`) runs on
+each server. A new connector starts from [`examples/sqlite_catalog/`](../examples/sqlite_catalog/README.md);
+[recipes.md](recipes.md#a-connector) lists what a connector of this project needs.
 
-Properties are written bare or with the connector's name before them (`uri`, `hive3.uri`). A secret must be a reference:
-`${VARIABLE}` or `file:PATH`. Units stand in the description.
+Properties are written with or without the connector's name as prefix (`hive3.uri`, `uri`). A secret must be a reference:
+`${VARIABLE}` or `file:PATH`. Units are given in the description.
 
-A table declared without a location goes to the default one, `<namespace's location, else root/levels>/<table>.lance`. Where a
-listing with the source's `storage.*` shows anything there but Lance's own markers, or fails, or takes longer than 20 s, a
-random suffix is added (`orders-5f2c81d0.lance`): a dropped table keeps its data, and its rows never come back in a new table of
-its name. A location that was declared and never written is used again. A directory's own tables are the exception: their name
-is the location, so that the new table is refused (TableAlreadyExists).
+A table declared without a location gets the default one, `<namespace's location, else root/levels>/<table>.lance`. A random suffix is
+added (`orders-5f2c81d0.lance`) if a listing with the source's `storage.*` shows anything there except Lance's own markers, fails, or
+takes longer than 20 s. A dropped table keeps its data, and the suffix prevents its rows from appearing in a new table of its name. The
+service also adds the suffix if its index has a table of any source at that location: a renamed table keeps its location, written or
+not. Otherwise, a location that was declared but never written is used again. Tables at the root of a directory (`dir`) are the
+exception: their name determines the location, so the new table is refused (TableAlreadyExists).
 
 ## Identity
 
-Each crawl, and each connection that writes, reads which catalog answers. What it compares:
+Each crawl, and each connection that writes, reads the identity of the catalog and compares it with the stored one:
 
 | connector | whole source | by namespace |
 | --- | --- | --- |
 | `hive3`; `hive2` at a Hive 3 or 4 | the id of the metastore's database | |
-| `hive2` at a Hive 2 | that it has no id: another Hive 2 is not told from it, a Hive 3 is | |
+| `hive2` at a Hive 2 | the missing id: it differs from a Hive 3, but not from another Hive 2 | |
 | `glue` | account (GetCatalogs, else STS), region and catalog id | the target of a database that is a resource link |
-| `unity` | the metastore's id, where the server has `/metastore_summary` and allows it | the catalog's id and creation time |
+| `unity` | the metastore's id, where the server has `/metastore_summary` and allows it | each catalog's id and creation time |
 | `polaris` | the configured realm | each catalog's creation time, where the management API allows it |
-| `dir` | the id of the transaction that made `__manifest`; none without a manifest, or once its first version was cleaned up | |
+| `iceberg` | none | the prefix that the server gives each configured warehouse, if it gives one; some servers use an id |
+| `dir` | the id of the transaction that created `__manifest`; none without a manifest, or once its first version was cleaned up | |
 | `rest` | none | |
 
-A Glue without GetCatalogs and STS has none. A database that becomes a resource link, or stops being one, is not noticed by it. Where a
-catalog has no identity, the holds `half_gone` and `feed_went_back` remain ([mirroring.md](mirroring.md)).
+A Glue service without GetCatalogs and STS has no identity. The comparison does not detect a database that becomes a resource link, or
+stops being one. If a catalog has no identity, its replacement can only be detected by the holds `half_gone` and `feed_went_back`
+([mirroring.md](mirroring.md)).
 
-This page is made from the code: `python -m tests.docs.connectors > docs/connectors.md`.
+This page is generated from the code: `python -m tests.docs.connectors > docs/connectors.md`.
 """
 _OPERATIONS_HEAD = """\
 ## What was run
@@ -63,7 +68,7 @@ configuration rule it out, and it is Unsupported. `–`: the suite does not call
 declaration, or is Unsupported. `drop_table` is refused everywhere, since it deletes data. Odd names, crawls and concurrent use run
 everywhere, an unreachable server and a denied namespace wherever a test can have them.
 """
-#: what must hold for an operation to work at all
+#: the capability that each operation requires
 _NEEDS = {
     "create_namespace": lambda can: bool(can.creates_namespaces_at),
     "drop_namespace": lambda can: bool(can.creates_namespaces_at),
@@ -76,47 +81,53 @@ _NEEDS = {
 
 
 def text() -> str:
-    """The whole page."""
-    names = impls()
+    """Return the page."""
+    names = list_impls()
     aliases = {point.name: point.value for point in entry_points(group=GROUP)}
-    parts = [_HEAD, *(_section(name) for name in names if connector(name).impl == name)]
-    same = [f"`{name}` is `{connector(name).impl}`" for name in names if connector(name).impl != name and name in aliases]
+    parts = [_HEAD, *(_section(name) for name in names if get_connector(name).impl == name)]
+    same = [
+        f"`{name}` is `{get_connector(name).impl}`" for name in names if get_connector(name).impl != name and name in aliases
+    ]
     parts += [f"Other names: {', '.join(same)}.\n"] if same else []
     return "\n".join([*parts, _OPERATIONS_HEAD, _operations()])
 
 
 def _section(impl: str) -> str:
-    found = connector(impl)
-    extra = f"\nNeeds `pip install 'lance-federator[{found.extra}]'`.\n" if found.extra else ""
-    notes = inspect.cleandoc(importlib.import_module(type(found).__module__).__doc__ or "").replace("``", "`")
-    return f"## {impl}\n\n{notes}\n{extra}\n{_properties(found)}\n{_capabilities(found.capabilities)}"
+    connector = get_connector(impl)
+    extra = f"\nNeeds `pip install 'lance-federator[{connector.extra}]'`.\n" if connector.extra else ""
+    notes = inspect.cleandoc(importlib.import_module(type(connector).__module__).__doc__ or "").replace("``", "`")
+    return f"## {impl}\n\n{notes}\n{extra}\n{_properties(connector)}\n{_capabilities(connector.capabilities)}"
 
 
-def properties(settings: type[Settings]) -> list[tuple[str, str, str]]:
-    """A connector's properties, its own first: name, default and what it says."""
-    everywhere = {field.name for field in dataclasses.fields(Settings)}
+def properties(settings: type[ConnectorSettings]) -> list[tuple[str, str, str]]:
+    """Return a connector's properties, its own first: name, default and meaning."""
+    everywhere = {field.name for field in dataclasses.fields(ConnectorSettings)}
     fields = sorted(dataclasses.fields(settings), key=lambda field: field.name in everywhere)
-    return [(field.metadata["key"], _default(field), _said(field)) for field in fields]
+    return [(field.metadata["key"], _default(field), _meaning(field)) for field in fields]
 
 
-def _properties(found: Connector[Any]) -> str:
-    rows = [f"| `{key}` | {default} | {said} |" for key, default, said in properties(found.settings_type)]
+def _properties(connector: Connector[Any]) -> str:
+    rows = [f"| `{key}` | {default} | {meaning} |" for key, default, meaning in properties(connector.settings_type)]
     return "\n".join(["| property | default | meaning |", "| --- | --- | --- |", *rows, ""])
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
     if field.metadata.get("required"):
         return "required"
-    if field.default is None or field.default is dataclasses.MISSING or field.default == "":
+    if field.default is None or field.default is dataclasses.MISSING or field.default in ("", ()):
         return ""
+    if isinstance(field.default, tuple):
+        return f"`{', '.join(field.default)}`"
     return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 
 
-def _said(field: dataclasses.Field[Any]) -> str:
-    said = str(field.metadata["doc"]).replace("``", "`").replace("|", "\\|")
+def _meaning(field: dataclasses.Field[Any]) -> str:
+    meaning = str(field.metadata["doc"]).replace("``", "`").replace("|", "\\|")
     if not field.metadata["secret"]:
-        return said
-    return f"{said} **Secret**, where its name says so." if field.metadata["key"].endswith(".*") else f"{said} **Secret.**"
+        return meaning
+    return (
+        f"{meaning} **Secret**, where its name says so." if field.metadata["key"].endswith(".*") else f"{meaning} **Secret.**"
+    )
 
 
 def _capabilities(can: Capabilities) -> str:
@@ -142,11 +153,11 @@ def _shown(value: Any) -> str:
 
 def contracts() -> Iterator[type[ConnectorContract]]:
     """The classes that hold an installed connector to the suite."""
-    installed = {connector(impl).impl for impl in impls()}
-    for module in sorted(found.name for found in pkgutil.iter_modules(tests.contract.__path__)):
+    installed = {get_connector(impl).impl for impl in list_impls()}
+    for module in sorted(info.name for info in pkgutil.iter_modules(tests.contract.__path__)):
         if module.startswith("test_"):
-            found = vars(importlib.import_module(f"tests.contract.{module}"))
-            for name, member in found.items():
+            members = vars(importlib.import_module(f"tests.contract.{module}"))
+            for name, member in members.items():
                 if name.startswith("Test") and member.connector.impl in installed:
                     yield member
 
@@ -178,7 +189,9 @@ def _cell(can: Capabilities, operation: str, called: bool) -> str:
 def _called(contract: type[ConnectorContract]) -> set[str]:
     """The operations of the official interface in the source of the tests that are collected for the class."""
     tests_of_it = [getattr(contract, name) for name in dir(contract) if name.startswith("test")]
-    return {call for test in tests_of_it if test is not None for call in re.findall(r"face\.(\w+)\(", inspect.getsource(test))}
+    return {
+        call for test in tests_of_it if test is not None for call in re.findall(r"facade\.(\w+)\(", inspect.getsource(test))
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/access.md: its configuration is taken, and its roles are the code's."""
+"""docs/access.md: its configuration is valid, and its roles are those of the code."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ import re
 import tomllib
 from pathlib import Path
 
-from federator.api.access import ROLES
-from federator.settings import parse
+import pytest
+
+from federator.api.principals import ROLES
+from federator.settings import parse_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text(encoding="utf-8")
 
 
-def test_its_configuration_is_one(tmp_path: Path) -> None:
+def test_its_configuration_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LAKE_KEY_ID", "LAKE_KEY", "UNITY_TOKEN", "LAKE_SERVICE_ACCOUNT", "AZURE_CLIENT", "AZURE_SECRET"):
+        monkeypatch.setenv(name, "long-lived")
     blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    settings = parse(tomllib.loads("\n".join(blocks)), tmp_path / "federator.toml")
+    settings = parse_settings(tomllib.loads("\n".join(blocks)), tmp_path / "federator.toml")
     assert settings.serve.oidc is not None
     assert dict(settings.serve.oidc.roles) == {"data-readers": "viewer", "data-operators": "operator"}
     assert (settings.serve.requests_per_second, settings.serve.burst) == (100, 200)
-    assert settings.sources["lake_hive"].vend_credentials is False
+    assert settings.sources["lake_hive"].vend == "none"
+    assert settings.sources["sales"].vend == "sts"
+    assert settings.sources["lakehouse"].vend_methods == ("catalog",)
+    assert settings.sources["events"].vend_methods == ("gcs", "azure")
 
 
 def test_its_roles_are_those_of_the_code() -> None:

@@ -1,4 +1,4 @@
-"""What docs/api.md says of tables' data: its commands run, its table names the routes, its limits are the defaults."""
+"""docs/api.md, table data: its commands run, its table lists the routes, its limits are the defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
-from federator.api.lance import table_meta, table_read, table_write
+from federator.api.lance import table_metadata, table_read, table_write
 from federator.settings.sections import DataSettings
 from tests.api.lance.conftest import served
 
@@ -50,7 +50,7 @@ def test_every_command_runs(tmp_path: Path) -> None:
 
 
 def test_the_table_names_every_route() -> None:
-    routes = {route.path for module in (table_read, table_meta, table_write) for route in module.router.routes}  # type: ignore[attr-defined]
+    routes = {route.path for module in (table_read, table_metadata, table_write) for route in module.router.routes}  # type: ignore[attr-defined]
     known = {path.removeprefix("/v1/table/{id}/").replace("{index_name}", "{name}") for path in routes}
     rows = "".join(line for line in _section().splitlines(keepends=True) if line.startswith("|"))
     named = set(re.findall(r"`([a-z_/{}]+)`", rows))

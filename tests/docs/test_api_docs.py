@@ -1,4 +1,4 @@
-"""What docs/api.md shows of the Lance protocols is what the service answers."""
+"""docs/api.md, Lance protocols: its responses are those of the service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from federator.api.lance.errors import STATUS
 from federator.api.lance.unsupported import UNSUPPORTED
-from federator.testing.contract import fresh
+from federator.testing.contract import unique_name
 from tests.api.lance.conftest import served
 from tests.api.lance.test_protocol_routes import ROUTES
 
@@ -25,7 +25,7 @@ def _text() -> str:
 def test_every_command_answers_as_it_is_shown(tmp_path: Path) -> None:
     shown = _PAIR.findall(_text())
     assert len(shown) >= 7
-    source = {"impl": "federator.testing:CONNECTOR", "store": fresh("docs"), "storage.region": "eu-1"}
+    source = {"impl": "federator.testing:CONNECTOR", "store": unique_name("docs"), "storage.region": "eu-1"}
     with served(tmp_path, {"lake_hive": source}, bare=True) as service:
         for command, answer in shown:
             # As a person would paste it.
@@ -47,5 +47,5 @@ def test_the_table_of_routes_has_those_of_the_client() -> None:
 
 def test_the_table_of_codes_is_the_service_s() -> None:
     rows = re.findall(r"^\| ([\d, ]+) \| (\d{3}) \|", _text(), re.MULTILINE)
-    told = {int(code): int(status) for codes, status in rows for code in codes.split(",")}
-    assert told == STATUS
+    documented = {int(code): int(status) for codes, status in rows for code in codes.split(",")}
+    assert documented == STATUS

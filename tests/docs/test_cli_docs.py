@@ -1,4 +1,4 @@
-"""The reference of the command line is what the code says."""
+"""docs/cli.md equals the reference generated from the code."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from federator.cli import docs
+from federator.cli import reference
 from federator.cli.app import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
 def test_the_page_is_made_from_the_code() -> None:
-    assert PAGE.read_text(encoding="utf-8") == docs.text(), "python -m federator.cli.docs > docs/cli.md"
+    assert PAGE.read_text(encoding="utf-8") == reference.render_reference(), "python -m federator.cli.reference > docs/cli.md"
 
 
 def test_every_command_and_option_says_what_it_does() -> None:
-    for path, command in docs.commands(get_command(app), "federator"):
+    for path, command in reference.list_commands(get_command(app), "federator"):
         assert command.help, path
-        for name, meaning in docs.options(command):
+        for name, meaning in reference.list_options(command):
             assert meaning.strip().endswith((".", "quotes.")), f"{path} {name}: {meaning}"
 
 
 def test_every_command_is_named_in_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for path, command in docs.commands(get_command(app), "federator"):
+    for path, command in reference.list_commands(get_command(app), "federator"):
         assert f"# {path}\n" in page
-        for name, _ in docs.options(command):
+        for name, _ in reference.list_options(command):
             assert name.split(",")[0].split(" ")[0] in page

@@ -1,4 +1,4 @@
-"""docs/mirroring.md says what the planner does."""
+"""docs/mirroring.md agrees with the planner."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from federator.planning import decide
+from federator.planning import decision
 from federator.planning.changes import Action
 from federator.planning.guards import GUARDS
-from federator.planning.mapping import target_path
+from federator.planning.mapping import map_path
 from federator.planning.reasons import Reason
-from federator.settings import MirrorSettings, seconds
+from federator.settings import MirrorSettings, parse_duration
 from tests.fixtures.planning import context
 
 DOCS = (Path(__file__).parents[2] / "docs" / "mirroring.md").read_text(encoding="utf-8")
@@ -23,11 +23,14 @@ KEYS = [
     for name, field in MirrorSettings.model_fields.items()
 ]
 #: what the table says in words
-IN_WORDS = {"where": "none", "namespace": "the origin's levels", "windows": "always", "schedule": "by hand"}
+IN_WORDS = {"where": "none", "namespace": "none", "schedule": "none"}
 
 
-def section(title: str) -> str:
-    return DOCS.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+def section(title: str, text: str = DOCS) -> str:
+    return text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+KEY_TABLE = section("[mirrors.NAME]", (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8"))
 
 
 def rows(text: str) -> dict[str, list[str]]:
@@ -41,7 +44,7 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_the_decision_table_is_the_planners_own() -> None:
-    table = textwrap.dedent((decide.__doc__ or "").split("::\n", 1)[1]).strip("\n")
+    table = textwrap.dedent((decision.__doc__ or "").split("::\n", 1)[1]).strip("\n")
     assert f"```text\n{table}\n```" in DOCS
 
 
@@ -52,24 +55,24 @@ def test_every_reason_has_a_row_that_says_what_to_do_and_no_row_has_another() ->
 
 
 def test_the_table_of_keys_has_every_key_of_a_mirror_and_no_other() -> None:
-    assert sorted(rows(section("Every key"))) == sorted(key for key, _ in KEYS)
+    assert sorted(rows(KEY_TABLE)) == sorted(key for key, _ in KEYS)
 
 
 @pytest.mark.parametrize(("key", "default"), [(key, default) for key, default in KEYS if key not in ("from", "to")])
 def test_the_table_of_keys_says_the_default(key: str, default: Any) -> None:
-    told = rows(section("Every key"))[key][1].strip("`")
+    documented = rows(KEY_TABLE)[key][1].strip("`")
     if key in IN_WORDS:
-        assert told == IN_WORDS[key]
+        assert documented == IN_WORDS[key]
     elif isinstance(default, bool):
-        assert told == str(default).lower()
+        assert documented == str(default).lower()
     elif isinstance(default, tuple):
-        assert told.replace("[", "(").replace("]", ")") == str(list(default)).replace("'", '"').replace("[", "(").replace(
+        assert documented.replace("[", "(").replace("]", ")") == str(list(default)).replace("'", '"').replace("[", "(").replace(
             "]", ")"
         )
-    elif isinstance(default, float) and told.startswith('"'):
-        assert seconds(told.strip('"')) == default
+    elif isinstance(default, float) and documented.startswith('"'):
+        assert parse_duration(documented.strip('"')) == default
     else:
-        assert told.strip('"') == (default if isinstance(default, str) else f"{default:g}")
+        assert documented.strip('"') == (default if isinstance(default, str) else f"{default:g}")
 
 
 def test_everything_that_holds_a_plan_is_explained() -> None:
@@ -97,4 +100,4 @@ def test_the_examples_of_names_come_out_as_they_say() -> None:
         levels = dict(EXAMPLES)[origin]
         rule = dict(re.findall(r'(\w+) = "([^"]*)"', keys))
         path = origin.split("`")[1].split("$")
-        assert "$".join(target_path(context(levels=levels, **rule), tuple(path))) == target.split("`")[1]
+        assert "$".join(map_path(context(levels=levels, **rule), tuple(path))) == target.split("`")[1]

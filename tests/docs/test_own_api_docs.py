@@ -1,4 +1,4 @@
-"""docs/api.md, the federation's own API: its commands are run, its configuration is taken, its fields are the search's."""
+"""docs/api.md, the federation's own API: its commands run, its configuration is valid, its search fields exist."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from federator.index import runs
-from federator.index.query import FIELDS
-from federator.settings import parse
+from federator.settings import parse_settings
+from federator.store import runs
+from federator.views.search.fields import FIELDS
 from tests.web.conftest import Service
 from tests.web.conftest import filled as filled
 from tests.web.conftest import service as service
@@ -22,7 +22,7 @@ PAGE = _DOCS.split("## The federation's own API\n", 1)[1].split("\n## ", 1)[0]
 
 
 def test_every_command_is_answered(service: Service) -> None:
-    runs.finish(service.index, service.run, "ok", summary={})
+    runs.finish_run(service.index, service.run, "ok", summary={})
     names = {"API": f"{service.url}/api/v1", "DIGEST": service.plan, "RUN": service.run.id}
     commands = re.findall(r"^curl .*$", PAGE, re.MULTILINE)
     answers: dict[str, Any] = {}
@@ -45,7 +45,9 @@ def test_every_command_is_answered(service: Service) -> None:
 def test_its_configuration_is_one(tmp_path: Path) -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     sources = {name: {"impl": "federator.testing:CONNECTOR"} for name in ("lake", "copy")}
-    assert list(parse({**tomllib.loads(block), "sources": sources}, tmp_path / "federator.toml").merged) == ["lake", "copy"]
+    assert list(
+        parse_settings({**tomllib.loads(block), "sources": sources}, tmp_path / "federator.toml").merged_tree_levels
+    ) == ["lake", "copy"]
 
 
 def test_its_fields_are_those_of_the_search() -> None:

@@ -26,17 +26,20 @@ from typing import Any
 from sqlalchemy import select, text
 
 from federator.apply import Executor, Intent, Journal, Outcome
-from federator.apply.index_journal import IndexJournal
+from federator.apply.store_journal import StoreJournal
 from federator.connector import Catalog, NamespaceNotFound, SourceSpec
-from federator.index import Index, journal, leases, ledger, open_index, runs
-from federator.index import tables as t
-from federator.index.leases import Lease, hold
-from federator.model import NamespaceRecord, TableRecord, parse_key
-from federator.planning.changes import Action, Change, record_json
-from federator.planning.marks import Mark, bound_mark
+from federator.model import NamespaceRecord, TableRecord, parse_path_key
+from federator.planning.changes import Action, Change, record_to_json
+from federator.planning.journal_lines import JournalEffect, Question, list_removals, list_unfinished_renames
+from federator.planning.ownership import OwnershipMarker, find_bound_marker
+from federator.planning.reasons import ApplyCode
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
-from federator.testing.store import MemoryStore
+from federator.store import Index, journal, leases, ledger, open_index, runs
+from federator.store import tables as t
+from federator.store.leases import Lease, acquire_lease
+from federator.store.plan_facts import PlanFacts
+from federator.testing.memory_store import MemoryStore
 
 ORIGIN, TARGET = "a", "lake"
 WRITES = ("create_namespace", "drop_namespace", "declare_table", "update_table", "deregister_table")
@@ -104,32 +107,32 @@ class WatchedJournal:
     inner: Journal
     moments: Moments
 
-    def open_intents(self) -> list[Intent]:
-        return self.inner.open_intents()
+    def list_open_intents(self) -> list[Intent]:
+        return self.inner.list_open_intents()
 
-    def may_call(self, seconds: float) -> bool:
-        return self.inner.may_call(seconds)
+    def can_call_within(self, seconds: float) -> bool:
+        return self.inner.can_call_within(seconds)
 
-    def intend(self, intent: Intent) -> None:
+    def record_intent(self, intent: Intent) -> None:
         what = f"{intent.change.action.value} {intent.change.target_path}"
         self.moments.reach(f"before intend {what}")
-        self.inner.intend(intent)
+        self.inner.record_intent(intent)
         self.moments.reach(f"after intend {what}")
 
-    def settle(self, intent: Intent, outcome: Outcome) -> None:
+    def record_outcome(self, intent: Intent, outcome: Outcome) -> None:
         what = f"{intent.change.action.value} {intent.change.target_path}"
         self.moments.reach(f"before settle {what}")
-        self.inner.settle(intent, outcome)
+        self.inner.record_outcome(intent, outcome)
         self.moments.reach(f"after settle {what}")
 
-    def names_at(self, canonical: str) -> Collection[str]:
-        return self.inner.names_at(canonical)
+    def paths_at(self, canonical: str) -> Collection[str]:
+        return self.inner.paths_at(canonical)
 
-    def names_given(self, canonical: str) -> Collection[str]:
-        return self.inner.names_given(canonical)
+    def paths_declared_at(self, canonical: str) -> Collection[str]:
+        return self.inner.paths_declared_at(canonical)
 
-    def names_pending(self, canonical: str) -> Collection[str]:
-        return self.inner.names_pending(canonical)
+    def paths_pending_at(self, canonical: str) -> Collection[str]:
+        return self.inner.paths_pending_at(canonical)
 
     def origin_digest(self, path: str) -> str | None:
         return self.inner.origin_digest(path)
@@ -160,15 +163,15 @@ class WatchedCatalog:
 
         return watched
 
-    def native(self, path: tuple[str, ...]) -> dict[str, Any]:
-        return record_json(self._inner.describe_table(path))
+    def read_native(self, path: tuple[str, ...]) -> dict[str, Any]:
+        return record_to_json(self._inner.describe_table(path))
 
-    def lost_by_recreation(self, native: Any) -> None:
+    def describe_recreate_loss(self, native: Any) -> None:
         return None
 
 
 @dataclass(frozen=True)
-class Place:
+class Site:
     """A server with room for many worlds. ``above`` is the level over the namespaces, if there is one; ``location`` is where tables
     are declared to lie. ``url`` is an index that all share; without it each world has a copy of the file ``template``."""
 
@@ -226,20 +229,20 @@ class World:
 
     def build(self) -> World:
         """Makes what is there before through the executor itself, then the plan of what comes next."""
-        ours = {"deregister": "gone", "rename": "old", "update": "changed", "recreate": "again"}
+        owned_names = {"deregister": "gone", "rename": "old", "update": "changed", "recreate": "again"}
         setup = [self._namespace(Action.CREATE_NAMESPACE, "s")]
-        setup += [self._declare("s", name, name) for subject, name in ours.items() if subject in self.subjects]
+        setup += [self._declare("s", name, name) for subject, name in owned_names.items() if subject in self.subjects]
         if "drop" in self.subjects:
             setup.append(self._namespace(Action.CREATE_NAMESPACE, "empty"))
         target, _ = _catalogs(self.target)
-        with self.index() as index, hold(index, f"mirror:{self.prefix}") as lease:
-            run = runs.start(index, "apply", actor="test")
-            executor = Executor(IndexJournal(index, run, self.rule, [lease]), self.rule, open_catalog(self.origin), target)
+        with self.index() as index, acquire_lease(index, f"mirror:{self.prefix}") as lease:
+            run = runs.insert_run(index, "apply", actor="test")
+            executor = Executor(StoreJournal(index, run, self.rule, [lease]), self.rule, open_catalog(self.origin), target)
             outcomes = executor.apply("setup", setup)
             assert {o.state.value for o in outcomes} == {"done"}, [(o.change.target_path, o.code, o.message) for o in outcomes]
             if "adopt" in self.subjects:
-                path = parse_key(self.key("s", "theirs"))
-                target.declare_table(TableRecord(TARGET, path, self._place("theirs"), {"v": "1"}))
+                path = parse_path_key(self.key("s", "theirs"))
+                target.declare_table(TableRecord(TARGET, path, self._location("theirs"), {"v": "1"}))
             self.changes = [change for subject in self.subjects for change in self._planned(subject, target)]
         self.changes.append(self._declare("s", "last", "last"))
         return self
@@ -259,7 +262,7 @@ class World:
             return [self._altered(catalog, Action.ADOPT, "theirs")]
         if subject == "declare":
             return [self._declare("s", "made", "made")]
-        record = catalog.describe_namespace(parse_key(self.key("empty")))
+        record = catalog.describe_namespace(parse_path_key(self.key("empty")))
         condition = {"target": record.digest, "origin": "any"}
         drop = Change(Action.DROP_NAMESPACE, TARGET, self.key("empty"), ORIGIN, "empty", "test", precondition=condition)
         return [replace(drop, namespace=record)]
@@ -267,32 +270,32 @@ class World:
     def key(self, *names: str) -> str:
         return "$".join((*self.above.split(), f"{self.prefix}_{names[0]}", *names[1:]))
 
-    def _place(self, name: str) -> str:
+    def _location(self, name: str) -> str:
         return f"{self.location}/{self.prefix}_data/{name}"
 
     def _mark(self, key: str, name: str) -> dict[str, str]:
-        return Mark("one", self.rule.name, f"{ORIGIN}$s${name}", "planned").properties(parse_key(key))
+        return OwnershipMarker("one", self.rule.name, f"{ORIGIN}$s${name}", "planned").to_properties(parse_path_key(key))
 
     def _namespace(self, action: Action, name: str) -> Change:
-        path = parse_key(self.key(name))
+        path = parse_path_key(self.key(name))
         record = NamespaceRecord(TARGET, path, self._mark(self.key(name), name), f"{self.location}/{path[-1]}")
         return Change(action, TARGET, self.key(name), ORIGIN, name, "test", precondition={"target": "absent"}, namespace=record)
 
-    def _declare(self, namespace: str, name: str, place: str, pair: str | None = None) -> Change:
+    def _declare(self, namespace: str, name: str, data: str, pair: str | None = None) -> Change:
         key = self.key(namespace, name)
-        after = TableRecord(TARGET, parse_key(key), self._place(place), {"v": "1", **self._mark(key, name)})
+        after = TableRecord(TARGET, parse_path_key(key), self._location(data), {"v": "1", **self._mark(key, name)})
         condition = {"target": "absent", "origin": "any"}
         change = Change(Action.DECLARE_TABLE, TARGET, key, ORIGIN, f"s${name}", "test", precondition=condition)
         return replace(change, after=after, pair=pair)
 
     def _remove(self, catalog: Catalog, name: str, pair: str | None = None) -> Change:
-        before = catalog.describe_table(parse_key(self.key("s", name)))
+        before = catalog.describe_table(parse_path_key(self.key("s", name)))
         condition = {"target": before.digest, "origin": "absent"}
         change = Change(Action.DEREGISTER_TABLE, TARGET, before.key, ORIGIN, f"s${name}", "test", precondition=condition)
         return replace(change, before=before, pair=pair)
 
     def _altered(self, catalog: Catalog, action: Action, name: str) -> Change:
-        before = catalog.describe_table(parse_key(self.key("s", name)))
+        before = catalog.describe_table(parse_path_key(self.key("s", name)))
         after = replace(before, properties={**before.properties, "v": "2", **self._mark(before.key, name)})
         condition = {"target": before.digest, "origin": "any"}
         change = Change(action, TARGET, before.key, ORIGIN, f"s${name}", "test", precondition=condition)
@@ -328,30 +331,32 @@ class World:
         """The target and what the index says of it, without what differs from world to world; and what must never be."""
         catalog, _ = _catalogs(self.target)
         tables = {record.key: record for record in self._tables(catalog)}
-        namespaces = [name for name in ("s", "fresh", "empty") if self._there(catalog, name)]
+        namespaces = [name for name in ("s", "fresh", "empty") if self._exists(catalog, name)]
         with self.index() as index, index.read() as connection:
-            rows = ledger.of_mirror(connection, self.rule.name)
-            left = journal.open_intents(connection, self.rule.name)
-            deleted = journal.destructive_since(connection, self.rule.name, 0)
-            halves = journal.unfinished_renames(connection, self.rule.name, 0)
+            rows = ledger.list_entries(connection, self.rule.name)
+            left = journal.list_open_intents(connection, self.rule.name)
+            deleted = list_removals(
+                journal.iter_lines(connection, self.rule.name, Question.REMOVALS, 0), PlanFacts(connection).table
+            )
+            unfinished = list_unfinished_renames(journal.iter_lines(connection, self.rule.name, Question.RENAMES, 0))
             made = select(t.journal.c.action, t.journal.c.target_path, t.journal.c.code)
             done = connection.execute(made.where(t.journal.c.mirror == self.rule.name, t.journal.c.state == "done")).all()
-        owned = {row["target_path"]: row for row in rows if row["is_table"]}
-        marks = {key: bound_mark(record) for key, record in tables.items()}
-        counted = Counter(f"{action} {self._plain(path)}" for action, path, code in done if code != journal.ALREADY_GONE)
+        owned = {entry.target_path: entry for entry in rows if entry.is_table}
+        marks = {key: find_bound_marker(record) for key, record in tables.items()}
+        counted = Counter(f"{action} {self._plain(path)}" for action, path, code in done if code != JournalEffect.ALREADY_GONE)
         return {
             "tables": {self._plain(key): (self._plain(r.location or ""), r.properties["v"]) for key, r in tables.items()},
             "namespaces": namespaces,
-            "ledger": sorted((self._plain(row["target_path"]), row["is_table"]) for row in rows),
-            "places": len({record.canonical for record in tables.values()}),
+            "ledger": sorted((self._plain(entry.target_path), entry.is_table) for entry in rows),
+            "locations": len({record.canonical for record in tables.values()}),
             "orphans": sorted(self._plain(key) for key in set(owned) ^ set(tables)),
             "strangers": sorted(
-                self._plain(key) for key, row in owned.items() if (mark := marks.get(key)) and mark.op_id != row["op_id"]
+                self._plain(key) for key, entry in owned.items() if (mark := marks.get(key)) and mark.op_id != entry.op_id
             ),
-            "open": [row["target_path"] for row in left],
+            "open": [intent.target_path for intent in left],
             "done": sorted(counted.items()),
             "deleted": sorted(self._plain(path) for path in deleted),
-            "halves": halves,
+            "unfinished": unfinished,
         }
 
     def target_calls(self) -> list[str]:
@@ -365,45 +370,45 @@ class World:
 
     def _tables(self, catalog: Catalog) -> Iterator[TableRecord]:
         for name in ("s", "fresh", "empty"):
-            namespace = parse_key(self.key(name))
-            if self._there(catalog, name):
+            namespace = parse_path_key(self.key(name))
+            if self._exists(catalog, name):
                 for table in catalog.list_tables(namespace):
                     yield catalog.describe_table((*namespace, table))
 
-    def _there(self, catalog: Catalog, name: str) -> bool:
+    def _exists(self, catalog: Catalog, name: str) -> bool:
         try:
-            catalog.describe_namespace(parse_key(self.key(name)))
+            catalog.describe_namespace(parse_path_key(self.key(name)))
         except NamespaceNotFound:
             return False
         return True
 
-    def _plain(self, found: str) -> str:
-        return re.sub(rf"{self.prefix}_|{self.above or self.prefix}\$", "", found)
+    def _plain(self, name: str) -> str:
+        return re.sub(rf"{self.prefix}_|{self.above or self.prefix}\$", "", name)
 
 
 def _work(world: World, orders: Orders) -> None:
-    leases.TTL, leases.CALL_DEADLINE = orders.ttl, orders.deadline
+    leases.LEASE_TTL_SECONDS, leases.CALL_DEADLINE_SECONDS = orders.ttl, orders.deadline
     moments, name = Moments(orders, world.log), world.rule.name
     with (
         world.index() as index,
-        hold(index, f"mirror:{name}", wait=orders.wait) as lease,
+        acquire_lease(index, f"mirror:{name}", wait=orders.wait) as lease,
         open_catalog(world.origin) as origin,
     ):
         _, target = _catalogs(world.target)
-        run = runs.start(index, "apply", actor="test")
+        run = runs.insert_run(index, "apply", actor="test")
         watched: Any = WatchedCatalog(target, moments, lambda: _standing(index, lease))
-        written = WatchedJournal(IndexJournal(index, run, world.rule, [lease]), moments)
+        written = WatchedJournal(StoreJournal(index, run, world.rule, [lease]), moments)
         executor = Executor(written, world.rule, origin, watched, deadline=orders.deadline)
-        executor.resume()
+        executor.resolve_open_intents()
         moments.phase = "apply"
         outcomes = executor.apply("plan", world.changes)
-        while orders.again and any(outcome.code == "lease" for outcome in outcomes):
+        while orders.again and any(outcome.code is ApplyCode.LEASE for outcome in outcomes):
             outcomes = executor.apply("plan", world.changes)
 
 
 def _standing(index: Index, lease: Lease) -> dict[str, Any]:
     """How a lease stands by the database's own clock: whether it is ours, and the seconds that are left of it."""
-    if index.sqlite:
+    if index.is_sqlite:
         return {}
     query = text("SELECT token, expires_at - extract(epoch FROM clock_timestamp()) FROM lease WHERE name = :name")
     with index.read() as connection:

@@ -1,4 +1,4 @@
-"""Holds through whole runs: an approval is of changes and not of a plan, and a hold does not go away with the source."""
+"""Holds through whole runs: an approval is of changes, not of a plan, and a failing source does not end a hold."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from federator.apply import plan_decisions
 from federator.connector import StateError
-from federator.index import notices, plans
-from federator.index import tables as t
 from federator.planning.plan import Plan
-from federator.sync import Result, crawling, deciding
+from federator.stages import crawl
+from federator.stages.result import RunResult
+from federator.store import notices, plans
+from federator.store import tables as t
 from federator.testing import MemoryStore
 from tests.fixtures.spark import World, Worlds, changes, content, refusals
 
@@ -42,12 +44,12 @@ def numbers(store: MemoryStore) -> set[int]:
 
 
 def approve(world: World, plan: Plan) -> None:
-    deciding.decide(world.federator.index, plan.digest, "approved", actor="ann")
+    plan_decisions.decide_plan(world.federator.index, plan.digest, "approved", actor="ann")
 
 
-def state(world: World, result: Result) -> str:
+def state(world: World, result: RunResult) -> str:
     with world.read() as connection:
-        return str(plans.get(connection, result.plans[0].digest)["state"])
+        return str(plans.get_plan(connection, result.plans[0].digest).state)
 
 
 def test_an_approval_is_of_its_changes_whatever_else_a_busy_source_does(worlds: Worlds) -> None:
@@ -101,11 +103,11 @@ def test_a_hold_does_not_go_away_with_the_source(worlds: Worlds) -> None:
     back = world.sync()
     assert (back.state, numbers(b)) == ("held", {*range(12), 20})
     with world.read() as connection:
-        told = [kept.notice for kept in notices.waiting(connection) if kept.notice.event.value == "plan_held"]
-        waiting = plans.recent(connection, mirror="m", state="held")
+        held = [kept.notice for kept in notices.list_pending_notices(connection) if kept.notice.event.value == "plan_held"]
+        waiting = plans.list_recent_plans(connection, mirror="m", state="held")
     # One guarded set, which was made three times: one notice, and one plan to decide about.
-    assert [notice.subject for notice in told] == [f"plan {planned.plans[0].digest[:12]}"]
-    assert [row["digest"] for row in waiting] == [back.plans[0].digest]
+    assert [notice.subject for notice in held] == [f"plan {planned.plans[0].digest[:12]}"]
+    assert [row.digest for row in waiting] == [back.plans[0].digest]
     # Who has looked at the first plan has looked at this one's guarded set.
     approve(world, planned.plans[0])
     assert (world.sync().state, numbers(b)) == ("ok", {*range(6, 12), 20})
@@ -121,7 +123,7 @@ def test_a_crawl_that_ends_without_a_revision_supports_no_change(worlds: Worlds,
         raise StateError("the engine broke")
 
     with monkeypatch.context() as patched:
-        patched.setattr(crawling, "_read", broken)
+        patched.setattr(crawl, "_read_source", broken)
         result = world.sync()
     assert (result.state, changes(result), numbers(b)) == ("partial", {}, set(range(12)))
     assert refusals(result)["s$t20"] == "not_covered"
@@ -156,7 +158,7 @@ def test_a_stored_plan_looks_at_each_origin_again(worlds: Worlds) -> None:
     assert numbers(b) == {*range(12), 21, 22}
 
 
-def test_a_plan_made_before_its_source_was_configured_anew_is_refused(worlds: Worlds) -> None:
+def test_a_plan_made_before_its_source_was_reconfigured_is_refused(worlds: Worlds) -> None:
     """Its evidence was read elsewhere, or as another principal. After a crawl, those misses count no more."""
     world = worlds(mirrors={"m": {**MIRROR, "misses_before_delete": 2}})
     a, b = world.store("a"), world.store("b")
@@ -170,7 +172,7 @@ def test_a_plan_made_before_its_source_was_configured_anew_is_refused(worlds: Wo
     add(a, 0)
     # Another catalog stands in the configuration now, one that never had the table.
     world.sources["a"] = {"file": str(world.directory / "other.json")}
-    with pytest.raises(StateError, match="the source 'a' is configured differently"):
+    with pytest.raises(StateError, match="the configuration of source 'a' changed"):
         world.federator.apply([(made, made.digest)])
     world.federator.crawl(["a"])
     applied = world.federator.apply([(made, made.digest)])

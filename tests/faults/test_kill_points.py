@@ -1,7 +1,7 @@
 """A process is killed at every moment of a run, and in the resumption of that run: the end is as if nobody had been killed.
 
 The moments are those that a run reaches which nobody kills. Real servers: a Hive metastore, and Glue over HTTP; and the catalog in
-memory, where a table is declared anew because its catalog says that all of it comes back.
+memory, where a table is declared again because its catalog says that all of it comes back.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from federator.connector import SourceSpec
-from federator.index import migrate, open_index
-from tests.faults.killing import SUBJECTS, TARGET, Orders, Place, World, workers
+from federator.store import migrations, open_index
+from tests.faults.killing import SUBJECTS, TARGET, Orders, Site, World, workers
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -43,60 +43,60 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     """Room on the server that the parameter names."""
     directory = tmp_path / f"k{secrets.token_hex(3)}"
     directory.mkdir()
     index = open_index(f"sqlite:///{directory}/template.db")
-    migrate.upgrade(index)
+    migrations.upgrade_schema(index)
     index.close()
     template = directory / "template.db"
     if request.param == "memory":
-        return Place(directory, SourceSpec(TARGET, "federator.testing:CONNECTOR", {}), "s3://bucket", template=template)
+        return Site(directory, SourceSpec(TARGET, "federator.testing:CONNECTOR", {}), "s3://bucket", template=template)
     if request.param == "glue":
         account = request.getfixturevalue("glue_account")
-        return Place(
+        return Site(
             directory, SourceSpec(TARGET, "glue", account.properties), "s3://bucket", account.account_id, template=template
         )
     properties = {"uri": request.getfixturevalue("hive2_uri"), "root": f"file:{tmp_path}", "client.pool-size": "1"}
-    return Place(directory, SourceSpec(TARGET, "hive2", properties), f"file:{tmp_path}", template=template)
+    return Site(directory, SourceSpec(TARGET, "hive2", properties), f"file:{tmp_path}", template=template)
 
 
-@pytest.mark.parametrize("place", ["memory", "hive2", "glue"], indirect=True)
-def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(place: Place, pool: ProcessPoolExecutor) -> None:
-    calm = dict(zip(SUBJECTS, pool.map(_calmly, [place] * len(SUBJECTS), SUBJECTS), strict=True))
+@pytest.mark.parametrize("site", ["memory", "hive2", "glue"], indirect=True)
+def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(site: Site, pool: ProcessPoolExecutor) -> None:
+    calm = dict(zip(SUBJECTS, pool.map(_calmly, [site] * len(SUBJECTS), SUBJECTS), strict=True))
     for subject, (wanted, moments) in calm.items():
         assert [what.removeprefix("before call ") for what in moments if what.startswith("before call")] == CALLS[subject]
         # Two moments of each call, and four of the journal for each Change; a recreation is one Change of two calls.
         assert len(moments) == 2 * len(CALLS[subject]) + 4 * (1 if subject == "recreate" else len(CALLS[subject]))
-        assert (wanted["orphans"], wanted["strangers"], wanted["open"], wanted["halves"]) == ([], [], [], [])
-        assert wanted["places"] == len(wanted["tables"])
+        assert (wanted["orphans"], wanted["strangers"], wanted["open"], wanted["unfinished"]) == ([], [], [], [])
+        assert wanted["locations"] == len(wanted["tables"])
     points = [(subject, at, wanted) for subject, (wanted, moments) in calm.items() for at in range(len(moments))]
-    futures = [pool.submit(_killed, place, *point) for point in points]
-    told = [line for future in futures for line in future.result()]
-    assert [line for line in told if not line.endswith(" well")] == []
+    futures = [pool.submit(_killed, site, *point) for point in points]
+    lines = [line for future in futures for line in future.result()]
+    assert [line for line in lines if not line.endswith(" well")] == []
     # Every moment of the first run; and of what resumes after a call that was not made, or made and not recorded.
-    assert len(told) >= len(points) + 4 * sum(map(len, CALLS.values()))
+    assert len(lines) >= len(points) + 4 * sum(map(len, CALLS.values()))
 
 
-@pytest.mark.parametrize("place", ["memory", "hive2", "glue"], indirect=True)
-def test_the_rest_of_a_plan_is_carried_out_after_a_death(place: Place, pool: ProcessPoolExecutor) -> None:
-    wanted, moments = pool.submit(_calmly, place, *SUBJECTS).result()
+@pytest.mark.parametrize("site", ["memory", "hive2", "glue"], indirect=True)
+def test_the_rest_of_a_plan_is_carried_out_after_a_death(site: Site, pool: ProcessPoolExecutor) -> None:
+    expected, moments = pool.submit(_calmly, site, *SUBJECTS).result()
     tables = {
         "fresh$t": ("t", "1"), "s$again": ("again", "2"), "s$changed": ("changed", "2"), "s$last": ("last", "1"),
         "s$made": ("made", "1"), "s$new": ("old", "1"), "s$theirs": ("theirs", "2"),
     }  # fmt: skip
-    assert {key: (location.split("/")[-1], v) for key, (location, v) in wanted["tables"].items()} == tables
-    assert (wanted["namespaces"], wanted["deleted"]) == (["s", "fresh"], ["s$again", "s$gone"])
+    assert {key: (location.split("/")[-1], v) for key, (location, v) in expected["tables"].items()} == tables
+    assert (expected["namespaces"], expected["deleted"]) == (["s", "fresh"], ["s$again", "s$gone"])
     made = [at for at, what in enumerate(moments) if what.startswith("after call")]
-    futures = [pool.submit(_killed, place, "all", at, wanted, twice=False) for at in made]
+    futures = [pool.submit(_killed, site, "all", at, expected, twice=False) for at in made]
     assert [line for future in futures for line in future.result() if not line.endswith(" well")] == []
     assert len(made) == sum(map(len, CALLS.values()))
 
 
-def _calmly(place: Place, *subjects: str) -> tuple[dict[str, Any], list[str]]:
+def _calmly(site: Site, *subjects: str) -> tuple[dict[str, Any], list[str]]:
     """The end of a run that nobody kills, and its moments but for those of the bystander."""
-    world = place.world(f"calm{len(subjects)}{subjects[0]}", *subjects)
+    world = site.world(f"calm{len(subjects)}{subjects[0]}", *subjects)
     assert world.run() == 0
     wanted = world.state()
     moments = [moment["what"] for moment in world.moments()]
@@ -106,26 +106,26 @@ def _calmly(place: Place, *subjects: str) -> tuple[dict[str, Any], list[str]]:
     return wanted, [what for what in moments if not what.endswith("s$last")]
 
 
-def _killed(place: Place, subject: str, at: int, wanted: dict[str, Any], *, twice: bool = True) -> list[str]:
+def _killed(site: Site, subject: str, at: int, expected: dict[str, Any], *, twice: bool = True) -> list[str]:
     """What became of a world whose process was killed at that moment, and of those whose next process was killed, too."""
     subjects = SUBJECTS if subject == "all" else (subject,)
-    world = place.world(f"{subject}{at}", *subjects)
-    told = [_told(world, [at], wanted)]
+    world = site.world(f"{subject}{at}", *subjects)
+    lines = [_describe_end(world, [at], expected)]
     reached = world.moments()
     moment = reached[at]["what"]
     if not twice or not moment.startswith(("before call", "after call")):
-        return told
+        return lines
     resumed = [later["at"] for later in reached[at + 1 :] if later["phase"] == "resume"]
-    return told + [_told(place.world(f"{subject}{at}r{again}", *subjects), [at, again], wanted) for again in resumed]
+    return lines + [_describe_end(site.world(f"{subject}{at}r{again}", *subjects), [at, again], expected) for again in resumed]
 
 
-def _told(world: World, kills: list[int], wanted: dict[str, Any]) -> str:
+def _describe_end(world: World, kills: list[int], expected: dict[str, Any]) -> str:
     for at in kills:
         code = world.run(Orders(at=at))
         assert code == KILLED, (world.directory.name, at, code)
     code = world.run()
     what = [moment["what"] for moment in world.moments() if moment["at"] in kills][: len(kills)]
     found = world.state()
-    wrong = {name: (found[name], value) for name, value in wanted.items() if found[name] != value}
+    wrong = {name: (found[name], value) for name, value in expected.items() if found[name] != value}
     repeated = world.repeated()
     return f"killed at {what}: {f'exit code {code}, {wrong=}, {repeated=}' if code or wrong or repeated else 'all is well'}"

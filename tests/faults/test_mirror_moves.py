@@ -1,10 +1,10 @@
-"""Renames, filters and marks through whole runs: what the planner pairs, leaves alone or stamps is what the catalogs end with."""
+"""Renames, filters and ownership markers through whole runs: the catalogs end as the planner decided."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from federator.planning.marks import bound_mark, unmarked
+from federator.planning.ownership import find_bound_marker, strip_marker_properties
 from federator.planning.reasons import Reason
 from tests.fixtures.spark import Worlds, changes, content, refusals
 
@@ -38,7 +38,7 @@ def test_a_renamed_namespace_goes_over_in_pairs_and_is_no_deletion(worlds: World
     assert pairs == [(action, f"old$t{n} -> new$t{n}") for n in range(10) for action in ("deregister_table", "declare_table")]
     there = content(b)
     assert set(there) == {f"new$t{n}" for n in range(10)}
-    assert unmarked(world.tables("b")["new$t0"].properties) == {"team": "y", "theirs": "kept"}
+    assert strip_marker_properties(world.tables("b")["new$t0"].properties) == {"team": "y", "theirs": "kept"}
     assert set(world.ledger("m")) >= set(there)
 
     # What the guard counts over its window has not been touched: an honest deletion is still free.
@@ -67,8 +67,8 @@ def test_a_filter_chooses_and_never_takes_away(worlds: Worlds) -> None:
     world.sync()
     made = world.tables("b")
     assert set(made) == {"copy$p_t"}
-    assert (unmarked(made["copy$p_t"].properties), made["copy$p_t"].doc) == ({"team": "x"}, "orders")
-    mark = bound_mark(made["copy$p_t"])
+    assert (strip_marker_properties(made["copy$p_t"].properties), made["copy$p_t"].doc) == ({"team": "x"}, "orders")
+    mark = find_bound_marker(made["copy$p_t"])
     assert mark is not None
     assert mark.origin == "a$s$t"
 

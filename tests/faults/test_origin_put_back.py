@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select
 
 from federator.connector import Confirm
-from federator.index import tables as t
 from federator.model import TableRecord
+from federator.store import tables as t
 from federator.testing.memory import MemoryCatalog
 from tests.fixtures.spark import Worlds, changes, content, outcomes
 
@@ -44,6 +44,6 @@ def test_an_origin_that_returns_after_the_call_is_put_back(worlds: Worlds, monke
     assert outcomes(world.sync()) == {"s$t": "done"}
     assert "s$t" in content(world.store("b"))
     assert changes(world.sync()) == {}
-    # The misses before the return count for nothing: one that is absent again is missed anew.
+    # The misses before the return count for nothing: one that is absent again is missed for the first time again.
     origin.remove(("s", "t"))
     assert outcomes(world.sync()) == {"s$t": "done"}

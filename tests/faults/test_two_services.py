@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from federator.connector import SourceSpec
-from federator.index import leases, migrate, open_index
-from tests.faults.killing import TARGET, Orders, Place, World, workers
+from federator.store import leases, migrations, open_index
+from tests.faults.killing import TARGET, Orders, Site, World, workers
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -36,14 +36,14 @@ AT_ONCE = 18
 
 
 @pytest.fixture
-def place(tmp_path: Path, postgres_database: Callable[[], str]) -> Place:
+def site(tmp_path: Path, postgres_database: Callable[[], str]) -> Site:
     directory = tmp_path / f"w{secrets.token_hex(3)}"
     directory.mkdir()
     url = postgres_database()
     index = open_index(url)
-    migrate.upgrade(index)
+    migrations.upgrade_schema(index)
     index.close()
-    return Place(directory, SourceSpec(TARGET, "federator.testing:CONNECTOR", {}), "s3://bucket", url=url)
+    return Site(directory, SourceSpec(TARGET, "federator.testing:CONNECTOR", {}), "s3://bucket", url=url)
 
 
 @pytest.fixture
@@ -52,27 +52,27 @@ def pool() -> Iterator[ProcessPoolExecutor]:
         yield started
 
 
-def test_the_second_service_ends_what_the_first_began(place: Place, pool: ProcessPoolExecutor) -> None:
-    wanted, moments = pool.submit(_calmly, place).result()
+def test_the_second_service_ends_what_the_first_began(site: Site, pool: ProcessPoolExecutor) -> None:
+    expected, moments = pool.submit(_calmly, site).result()
     # Four of the journal for each of seven Changes and the bystander, and two of each call; a recreation has two calls.
     assert len(moments) == 4 * 8 + 2 * 9
     ways = ("woken during the second", "woken after the second")
     points = [(at, ways[what.startswith("before call") or at // 2 % 2]) for at, what in enumerate(moments)]
     points += [(at, "killed") for at, what in enumerate(moments) if "call" not in what]
-    futures = [pool.submit(_taken_over, place, *point) for point in points]
+    futures = [pool.submit(_taken_over, site, *point) for point in points]
     found = [future.result() for future in futures]
     assert [struck for struck, _, _ in found] == [moments[at] for at, _ in points]
     assert [(way, struck, wrong) for (_, way), (struck, wrong, _) in zip(points, found, strict=True) if wrong] == []
-    assert [(struck, state) for struck, _, state in found if state != wanted] == []
+    assert [(struck, state) for struck, _, state in found if state != expected] == []
 
 
-def test_a_process_that_freezes_inside_a_transaction_does_not_keep_the_lease(place: Place, pool: ProcessPoolExecutor) -> None:
-    assert pool.submit(_frozen_inside, place).result() == (0, True)
+def test_a_process_that_freezes_inside_a_transaction_does_not_keep_the_lease(site: Site, pool: ProcessPoolExecutor) -> None:
+    assert pool.submit(_frozen_inside, site).result() == (0, True)
 
 
-def _frozen_inside(place: Place) -> tuple[int, bool]:
+def _frozen_inside(site: Site) -> tuple[int, bool]:
     """How the second ended, and whether that was before the first was woken."""
-    world = place.world("inside")
+    world = site.world("inside")
     first = multiprocessing.get_context("fork").Process(target=_freeze, args=(world,), daemon=True)
     first.start()
     _until(lambda: _struck(first, signal.SIGSTOP))
@@ -84,21 +84,21 @@ def _frozen_inside(place: Place) -> tuple[int, bool]:
 
 
 def _freeze(world: World) -> None:
-    leases.TTL, leases.CALL_DEADLINE = TTL, DEADLINE
-    with world.index() as index, leases.hold(index, f"mirror:{world.rule.name}") as lease, index.write() as connection:
-        lease.check(connection)
+    leases.LEASE_TTL_SECONDS, leases.CALL_DEADLINE_SECONDS = TTL, DEADLINE
+    with world.index() as index, leases.acquire_lease(index, f"mirror:{world.rule.name}") as lease, index.write() as connection:
+        lease.require_held(connection)
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def _calmly(place: Place) -> tuple[dict[str, Any], list[str]]:
-    world = place.world("calm", *PLAN)
+def _calmly(site: Site) -> tuple[dict[str, Any], list[str]]:
+    world = site.world("calm", *PLAN)
     assert world.run(Orders(ttl=TTL, deadline=DEADLINE, wait=240)) == 0
     return _end(world), [moment["what"] for moment in world.moments()]
 
 
-def _taken_over(place: Place, at: int, way: str) -> tuple[str, list[str], dict[str, Any]]:
+def _taken_over(site: Site, at: int, way: str) -> tuple[str, list[str], dict[str, Any]]:
     """What the first was about when it was struck, what is wrong with the calls of both services, and the end."""
-    world = place.world(f"{way.replace(' ', '_')}{at}", *PLAN)
+    world = site.world(f"{way.replace(' ', '_')}{at}", *PLAN)
     blow = signal.SIGKILL if way == "killed" else signal.SIGSTOP
     first = world.start(Orders(at, blow, TTL, DEADLINE, wait=240))
     _until(lambda: _struck(first, blow))

@@ -15,12 +15,14 @@ import pyarrow as pa
 import pytest
 
 from federator.demo.servers.process import Server
-from federator.index import datasets, drift, roots
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
-from federator.settings import Settings, load
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import Settings, load_settings
+from federator.store import verifications
+from federator.views import datasets, drift
 from tests.fixtures.glue import STATIC, GlueAccount, account, client_of, principals
+from tests.fixtures.index_reads import list_scans
 
 #: valid tables of Hive, of Glue on S3, and of the directory on S3
 LOCAL, REMOTE, LISTED = 235, 40, 30
@@ -31,7 +33,7 @@ COLUMNS = [{"Name": "id", "Type": "bigint"}]
 class Company:
     """The servers with what lies in them: a local lake, a bucket, and the catalogs that declare it."""
 
-    place: Path
+    directory: Path
     bucket: str
     s3: Any
     glue: Any
@@ -39,7 +41,7 @@ class Company:
 
     @property
     def lake(self) -> Path:
-        return self.place / "lake"
+        return self.directory / "lake"
 
     def s3_table(self, key: str, *, without: str = "") -> str:
         """A copy of the one small table, without the files below ``without``."""
@@ -51,11 +53,11 @@ class Company:
     @cached_property
     def small(self) -> dict[str, bytes]:
         """The files of the one small table, by their path in it."""
-        root = self.place / "small.lance"
+        root = self.directory / "small.lance"
         return {file.relative_to(root).as_posix(): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}
 
     def local_table(self, name: str) -> str:
-        shutil.copytree(self.place / "small.lance", self.lake / name)
+        shutil.copytree(self.directory / "small.lance", self.lake / name)
         return f"file://{self.lake / name}"
 
     def in_glue(self, client: Any, name: str, location: str, **columns: Any) -> None:
@@ -95,8 +97,8 @@ def company(
             for key, value in {"impl": "glue", **keys, "storage.allow_http": "true"}.items()
         )
 
-    ours = {name.removeprefix("aws_"): value for name, value in STATIC.items()}
-    open_s3 = {"endpoint": glue_url, "region": "us-east-1", **ours}
+    credentials = {name.removeprefix("aws_"): value for name, value in STATIC.items()}
+    open_s3 = {"endpoint": glue_url, "region": "us-east-1", **credentials}
     guest = {"endpoint": glue_throwaway.uri, **{k: limited[k] for k in ("region", "access_key_id", "secret_access_key")}}
     partner, away = account(glue_url), account(glue_url)
     storage = "".join(f'storage.aws_{key} = "{secret(value) if "key" in key else value}"\n' for key, value in open_s3.items())
@@ -115,7 +117,7 @@ def company(
     )
     for who in (glue_account, partner, away):
         who.client().create_database(DatabaseInput={"Name": "sales"})
-    made = Company(tmp_path, bucket, s3, glue_account.client(), load(tmp_path / "federator.toml"))
+    made = Company(tmp_path, bucket, s3, glue_account.client(), load_settings(tmp_path / "federator.toml"))
     made.in_glue(partner.client(), "secret", "s3://locked/secret.lance")
     made.in_glue(away.client(), "far", "s3://far/far.lance")
     return made
@@ -126,9 +128,9 @@ def _in_hive(company: Company, declared: dict[tuple[str, str], str]) -> None:
         for database in ("sales", "pairs"):
             hive.create_namespace(NamespaceRecord("hive", ("hive", database)))
 
-    def declare(some: list[tuple[tuple[str, str], str]]) -> None:
+    def declare(declarations: list[tuple[tuple[str, str], str]]) -> None:
         with open_catalog(company.settings.source("hive").spec) as hive:
-            for path, location in some:
+            for path, location in declarations:
                 hive.declare_table(TableRecord("hive", ("hive", *path), location, {"team": "eu"}))
 
     with ThreadPoolExecutor(4) as pool:
@@ -155,7 +157,7 @@ def _plant(company: Company) -> dict[str, str]:
     for name in ("hollow", "csv"):
         (company.lake / name).mkdir()
     (company.lake / "csv" / "part-0.csv").write_text("id\n1\n", encoding="utf-8")
-    shutil.copytree(company.place / "small.lance" / "data", company.lake / "torn" / "data")
+    shutil.copytree(company.directory / "small.lance" / "data", company.lake / "torn" / "data")
     with ThreadPoolExecutor(8) as pool:
         remote = list(pool.map(lambda n: company.s3_table(f"sales/g{n}.lance"), range(REMOTE)))
         listed = list(pool.map(lambda n: company.s3_table(f"listed/d{n}.lance"), range(LISTED)))
@@ -200,7 +202,7 @@ def _drift_apart(company: Company) -> None:
     company.local_table("nobody.lance")
     company.local_table("ignored/by/configuration.lance")
     # Lance keeps branches of a table inside it: they are no tables of their own.
-    shutil.copytree(company.place / "small.lance", company.lake / "t2.lance" / "tree" / "branch")
+    shutil.copytree(company.directory / "small.lance", company.lake / "t2.lance" / "tree" / "branch")
 
 
 @pytest.mark.timeout(900)
@@ -208,7 +210,7 @@ def test_every_state_and_every_drift_is_found_and_nothing_else(spark: None, comp
     states = _plant(company)
     federator = Federator.open(company.settings)
     first = federator.sync()
-    assert (first.state, first.errors, first.changes) == ("ok", {}, 5)
+    assert (first.state, first.errors, first.change_count) == ("ok", {}, 5)
     _drift_apart(company)
     second = federator.crawl(["hive", "aws"], roots=["disk", "bucket", "locked"])
     # The locked bucket cannot be listed: that is said, and is no empty bucket.
@@ -216,18 +218,18 @@ def test_every_state_and_every_drift_is_found_and_nothing_else(spark: None, comp
         "disk": ("complete", LOCAL + 6), "bucket": ("complete", REMOTE + LISTED + 5), "locked": ("failed", 0),
     }  # fmt: skip
     assert second.state == "partial"
-    (gap,) = next(gaps for scanned, gaps in roots.scans(federator.index) if scanned.root == "locked")
-    assert (gap.place, gap.code) == ("s3://locked", "denied")
+    (gap,) = next(gaps for scanned, gaps in list_scans(federator.index) if scanned.root == "locked")
+    assert (gap.location, gap.code) == ("s3://locked", "denied")
 
-    page = datasets.page(federator.index, limit=1000)
+    page = datasets.list_datasets(federator.index, limit=1000)
     states[f"file://{company.lake}/t1.lance.copy"] = "valid"
     assert {view.location: view.state for view in page.datasets} == states
     assert sum(state == "valid" for state in states.values()) >= 300
-    assert {state for state in datasets.STATES if state != "unverified"} == set(states.values())
+    assert {state for state in verifications.VERIFICATION_STATES if state != "unverified"} == set(states.values())
 
     bucket, lake = f"s3://{company.bucket}", f"file://{company.lake}"
     aws = _prefix(first)
-    assert {seen.key for seen in drift.page(federator.index, limit=1000)} == {
+    assert {seen.key for seen in drift.list_drift(federator.index, limit=1000)} == {
         ("location_differs", f"{aws}$pairs$moved", "hive$hive$pairs$moved"),
         ("properties_differ", f"{aws}$pairs$said", "hive$hive$pairs$said"),
         ("dangling_mirror", f"{aws}$pairs$left", "hive$hive$pairs$left"),

@@ -1,4 +1,4 @@
-"""A migrated target: refused to every writer until ``federator sources confirm``, which a person runs on a terminal of 80 columns."""
+"""A migrated target: no writer may use it until ``federator sources confirm``, on a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from federator.api.app import create_app
-from federator.index import audit_log
-from federator.index import ledger as entries
+from federator.store import audit_log
+from federator.store import ledger as entries
 from tests.api.conftest import Api
 from tests.fixtures.product import MEMORY, PARTIAL, Product
 from tests.fixtures.relay import Noting
@@ -120,16 +120,16 @@ def test_a_migrated_target_is_refused_shown_and_confirmed(stubs: tuple[UnityStub
     ):
         answer = api.post(f"/v1/{call}", json=body)
         assert (answer.status_code, answer.json()["code"]) == (503, 17), (call, answer.text)
-        assert "another catalog answers for target" in answer.json()["error"], (call, answer.text)
+        assert "another catalog responds for target" in answer.json()["error"], (call, answer.text)
         assert "federator sources confirm target" in answer.text
     assert (second.world.tables, product.known("target"), native_ids(product)) == (content, before, ids)
     assert sorted(path.name for path in (tmp_path / "lake").iterdir()) == list(NAMES), "no data was deleted"
 
     printed = on_terminal(product, "sources", "confirm", "target")
     assert [line for line in printed.splitlines() if len(line) > 80 and not line.startswith("nothing was changed")] == []
-    for text in (old, new, "13 ledger rows concerned\n", "target$main$sales$t01", "and 3 more"):
+    for text in (old, new, "13 ledger rows affected\n", "target$main$sales$t01", "and 3 more"):
         assert text in printed
-    assert "federator sources confirm target --yes accepts the new identity" in printed
+    assert "accept the new identity with federator sources confirm target --yes" in printed
     assert native_ids(product) == ids, "only shown"
 
     shown = product.json("sources", "confirm", "target")
@@ -139,9 +139,9 @@ def test_a_migrated_target_is_refused_shown_and_confirmed(stubs: tuple[UnityStub
     rebound = native_ids(product)
     assert {path for path, native in rebound.items() if native != ids[path]} == set(confirmed["rebound"])
     index = product.index
-    (event,) = [row for row in audit_log.events(index, limit=1000) if row["kind"] == "source_confirmed"]
+    (event,) = [row for row in audit_log.list_events(index, limit=1000) if row.kind == "source_confirmed"]
     index.close()
-    assert event["subject"] == "target"
+    assert event.subject == "target"
     assert [each["name"] for each in doctor(product) if each["name"].startswith("identity")] == []
     again = product.run("sources", "confirm", "target", "--yes")
     assert (again.exit_code, "no identity of target waits" in again.stderr) == (1, True)
@@ -166,6 +166,6 @@ def native_ids(product: Product) -> dict[str, str | None]:
     index = product.index
     try:
         with index.read() as connection:
-            return {row["target_path"]: row["native_id"] for row in entries.of_mirror(connection, "copy")}
+            return {entry.target_path: entry.native_id for entry in entries.list_entries(connection, "copy")}
     finally:
         index.close()

@@ -1,4 +1,4 @@
-"""What each catalog states about itself: Glue, Unity, Polaris and a directory's manifest. Hive is in test_source_identity.py."""
+"""The identities of Glue, Unity, Polaris and a directory's manifest. Hive is in test_source_identity.py."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from federator.connector import Connector
 from federator.model import Identity, NamespaceRecord
 from federator_connectors import dir as directory
 from federator_connectors import glue, polaris, unity
-from federator_connectors._glue.tree import Tree
+from federator_connectors._glue.catalog_tree import CatalogTree
 from tests.fixtures.glue import GlueAccount, account
 from tests.fixtures.polaris import PolarisServer
 from tests.stubs.unity import UnityStub
 
 
 def identity(connector: Connector[Any], properties: dict[str, str], *, every: bool = False) -> Identity | None:
-    with connector.open("lake", connector.configure(properties)) as catalog:
+    with connector.open("lake", connector.parse_settings(properties)) as catalog:
         return catalog.identity(None if every else ())
 
 
@@ -42,14 +42,14 @@ def test_a_resource_link_of_glue_is_known_by_its_target(glue_account: GlueAccoun
     assert found is not None
     link = f"{glue_account.account_id}$shared"
     assert found.by_scope == {"": found.by_scope[""], link: "link to 111122223333/sales"}
-    with glue.CONNECTOR.open("lake", glue.CONNECTOR.configure(glue_account.properties)) as catalog:
+    with glue.CONNECTOR.open("lake", glue.CONNECTOR.parse_settings(glue_account.properties)) as catalog:
         one = catalog.identity([("shared",), ("own",), ("gone",)])
     assert one == found
 
 
 def test_a_glue_without_sts_and_catalogs_has_no_identity(glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch) -> None:
     properties = {key: value for key, value in glue_account.properties.items() if key != "sts_endpoint"}
-    monkeypatch.setattr(Tree, "_listed_account", lambda _: None)
+    monkeypatch.setattr(CatalogTree, "_listed_account", lambda _: None)
     assert identity(glue.CONNECTOR, properties | {"catalog_id": "lake"}) is None
 
 
@@ -88,14 +88,14 @@ def test_another_catalog_of_that_name_in_polaris_is_another_identity(polaris_stu
 
 
 def test_the_manifest_of_a_directory_has_an_id(tmp_path: Path) -> None:
-    def made(name: str) -> dict[str, str]:
+    def identity_of(name: str) -> dict[str, str]:
         (tmp_path / name).mkdir()
         properties = {"root": str(tmp_path / name), "manifest_enabled": "true"}
-        with directory.CONNECTOR.open("lake", directory.CONNECTOR.configure(properties)) as catalog:
+        with directory.CONNECTOR.open("lake", directory.CONNECTOR.parse_settings(properties)) as catalog:
             catalog.create_namespace(NamespaceRecord("lake", ("sales",)))
         return properties
 
-    first, second = made("first"), made("second")
+    first, second = identity_of("first"), identity_of("second")
     known = identity(directory.CONNECTOR, first)
     assert known is not None
     assert identity(directory.CONNECTOR, first) == known

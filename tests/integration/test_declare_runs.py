@@ -1,4 +1,4 @@
-"""Orphans declared in catalogs through the journal, and what is known written out: without Spark."""
+"""Orphans declared in catalogs through the journal, and the export of the index. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from federator.connector import ConfigError
-from federator.index import drift, roots
-from federator.index.roots import Scanned
-from federator.model import Aliases
-from federator.settings import parse
-from federator.sync import Federator
-from federator.sync.declaring import Wanted
-from federator.sync.exporting import export
+from federator.model import LocationAliases
+from federator.service import Federator
+from federator.settings import parse_settings
+from federator.stages.declare import DeclareSpec
+from federator.stages.export import export_index
+from federator.store import drift_detection, roots
+from federator.store.roots import ScanResult
 from federator.testing import MemoryStore
+from federator.views import drift
 from tests.integration.index_support import fill, table
 
 
@@ -33,38 +34,42 @@ def federator(tmp_path: Path) -> Federator:
         manifest.unlink()
     sources = {name: {"impl": "federator.testing:CONNECTOR", "file": str(tmp_path / f"{name}.json")} for name in ("one", "two")}
     raw = {"instance": {"id": "i"}, "sources": sources, "roots": {"lake": {"location": f"{tmp_path}/lake"}}}
-    made = Federator.open(parse(raw, tmp_path / "federator.toml"))
+    made = Federator.open(parse_settings(raw, tmp_path / "federator.toml"))
     for name in sources:
         fill(made.index, name, table(name, "sales", "old"))
-    place = f"file://{tmp_path}/lake/sales/orders.lance"
+    location = f"file://{tmp_path}/lake/sales/orders.lance"
     with made.index.write() as connection:
-        roots.save(connection, Scanned("lake", place, "complete", None, time.time(), 2, 1, 0), [place], [], Aliases())
-    drift.refresh(made.index, {}, ["lake"])
+        roots.save_scan(
+            connection, ScanResult("lake", location, "complete", None, time.time(), 2, 1, 0), [location], [], LocationAliases()
+        )
+    drift_detection.refresh_drift(made.index, {}, ["lake"])
     return made
 
 
 def test_an_orphan_is_declared_and_is_none_any_more(federator: Federator, tmp_path: Path) -> None:
-    place = f"{tmp_path}/lake/sales/orders.lance"
-    (orphan,) = drift.page(federator.index, kind="orphan")
-    assert (orphan.subject, orphan.other) == (f"file://{place}", "lake")
-    planned = federator.declare(Wanted([place, f"{tmp_path}/lake/sales/torn.lance"], ["one", "two"], "sales${1}_{table}"))
+    location = f"{tmp_path}/lake/sales/orders.lance"
+    (orphan,) = drift.list_drift(federator.index, kind="orphan")
+    assert (orphan.subject, orphan.other) == (f"file://{location}", "lake")
+    planned = federator.declare(
+        DeclareSpec([location, f"{tmp_path}/lake/sales/torn.lance"], ["one", "two"], "sales${1}_{table}")
+    )
     assert [
         (plan.mirror, [c.target_path for c in plan.changes], [r.reason.value for r in plan.refusals]) for plan in planned.plans
     ] == [(f"declare:{name}", ["sales$sales_orders"], ["not_valid"]) for name in ("one", "two")]
     result = federator.apply([(plan, plan.digest) for plan in planned.plans])
     assert (result.state, [outcome.state.value for outcome in result.outcomes]) == ("ok", ["done", "done"])
-    with MemoryStore(str(tmp_path / "one.json")).state() as state:
+    with MemoryStore(str(tmp_path / "one.json")).locked_state() as state:
         made = next(value for key, value in state["tables"].items() if "sales_orders" in key)
     assert "federator." not in str(made), "a person's declaration carries no mark"
-    assert drift.page(federator.index, kind="orphan") == []
-    again = federator.declare(Wanted([place], ["one"], "sales$other"))
+    assert drift.list_drift(federator.index, kind="orphan") == []
+    again = federator.declare(DeclareSpec([location], ["one"], "sales$other"))
     assert [refusal.reason.value for refusal in again.plans[0].refusals] == ["location_declared"]
     federator.index.close()
 
 
 def test_an_export_is_the_same_in_both_forms_and_replaced_whole(federator: Federator, tmp_path: Path) -> None:
     for _ in range(2):
-        for written in export(federator.index, tmp_path / "out"):
+        for written in export_index(federator.index, tmp_path / "out"):
             stored = pq.read_table(tmp_path / "out" / written.parquet)
             assert lance.dataset(str(tmp_path / "out" / written.lance)).to_table().equals(stored)
             assert stored.num_rows == written.rows
@@ -73,6 +78,6 @@ def test_an_export_is_the_same_in_both_forms_and_replaced_whole(federator: Feder
         ("s3://lake/sales/old.lance", ["one", "two"], "unverified")
     ]
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
-    with pytest.raises(ConfigError, match="no export"):
-        export(federator.index, tmp_path / "lake")
+    with pytest.raises(ConfigError, match="not an export"):
+        export_index(federator.index, tmp_path / "lake")
     federator.index.close()

@@ -1,4 +1,4 @@
-"""The demo, told on real servers: every expectation holds, and every state and every kind of drift is shown."""
+"""The demo on real servers: each expectation holds, and each state and kind of drift occurs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 from federator.demo import story
-from federator.index import Index, datasets
-from federator.index.drift import SeenDrift
-from federator.index.looks import UNVERIFIED
 from federator.model.drift import DriftKind
 from federator.planning.plan import Plan
-from federator.sync import Step
-from federator.sync.explaining import Explanation
+from federator.stages.result import ProgressEvent
+from federator.store import Index, verifications
+from federator.store.verifications import UNVERIFIED
+from federator.views import datasets
+from federator.views.drift import DriftView
+from federator.views.explain import Explanation
 
 
 @dataclass
-class Seen:
+class RecordingScreen:
     """A screen that remembers what it was shown."""
 
     checks: dict[str, bool] = field(default_factory=dict)
@@ -37,31 +38,31 @@ class Seen:
     def check(self, ok: bool, text: str) -> None:
         self.checks[text] = ok
 
-    def progress(self, step: Step) -> None:
+    def progress(self, step: ProgressEvent) -> None:
         pass
 
     def tree(self, index: Index) -> None:
-        self.states |= {view.state for view in datasets.page(index).datasets}
+        self.states |= {view.state for view in datasets.list_datasets(index).datasets}
 
-    def drift(self, found: Sequence[SeenDrift]) -> None:
-        self.kinds |= {seen.kind for seen in found}
+    def drift(self, findings: Sequence[DriftView]) -> None:
+        self.kinds |= {seen.kind for seen in findings}
 
     def plans(self, plans: Sequence[Plan]) -> None:
         pass
 
-    def explanation(self, found: Explanation) -> None:
-        self.explained.append(found.id)
+    def explanation(self, explanation: Explanation) -> None:
+        self.explained.append(explanation.id)
 
 
 @pytest.mark.timeout(900)
 def test_every_state_and_every_kind_of_drift_is_shown(spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The story is the same without Hive 3, whose server takes longest; the mirrors into it have tests of their own.
     monkeypatch.setattr("federator.demo.world.hive3_available", lambda: False)
-    screen = Seen()
+    screen = RecordingScreen()
     assert story.run(screen, once=True, keep=tmp_path / "demo") == 0
     try:
         assert [text for text, ok in screen.checks.items() if not ok] == []
-        assert screen.states == set(datasets.STATES) - {UNVERIFIED}
+        assert screen.states == set(verifications.VERIFICATION_STATES) - {UNVERIFIED}
         assert screen.kinds == {kind.value for kind in DriftKind}
         assert (len(screen.chapters), screen.explained) == (11, ["aws$123456789012$sales$legacy"])
     finally:

@@ -1,9 +1,10 @@
-"""What ``deploy/compose.yaml`` starts, without Docker: its commands, from the wheel that the image installs, on a real PostgreSQL."""
+"""The commands of ``deploy/compose.yaml`` without Docker: from the image's wheel, on a real PostgreSQL."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from tests.fixtures.availability import fail_or_skip
 from tests.fixtures.postgres import _free_port
 
 ROOT = Path(__file__).parents[2]
@@ -66,8 +68,8 @@ def running(service: str, wheel: Path, home: Path, *more: str) -> Iterator[subpr
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=120)
-    assert process.returncode == 0, said
+        _, output = process.communicate(timeout=120)
+    assert process.returncode == 0, output
 
 
 def eventually(ask: Callable[[], Any], seconds: float = 200) -> Any:
@@ -119,3 +121,22 @@ def test_the_image_holds_what_it_needs(wheel: Path) -> None:
     assert copied >= {"pyproject.toml", "README.md", "federator", "connectors", "migrations"}
     mounted = [volume for volume in COMPOSE["x-federator"]["volumes"] if volume.startswith("./")]
     assert all((ROOT / "deploy" / volume.partition(":")[0]).exists() for volume in mounted)
+
+
+def test_the_unit_exposes_little() -> None:
+    """Below 2.0 on systemd's own scale from 0 to 10."""
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        fail_or_skip("systemd-analyze is missing: apt-get install systemd")
+    unit = ROOT / "deploy" / "systemd" / "federator.service"
+    command = [program, "security", "--offline=true", "--threshold=19", "--no-pager", str(unit)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr
+    assert "Overall exposure level" in result.stdout
+
+
+def test_the_image_has_a_numeric_user() -> None:
+    lines = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    (user,) = [line.split()[1] for line in lines if line.startswith("USER ")]
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
+    assert any(f"useradd --uid {user.split(':')[0]} " in line for line in lines)

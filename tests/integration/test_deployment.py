@@ -1,4 +1,4 @@
-"""Which index is the one: runs whose process was killed, and clones of an index that must not write to what is mirrored."""
+"""Deployments: resumption of killed runs, and clones of an index, which must not write to targets."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ import pytest
 from sqlalchemy import select
 
 from federator.connector import ConfigError, StateError
-from federator.index import Index, audit_log, deployment, leases, migrate, open_index, runs
-from federator.index import tables as t
 from federator.settings import InstanceSettings
+from federator.store import Index, audit_log, deployment, leases, migrations, open_index, runs
+from federator.store import tables as t
 
 PROD = InstanceSettings(id="prod")
 _CHILD = """
 import sys, time
-from federator.index import leases, open_index, runs
-leases.TTL = leases.CALL_DEADLINE = 1.0
+from federator.store import leases, open_index, runs
+leases.LEASE_TTL_SECONDS = leases.CALL_DEADLINE_SECONDS = 1.0
 index = open_index(sys.argv[1])
-with runs.begun(index, "sync", actor="ann") as run:
+with runs.run_lifetime(index, "sync", actor="ann") as run:
     print(run.id, flush=True)
     time.sleep(120)
 """
@@ -43,7 +43,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Fresh:
 
     def make() -> Index:
         index = open_index("sqlite:///index.db", base=tmp_path)
-        migrate.upgrade(index)
+        migrations.upgrade_schema(index)
         return index
 
     return make
@@ -63,7 +63,7 @@ def url_of(index: Index) -> str:
 def waiting(index: Index, kind: str) -> list[dict[str, object]]:
     """Events of a kind that nobody has sealed yet."""
     with index.read() as connection:
-        found = [json.loads(text) for _, text in audit_log.unsealed(connection)]
+        found = [json.loads(text) for _, text in audit_log.list_unsealed(connection)]
     return [event for event in found if event["kind"] == kind]
 
 
@@ -82,128 +82,130 @@ class TestKilledRuns:
     def test_are_interrupted_once_their_process_is_gone(
         self, index: Index, child: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(leases, "CALL_DEADLINE", 1.0)
+        monkeypatch.setattr(leases, "CALL_DEADLINE_SECONDS", 1.0)
         assert child.stdout is not None
         run_id = child.stdout.readline().strip()
-        with runs.begun(index, "crawl") as mine:
-            assert runs.finish_dead(index) == []
-            assert (runs.going(index, run_id), runs.going(index, mine.id)) == (True, True)
+        with runs.run_lifetime(index, "crawl") as mine:
+            assert runs.finish_interrupted_runs(index) == []
+            assert (runs.is_running(index, run_id), runs.is_running(index, mine.id)) == (True, True)
             child.send_signal(signal.SIGKILL)
             child.wait()
             assert self._dead(index) == [run_id]
-        row, _, _ = runs.get(index, run_id)
-        assert (row["state"], row["error"], row["finished_at"] is None) == (
+        row, _, _ = runs.get_run(index, run_id)
+        assert (row.state, row.error, row.finished_at is None) == (
             "interrupted",
-            "its process ended before it did",
+            "the process of the run ended before the run was finished",
             False,
         )
-        assert runs.going(index, mine.id)
-        assert runs.finish_dead(index) == [mine.id]
+        assert runs.is_running(index, mine.id)
+        assert runs.finish_interrupted_runs(index) == [mine.id]
         ended = {event["run_id"]: (event["actor"], event["detail"]) for event in waiting(index, "run_finished")}
-        assert ended[run_id] == ("ann", {"state": "interrupted", "summary": {}, "error": row["error"]})
+        assert ended[run_id] == ("ann", {"state": "interrupted", "summary": {}, "error": row.error})
 
     @staticmethod
     def _dead(index: Index) -> list[str]:
         """A lease row outlives its holder by its time and a call's deadline, here two seconds together."""
         end = time.monotonic() + 60
-        while not (dead := runs.finish_dead(index)) and time.monotonic() < end:
+        while not (dead := runs.finish_interrupted_runs(index)) and time.monotonic() < end:
             time.sleep(0.2)
         return dead
 
     def test_nothing_is_left_of_a_run_that_ended(self, index: Index) -> None:
-        with runs.begun(index, "crawl") as run:
-            runs.finish(index, run, "partial", summary={"tables": 3})
-            assert runs.finish_dead(index) == []
-        assert runs.finish_dead(index) == []
-        assert runs.get(index, run.id)[0]["state"] == "partial"
+        with runs.run_lifetime(index, "crawl") as run:
+            runs.finish_run(index, run, "partial", summary={"tables": 3})
+            assert runs.finish_interrupted_runs(index) == []
+        assert runs.finish_interrupted_runs(index) == []
+        assert runs.get_run(index, run.id)[0].state == "partial"
         with index.read() as connection:
             assert connection.execute(select(t.lease.c.name)).scalars().all() == []
         if index.file is not None:
             assert [path.name for path in index.file.parent.glob("*.lock")] == []
 
     def test_a_run_that_raised_is_no_longer_held(self, index: Index) -> None:
-        with pytest.raises(ValueError), runs.begun(index, "crawl") as run:
+        with pytest.raises(ValueError), runs.run_lifetime(index, "crawl") as run:
             raise ValueError
-        assert runs.finish_dead(index) == [run.id]
+        assert runs.finish_interrupted_runs(index) == [run.id]
 
 
 class TestDeployments:
-    def test_the_first_run_claims_the_place(self, index: Index) -> None:
-        assert deployment.read(index, PROD).confirmed is None
-        deployment.check_original(index, PROD)
-        deployment.claim(index, PROD)
-        found = deployment.read(index, PROD)
-        assert (found.cloned, found.confirmed, len(found.fingerprint)) == (False, found.here, 32)
+    def test_the_first_run_claims_the_site(self, index: Index) -> None:
+        assert deployment.read_deployment(index, PROD).confirmed_site is None
+        deployment.require_original(index, PROD)
+        deployment.claim_site(index, PROD)
+        found = deployment.read_deployment(index, PROD)
+        assert (found.is_clone, found.confirmed_site, len(found.fingerprint)) == (False, found.current_site, 32)
 
     def test_of_first_runs_that_begin_at_once_one_is_the_first(self, index: Index) -> None:
         names = [InstanceSettings(id="prod", fingerprint=f"name {number}") for number in range(8)]
         with ThreadPoolExecutor(8) as threads:
-            list(threads.map(lambda name: deployment.claim(index, name), names))
-        claimed = [name.fingerprint for name in names if not deployment.read(index, name).cloned]
+            list(threads.map(lambda name: deployment.claim_site(index, name), names))
+        claimed = [name.fingerprint for name in names if not deployment.read_deployment(index, name).is_clone]
         assert len(claimed) == 1
 
     def test_restarts_and_replicas_are_no_clones(self, index: Index) -> None:
-        deployment.claim(index, PROD)
+        deployment.claim_site(index, PROD)
         again = open_index(url_of(index))
-        deployment.claim(again, PROD)
-        deployment.check_original(again, PROD)
+        deployment.claim_site(again, PROD)
+        deployment.require_original(again, PROD)
         again.close()
 
-    def test_a_clone_does_not_take_the_place_by_itself(self, index: Index, clone: Index) -> None:
-        deployment.claim(clone, PROD)
-        found = deployment.read(clone, PROD)
-        assert (found.cloned, found.fingerprint) == (True, deployment.read(index, PROD).fingerprint)
+    def test_a_clone_does_not_take_the_site_by_itself(self, index: Index, clone: Index) -> None:
+        deployment.claim_site(clone, PROD)
+        found = deployment.read_deployment(clone, PROD)
+        assert (found.is_clone, found.fingerprint) == (True, deployment.read_deployment(index, PROD).fingerprint)
         with pytest.raises(
             StateError, match=r"this index is a clone: it belongs to .*\n.*instance confirm if it moved here"
         ) as error:
-            deployment.check_original(clone, PROD)
+            deployment.require_original(clone, PROD)
         assert len(error.value.message.splitlines()) == 1
-        deployment.check_original(index, PROD)
+        deployment.require_original(index, PROD)
 
     def test_confirmed_it_is_the_one(self, clone: Index) -> None:
-        before = deployment.read(clone, PROD)
-        found = deployment.confirm(clone, PROD, actor="ann")
-        deployment.check_original(clone, PROD)
-        assert (found.cloned, found.fingerprint) == (False, before.fingerprint)
+        before = deployment.read_deployment(clone, PROD)
+        found = deployment.confirm_site(clone, PROD, actor="ann")
+        deployment.require_original(clone, PROD)
+        assert (found.is_clone, found.fingerprint) == (False, before.fingerprint)
         (event,) = waiting(clone, "instance_confirmed")
         assert (event["actor"], event["subject"]) == ("ann", "prod")
         assert event["detail"] == {
-            "before": before.confirmed, "place": before.here, "was": before.fingerprint, "fingerprint": before.fingerprint,
+            "before": before.confirmed_site, "place": before.current_site, "was": before.fingerprint, "fingerprint": before.fingerprint,
             "was_instance": "prod",
         }  # fmt: skip
 
     def test_rotated_it_is_another_and_needs_an_id_of_its_own(self, clone: Index) -> None:
-        before = deployment.read(clone, PROD)
-        found = deployment.rotate(clone, PROD, actor="ann")
-        assert (found.cloned, found.left, found.fingerprint != before.fingerprint) == (False, "prod", True)
-        with pytest.raises(StateError, match=r"'prod' belongs to the one that it came from\n.*choose a new \[instance\] id"):
-            deployment.check_original(clone, PROD)
-        deployment.check_original(clone, InstanceSettings(id="staging"))
+        before = deployment.read_deployment(clone, PROD)
+        found = deployment.rotate_fingerprint(clone, PROD, actor="ann")
+        assert (found.is_clone, found.released_instance, found.fingerprint != before.fingerprint) == (False, "prod", True)
+        with pytest.raises(
+            StateError, match=r"'prod' belongs to the index that it was copied from\n.*choose a new \[instance\] id"
+        ):
+            deployment.require_original(clone, PROD)
+        deployment.require_original(clone, InstanceSettings(id="staging"))
         assert [event["detail"]["fingerprint"] for event in waiting(clone, "instance_rotated")] == [found.fingerprint]  # type: ignore[index]
 
     def test_a_wrong_rotation_is_taken_back_by_confirming(self, clone: Index) -> None:
-        deployment.rotate(clone, PROD, actor="ann")
-        deployment.confirm(clone, PROD, actor="ann")
-        deployment.check_original(clone, PROD)
+        deployment.rotate_fingerprint(clone, PROD, actor="ann")
+        deployment.confirm_site(clone, PROD, actor="ann")
+        deployment.require_original(clone, PROD)
 
-    def test_a_configured_fingerprint_is_the_place(
+    def test_a_configured_fingerprint_is_the_site(
         self, index: Index, clone_of: Callable[[Index], Index], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         named = InstanceSettings(id="prod", fingerprint="${DEPLOYMENT}")
         with pytest.raises(ConfigError, match="DEPLOYMENT"):
-            deployment.claim(index, named)
+            deployment.claim_site(index, named)
         monkeypatch.setenv("DEPLOYMENT", "blue")
-        deployment.claim(index, named)
+        deployment.claim_site(index, named)
         moved = clone_of(index)
-        deployment.check_original(moved, named)
+        deployment.require_original(moved, named)
         monkeypatch.setenv("DEPLOYMENT", "green")
-        with pytest.raises(StateError, match="it belongs to the fingerprint blue, and was opened at the fingerprint green"):
-            deployment.check_original(moved, named)
+        with pytest.raises(StateError, match="it belongs to the fingerprint blue, but it was opened at the fingerprint green"):
+            deployment.require_original(moved, named)
         with pytest.raises(StateError, match="this index is a clone"):
-            deployment.check_original(index, PROD)
+            deployment.require_original(index, PROD)
         monkeypatch.setenv("DEPLOYMENT", " ")
         with pytest.raises(ConfigError, match="is empty"):
-            deployment.claim(index, named)
+            deployment.claim_site(index, named)
 
     @pytest.fixture
     def clone_of(self, fresh: Fresh, tmp_path: Path) -> Iterator[Callable[[Index], Index]]:
@@ -230,7 +232,7 @@ class TestDeployments:
 
     @pytest.fixture
     def clone(self, index: Index, clone_of: Callable[[Index], Index]) -> Index:
-        deployment.claim(index, PROD)
+        deployment.claim_site(index, PROD)
         return clone_of(index)
 
 
@@ -240,20 +242,20 @@ class TestFiles:
     @pytest.fixture
     def file(self, tmp_path: Path) -> Iterator[Index]:
         index = open_index("sqlite:///index.db", base=tmp_path)
-        migrate.upgrade(index)
+        migrations.upgrade_schema(index)
         yield index
         index.close()
 
-    def test_another_machine_is_another_place(self, file: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_another_machine_is_another_site(self, file: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         machine = tmp_path / "machine-id"
         monkeypatch.setattr(deployment, "_MACHINE_FILES", (tmp_path / "missing", machine))
         machine.write_text("aaaa\n")
-        deployment.claim(file, PROD)
-        here = deployment.read(file, PROD).here
+        deployment.claim_site(file, PROD)
+        here = deployment.read_deployment(file, PROD).current_site
         assert here.startswith(f"{tmp_path / 'index.db'} on machine ")
         assert "aaaa" not in here
         machine.write_text("bbbb\n")
-        assert deployment.read(file, PROD).cloned
+        assert deployment.read_deployment(file, PROD).is_clone
 
     @pytest.mark.parametrize("text", ["", "uninitialized\n"])
     def test_without_a_machine_the_file_tells(
@@ -262,9 +264,9 @@ class TestFiles:
         machine = tmp_path / "machine-id"
         machine.write_text(text)
         monkeypatch.setattr(deployment, "_MACHINE_FILES", (machine,))
-        deployment.claim(file, PROD)
-        assert not deployment.read(file, PROD).cloned
+        deployment.claim_site(file, PROD)
+        assert not deployment.read_deployment(file, PROD).is_clone
         file.close()
         shutil.copy(tmp_path / "index.db", tmp_path / "other.db")
         (tmp_path / "other.db").rename(tmp_path / "index.db")
-        assert deployment.read(file, PROD).cloned
+        assert deployment.read_deployment(file, PROD).is_clone

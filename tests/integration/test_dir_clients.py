@@ -1,4 +1,4 @@
-"""The directory catalog under Lance's own clients: pylance writes, appends, overwrites and reads through it."""
+"""The directory catalog with Lance's own clients: pylance writes, appends, overwrites and reads through it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 from federator.connector import ConfigError, InvalidInput, ServiceUnavailable, Unsupported
 from federator.model import ROOT, Coverage, TableRecord
-from federator_connectors.dir import CONNECTOR, DirCatalog
+from federator_connectors._dir.catalog import DirCatalog
+from federator_connectors.dir import CONNECTOR
 
 ROWS = pa.table({"id": [1, 2, 3]})
 NAMES = ["orders", "sp ace", "em😀ji", "a$b", "a.b", "x.lance", "a%20b", "a#b", "a?b", "a\\b", "a:b*[", "ü", "n" * 249]
@@ -23,26 +24,26 @@ def connect(root: object) -> ln.LanceNamespace:
 
 
 def catalog(root: object) -> DirCatalog:
-    return CONNECTOR.open("d", CONNECTOR.configure({"root": str(root)}))
+    return CONNECTOR.open("d", CONNECTOR.parse_settings({"root": str(root)}))
 
 
-def listed(face: ln.LanceNamespace) -> list[str]:
-    return list(face.list_tables(ln.ListTablesRequest(id=[])).tables)
+def listed(facade: ln.LanceNamespace) -> list[str]:
+    return list(facade.list_tables(ln.ListTablesRequest(id=[])).tables)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pylance_writes_and_reads_any_name(tmp_path: Path, name: str) -> None:
-    face = connect(tmp_path)
-    lance.write_dataset(ROWS, namespace_client=face, table_id=[name])
+    facade = connect(tmp_path)
+    lance.write_dataset(ROWS, namespace_client=facade, table_id=[name])
     assert (tmp_path / f"{name}.lance" / "_versions").is_dir()
-    lance.write_dataset(ROWS, namespace_client=face, table_id=[name], mode="append")
-    assert lance.dataset(namespace_client=face, table_id=[name]).count_rows() == 6
-    lance.write_dataset(ROWS, namespace_client=face, table_id=[name], mode="overwrite")
-    described = face.describe_table(ln.DescribeTableRequest(id=[name], with_table_uri=True, check_declared=True))
+    lance.write_dataset(ROWS, namespace_client=facade, table_id=[name], mode="append")
+    assert lance.dataset(namespace_client=facade, table_id=[name]).count_rows() == 6
+    lance.write_dataset(ROWS, namespace_client=facade, table_id=[name], mode="overwrite")
+    described = facade.describe_table(ln.DescribeTableRequest(id=[name], with_table_uri=True, check_declared=True))
     assert lance.dataset(described.location).count_rows() == 3
     assert lance.dataset(described.table_uri).count_rows() == 3
     assert described.is_only_declared is False
-    assert listed(face) == [name]
+    assert listed(facade) == [name]
 
 
 @pytest.mark.parametrize("name", ["", "_x", ".x", "a/b", "a\0b", "new\nline", "n" * 250, "ü" * 125, "\udcff"])
@@ -53,32 +54,32 @@ def test_a_name_that_cannot_be_a_directory_is_invalid(tmp_path: Path, name: str)
 
 
 def test_a_deregistered_table_keeps_its_data_and_can_come_back(tmp_path: Path) -> None:
-    face = connect(tmp_path)
-    lance.write_dataset(ROWS, namespace_client=face, table_id=["orders"])
-    face.deregister_table(ln.DeregisterTableRequest(id=["orders"]))
-    assert listed(face) == []
+    facade = connect(tmp_path)
+    lance.write_dataset(ROWS, namespace_client=facade, table_id=["orders"])
+    facade.deregister_table(ln.DeregisterTableRequest(id=["orders"]))
+    assert listed(facade) == []
     with pytest.raises(ln.TableNotFoundError):
-        face.describe_table(ln.DescribeTableRequest(id=["orders"]))
+        facade.describe_table(ln.DescribeTableRequest(id=["orders"]))
     assert lance.dataset(str(tmp_path / "orders.lance")).count_rows() == 3
-    face.register_table(ln.RegisterTableRequest(id=["orders"], location=str(tmp_path / "orders.lance")))
-    assert lance.dataset(namespace_client=face, table_id=["orders"]).count_rows() == 3
+    facade.register_table(ln.RegisterTableRequest(id=["orders"], location=str(tmp_path / "orders.lance")))
+    assert lance.dataset(namespace_client=facade, table_id=["orders"]).count_rows() == 3
 
 
 def test_pylances_own_directory_namespace_sees_the_same_tables(tmp_path: Path) -> None:
-    ours, theirs = connect(tmp_path), ln.connect("dir", {"root": str(tmp_path), "manifest_enabled": "false"})
-    lance.write_dataset(ROWS, namespace_client=ours, table_id=["one"])
+    own, theirs = connect(tmp_path), ln.connect("dir", {"root": str(tmp_path), "manifest_enabled": "false"})
+    lance.write_dataset(ROWS, namespace_client=own, table_id=["one"])
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["two"])
-    ours.declare_table(ln.DeclareTableRequest(id=["declared"]))
+    own.declare_table(ln.DeclareTableRequest(id=["declared"]))
     theirs.declare_table(ln.DeclareTableRequest(id=["declared_too"]))
-    for name, by in (("gone", ours), ("gone_too", theirs)):
+    for name, by in (("gone", own), ("gone_too", theirs)):
         by.declare_table(ln.DeclareTableRequest(id=[name]))
         by.deregister_table(ln.DeregisterTableRequest(id=[name]))
-    assert listed(ours) == ["declared", "declared_too", "one", "two"] == sorted(listed(theirs))
+    assert listed(own) == ["declared", "declared_too", "one", "two"] == sorted(listed(theirs))
     for name, declared in (("declared", True), ("declared_too", True), ("one", False), ("two", False)):
         request = ln.DescribeTableRequest(id=[name], check_declared=True)
-        assert ours.describe_table(request).is_only_declared is declared
+        assert own.describe_table(request).is_only_declared is declared
         assert theirs.describe_table(request).is_only_declared is declared
-    assert ours.list_tables(ln.ListTablesRequest(id=[], include_declared=False)).tables == ["one", "two"]
+    assert own.list_tables(ln.ListTablesRequest(id=[], include_declared=False)).tables == ["one", "two"]
 
 
 def test_what_is_a_table_and_what_is_not(tmp_path: Path) -> None:
@@ -91,8 +92,8 @@ def test_what_is_a_table_and_what_is_not(tmp_path: Path) -> None:
     assert opened.describe_table(("dup",)).location == f"file://{tmp_path}/dup.lance"
     assert opened.describe_table(("b",)).location == f"file://{tmp_path}/b"
     for name in ("file", "_x", ".hidden", "a.lance", "__manifest", "", "../x", "dup.lance"):
-        assert opened.observe((name,)).absent, name
-    (coverage,) = (item for item in opened.read(opened.shards()[0]) if isinstance(item, Coverage))
+        assert opened.observe((name,)).is_absent, name
+    (coverage,) = (item for item in opened.read_shard(opened.plan_shards()[0]) if isinstance(item, Coverage))
     assert coverage.complete
     assert coverage.detail.complete
     assert coverage.detail.reason == "hidden by a .lance directory of the same name: dup/"
@@ -103,7 +104,7 @@ def test_a_hidden_table_does_not_uncover_another_of_its_name(tmp_path: Path) -> 
         (tmp_path / directory).mkdir()
     opened = catalog(tmp_path)
     opened.deregister_table(opened.describe_table(("dup",)))
-    assert opened.observe(("dup",)).absent
+    assert opened.observe(("dup",)).is_absent
     assert opened.list_tables(ROOT) == []
 
 
@@ -113,7 +114,7 @@ def test_a_name_that_is_no_text_is_reported_and_hides_nothing(tmp_path: Path) ->
         os.mkdir(os.fsencode(tmp_path) + b"/\xff.lance")  # noqa: PTH102 - pathlib has no bytes
     except OSError:
         return  # a file system that takes UTF-8 only cannot have such a name
-    items = list(catalog(tmp_path).read(catalog(tmp_path).shards()[0]))
+    items = list(catalog(tmp_path).read_shard(catalog(tmp_path).plan_shards()[0]))
     assert [item.path for item in items if isinstance(item, TableRecord)] == [("ok",)]
     assert "not UTF-8: 1" in next(item for item in items if isinstance(item, Coverage)).detail.reason
 
@@ -130,7 +131,7 @@ def test_a_missing_root_is_unavailable_and_proves_nothing(tmp_path: Path) -> Non
     ):
         with pytest.raises(ServiceUnavailable, match="unmounted"):
             attempt()
-    (coverage,) = opened.read(opened.shards()[0])
+    (coverage,) = opened.read_shard(opened.plan_shards()[0])
     assert isinstance(coverage, Coverage)
     assert (coverage.complete, coverage.presence.code, coverage.found) == (False, 17, True)
     assert not (tmp_path / "unmounted").exists()
@@ -138,12 +139,12 @@ def test_a_missing_root_is_unavailable_and_proves_nothing(tmp_path: Path) -> Non
 
 def test_a_directory_without_a_manifest_has_no_namespaces_inside(tmp_path: Path) -> None:
     for properties in ({}, {"manifest_enabled": "false"}):
-        face = ln.connect("federator_connectors.dir.DirNamespace", {"root": str(tmp_path), **properties})
+        facade = ln.connect("federator_connectors.dir.DirNamespace", {"root": str(tmp_path), **properties})
         with pytest.raises((ln.UnsupportedOperationError, ln.InvalidInputError)):
-            face.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
+            facade.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
     assert list(tmp_path.iterdir()) == []
-    face = ln.connect("federator_connectors.dir.DirNamespace", {"root": str(tmp_path), "manifest_enabled": "true"})
-    face.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
+    facade = ln.connect("federator_connectors.dir.DirNamespace", {"root": str(tmp_path), "manifest_enabled": "true"})
+    facade.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
     assert ln.connect("dir", {"root": str(tmp_path)}).list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces == ["ns"]
 
 
@@ -170,10 +171,10 @@ def test_the_directory_is_written_in_several_ways(tmp_path: Path, monkeypatch: p
     ):
         assert catalog(root).describe_table(("a",)).location == f"file://{tmp_path}/root dir/a.lance"
     monkeypatch.chdir(tmp_path / "root dir")
-    with CONNECTOR.open("d", CONNECTOR.configure({})) as opened:
+    with CONNECTOR.open("d", CONNECTOR.parse_settings({})) as opened:
         assert opened.list_tables(ROOT) == ["a"]
     with pytest.raises(ConfigError, match="one setting"):
-        CONNECTOR.configure({"dir.path": "/a", "dir.root": "/b"})
+        CONNECTOR.parse_settings({"dir.path": "/a", "dir.root": "/b"})
     for root, error in (("ftp://host/x", Unsupported), ("s3://", InvalidInput)):
         with pytest.raises(error):
             catalog(root)

@@ -1,4 +1,4 @@
-"""Directories with pylance's manifest: the same directory read by pylance's own namespace and by ours, and where they differ."""
+"""Directories with pylance's manifest, read by pylance's own namespace and by the connector, and their differences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
 
 
 def catalog(root: Path, manifest: str = "true") -> DirCatalog:
-    return CONNECTOR.open("d", CONNECTOR.configure({"root": str(root), "manifest_enabled": manifest}))
+    return CONNECTOR.open("d", CONNECTOR.parse_settings({"root": str(root), "manifest_enabled": manifest}))
 
 
 def pylance(root: Path, **properties: str) -> ln.LanceNamespace:
@@ -49,22 +49,22 @@ def world(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def crawl(found: DirCatalog) -> tuple[dict[Levels, object], dict[Levels, Coverage]]:
-    items = [item for shard in found.shards() for item in found.read(shard)]
+def crawl(reader: DirCatalog) -> tuple[dict[Levels, object], dict[Levels, Coverage]]:
+    items = [item for shard in reader.plan_shards() for item in reader.read_shard(shard)]
     coverage = {item.namespace: item for item in items if isinstance(item, Coverage)}
     return {item.path: item for item in items if not isinstance(item, Coverage)}, coverage
 
 
 def test_both_read_the_same(world: Path) -> None:
-    ours, theirs = catalog(world, "auto"), pylance(world)
+    own, theirs = catalog(world, "auto"), pylance(world)
     for above in ([], ["upper"], ["upper", "lower"], ["other"]):
         listed = theirs.list_tables(ln.ListTablesRequest(id=above)).tables
-        assert ours.list_tables(tuple(above)) == sorted(listed)
-        assert ours.list_namespaces(tuple(above)) == sorted(
+        assert own.list_tables(tuple(above)) == sorted(listed)
+        assert own.list_namespaces(tuple(above)) == sorted(
             theirs.list_namespaces(ln.ListNamespacesRequest(id=above)).namespaces
         )
         for name in listed:
-            mine = ours.describe_table((*above, name))
+            mine = own.describe_table((*above, name))
             described = theirs.describe_table(ln.DescribeTableRequest(id=[*above, name]))
             assert mine.canonical == TableRecord("d", (name,), described.location).canonical
             assert mine.properties == (described.properties or {})
@@ -72,8 +72,8 @@ def test_both_read_the_same(world: Path) -> None:
                 assert lance.dataset(str(mine.location)).count_rows() == 3
             if name != "registered":
                 request = ln.DescribeTableRequest(id=[*above, name], check_declared=True)
-                assert ours.only_declared(mine) is theirs.describe_table(request).is_only_declared
-    assert ours.describe_namespace(("upper",)).properties == {"team": "sales"}
+                assert own.is_only_declared(mine) is theirs.describe_table(request).is_only_declared
+    assert own.describe_namespace(("upper",)).properties == {"team": "sales"}
 
 
 def test_a_crawl_covers_every_namespace_from_one_snapshot(world: Path) -> None:
@@ -93,34 +93,34 @@ def test_without_the_manifest_only_the_root_is_there(world: Path) -> None:
 
 
 def test_pylance_reads_what_we_write(world: Path) -> None:
-    ours, theirs = catalog(world), pylance(world)
-    ours.create_namespace(NamespaceRecord("d", ("made",), {"team": "ops"}))
-    made = ours.declare_table(TableRecord("d", ("made", "there"), f"{world}/any where/t.lance"))
-    chosen = ours.declare_table(TableRecord("d", ("made", "chosen")))
+    own, theirs = catalog(world), pylance(world)
+    own.create_namespace(NamespaceRecord("d", ("made",), {"team": "ops"}))
+    made = own.declare_table(TableRecord("d", ("made", "there"), f"{world}/any where/t.lance"))
+    chosen = own.declare_table(TableRecord("d", ("made", "chosen")))
     assert theirs.describe_namespace(ln.DescribeNamespaceRequest(id=["made"])).properties == {"team": "ops"}
     assert sorted(theirs.list_tables(ln.ListTablesRequest(id=["made"])).tables) == ["chosen", "there"]
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["made", "there"], mode="append")
     assert lance.dataset(str(made.location)).count_rows() == 3
     with pytest.raises(NamespaceNotEmpty):
-        ours.drop_namespace(("made",))
-    ours.deregister_table(made)
-    ours.deregister_table(chosen)
-    ours.drop_namespace(("made",))
+        own.drop_namespace(("made",))
+    own.deregister_table(made)
+    own.deregister_table(chosen)
+    own.drop_namespace(("made",))
     assert "made" not in theirs.list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces
     assert lance.dataset(str(made.location)).count_rows() == 3, "the data stays"
 
 
 def test_what_the_manifest_refuses(world: Path) -> None:
-    ours = catalog(world)
-    mid = ours.describe_table(("upper", "mid"))
+    own = catalog(world)
+    mid = own.describe_table(("upper", "mid"))
     for error, attempt in (
-        (Unsupported, lambda: ours.declare_table(TableRecord("d", ("upper", "x"), "s3://elsewhere/x.lance"))),
-        (Unsupported, lambda: ours.declare_table(TableRecord("d", ("upper", "x"), f"{world.parent}/x.lance"))),
-        (TableAlreadyExists, lambda: ours.declare_table(mid)),
-        (NamespaceNotFound, lambda: ours.declare_table(TableRecord("d", ("none", "x")))),
-        (NamespaceNotFound, lambda: ours.create_namespace(NamespaceRecord("d", ("none", "x")))),
-        (NamespaceNotFound, lambda: ours.drop_namespace(("none",))),
-        (InvalidInput, lambda: ours.create_namespace(NamespaceRecord("d", ("a$b",)))),
+        (Unsupported, lambda: own.declare_table(TableRecord("d", ("upper", "x"), "s3://elsewhere/x.lance"))),
+        (Unsupported, lambda: own.declare_table(TableRecord("d", ("upper", "x"), f"{world.parent}/x.lance"))),
+        (TableAlreadyExists, lambda: own.declare_table(mid)),
+        (NamespaceNotFound, lambda: own.declare_table(TableRecord("d", ("none", "x")))),
+        (NamespaceNotFound, lambda: own.create_namespace(NamespaceRecord("d", ("none", "x")))),
+        (NamespaceNotFound, lambda: own.drop_namespace(("none",))),
+        (InvalidInput, lambda: own.create_namespace(NamespaceRecord("d", ("a$b",)))),
         (Unsupported, lambda: catalog(world, "auto").create_namespace(NamespaceRecord("d", ("new",)))),
     ):
         with pytest.raises(error) as caught:
@@ -130,42 +130,42 @@ def test_what_the_manifest_refuses(world: Path) -> None:
 
 def test_where_pylance_differs(world: Path) -> None:
     """What docs/real-servers.md says of pylance's directory namespace: when it changes, so should the page."""
-    ours, theirs = catalog(world), pylance(world)
+    own, theirs = catalog(world), pylance(world)
     # A missing namespace is listed as empty; ours is not found.
     assert theirs.list_tables(ln.ListTablesRequest(id=["none"])).tables == []
     with pytest.raises(NamespaceNotFound):
-        ours.list_tables(("none",))
+        own.list_tables(("none",))
     # A table may be declared in a namespace that is not there; ours reports it and does not show it.
     theirs.declare_table(ln.DeclareTableRequest(id=["none", "orphan"]))
-    assert "in a namespace that is not: none$orphan" in crawl(ours)[1][ROOT].detail.reason
+    assert "in a namespace that does not exist: none$orphan" in crawl(own)[1][ROOT].detail.reason
     # A directory without the suffix is no table; by the spec's text it is one.
     (world / "plain").mkdir()
     assert "plain" not in theirs.list_tables(ln.ListTablesRequest(id=[])).tables
-    assert "plain" in ours.list_tables(ROOT)
+    assert "plain" in own.list_tables(ROOT)
     # A table of the root that only the manifest knows is not shown; ours is.
     theirs.register_table(ln.RegisterTableRequest(id=["hidden"], location="deep/er/reg.lance"))
     assert "hidden" not in theirs.list_tables(ln.ListTablesRequest(id=[])).tables
-    assert ours.describe_table(("hidden",)).location == f"file://{world}/deep/er/reg.lance"
+    assert own.describe_table(("hidden",)).location == f"file://{world}/deep/er/reg.lance"
     # A registered table that has been written counts as only declared.
     request = ln.DescribeTableRequest(id=["other", "registered"], check_declared=True)
     assert theirs.describe_table(request).is_only_declared is True
-    assert ours.only_declared(ours.describe_table(("other", "registered"))) is False
+    assert own.is_only_declared(own.describe_table(("other", "registered"))) is False
     # Deregistering a table of the root leaves it in the listing; ours is hidden from both.
     theirs.declare_table(ln.DeclareTableRequest(id=["again"]))
     theirs.deregister_table(ln.DeregisterTableRequest(id=["again"]))
     assert "again" in theirs.list_tables(ln.ListTablesRequest(id=[])).tables
-    ours.deregister_table(ours.describe_table(("again",)))
-    assert "again" not in ours.list_tables(ROOT)
+    own.deregister_table(own.describe_table(("again",)))
+    assert "again" not in own.list_tables(ROOT)
     assert "again" not in theirs.list_tables(ln.ListTablesRequest(id=[])).tables
 
 
 def test_a_manifest_that_cannot_be_read_proves_nothing(world: Path) -> None:
     shutil.rmtree(world / "__manifest" / "_versions")
-    ours = catalog(world, "auto")
-    for attempt in (lambda: ours.list_namespaces(ROOT), lambda: ours.list_tables(ROOT), lambda: ours.observe(("upper", "mid"))):
+    own = catalog(world, "auto")
+    for attempt in (lambda: own.list_namespaces(ROOT), lambda: own.list_tables(ROOT), lambda: own.observe(("upper", "mid"))):
         with pytest.raises(ServiceUnavailable, match="the manifest cannot be read"):
             attempt()
-    _, coverage = crawl(ours)
+    _, coverage = crawl(own)
     assert set(coverage) == {ROOT}
     assert not coverage[ROOT].complete
 
@@ -186,18 +186,18 @@ def test_a_missing_pylance_is_named(world: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_manifest_is_read_on_s3(s3_storage_options: dict[str, str]) -> None:
-    from federator.testing.contract import fresh
+    from federator.testing.contract import unique_name
 
     root, storage = (
-        f"s3://lance-data/{fresh('pre fix')}",
+        f"s3://lance-data/{unique_name('pre fix')}",
         {f"storage.{key}": value for key, value in s3_storage_options.items()},
     )
     theirs = ln.connect("dir", {"root": root, **storage})
     theirs.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["ns", "t"], storage_options=s3_storage_options)
-    with CONNECTOR.open("d", CONNECTOR.configure({"root": root, "manifest_enabled": "true", **storage})) as ours:
-        assert ours.list_tables(("ns",)) == ["t"]
-        location = str(ours.describe_table(("ns", "t")).location)
+    with CONNECTOR.open("d", CONNECTOR.parse_settings({"root": root, "manifest_enabled": "true", **storage})) as own:
+        assert own.list_tables(("ns",)) == ["t"]
+        location = str(own.describe_table(("ns", "t")).location)
         assert lance.dataset(location, storage_options=s3_storage_options).count_rows() == 3
-        ours.declare_table(TableRecord("d", ("ns", "u"), f"{root}/a b/u.lance"))
+        own.declare_table(TableRecord("d", ("ns", "u"), f"{root}/a b/u.lance"))
         assert sorted(theirs.list_tables(ln.ListTablesRequest(id=["ns"])).tables) == ["t", "u"]

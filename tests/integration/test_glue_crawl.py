@@ -1,4 +1,4 @@
-"""The crawl of Glue: records, coverage and what happens to what fails."""
+"""The crawl of Glue: records, coverage and failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LANCE = {"TableType": "EXTERNAL_TABLE", "Parameters": {"table_type": "lance"}, "
 
 @pytest.fixture
 def catalog(glue_account: GlueAccount) -> Iterator[GlueCatalog]:
-    with CONNECTOR.open("aws", CONNECTOR.configure(glue_account.properties)) as opened:
+    with CONNECTOR.open("aws", CONNECTOR.parse_settings(glue_account.properties)) as opened:
         yield opened
 
 
@@ -38,10 +38,10 @@ class Crawled:
         self.namespaces: dict[Path, NamespaceRecord] = {}
         self.tables: dict[Path, TableRecord] = {}
         self.coverage: dict[Path, Coverage] = {}
-        for shard in pickle.loads(pickle.dumps(shards or list(catalog.shards()))):
+        for shard in pickle.loads(pickle.dumps(shards or list(catalog.plan_shards()))):
             covered = []
             digests: dict[Path, list[str]] = {}
-            for row in catalog.read(shard):
+            for row in catalog.read_shard(shard):
                 if isinstance(row, Coverage):
                     assert row.namespace not in self.coverage
                     self.coverage[row.namespace] = row
@@ -133,7 +133,7 @@ def test_a_crawl_asks_hardly_more_than_the_least(glue_account: GlueAccount, coun
     for number in range(201):
         client.create_table(DatabaseName="db000", TableInput={"Name": f"t{number:03}", **LANCE})
     url, calls = counted
-    with CONNECTOR.open("aws", CONNECTOR.configure({**glue_account.properties, "endpoint": url})) as catalog:
+    with CONNECTOR.open("aws", CONNECTOR.parse_settings({**glue_account.properties, "endpoint": url})) as catalog:
         assert len(Crawled(catalog).tables) == 201
     # No call of Glue answers with databases of several catalogs, tables of several databases, or more than 100 of them.
     least = Counter({
@@ -175,7 +175,7 @@ def test_a_database_that_is_dropped_meanwhile(catalog: GlueCatalog, glue_account
     for name in ("a", "b"):
         client.create_database(DatabaseInput={"Name": name})
         client.create_table(DatabaseName=name, TableInput={"Name": "t", **LANCE})
-    shards = list(catalog.shards())
+    shards = list(catalog.plan_shards())
     client.delete_database(Name="a")
     seen = Crawled(catalog, shards)
     gone, there = seen.coverage[me, "a"], seen.coverage[me, "b"]
@@ -209,21 +209,21 @@ def test_a_server_that_dies_fails_its_databases_and_no_more(glue_throwaway: Serv
     client = mine.client()
     for number in range(2):
         client.create_database(DatabaseInput={"Name": f"db{number}"})
-    with CONNECTOR.open("aws", CONNECTOR.configure(mine.properties)) as catalog:
-        shards = list(catalog.shards())
+    with CONNECTOR.open("aws", CONNECTOR.parse_settings(mine.properties)) as catalog:
+        shards = list(catalog.plan_shards())
         glue_throwaway.stop()
         seen = Crawled(catalog, shards)
         assert [c.presence.code for c in seen.coverage.values() if len(c.namespace) == 2] == [17, 17]
         assert all(c.found for c in seen.coverage.values())
         with pytest.raises(ServiceUnavailable, match="cannot reach"):
-            catalog.shards()
+            catalog.plan_shards()
 
 
 def test_a_catalog_id_that_does_not_exist_fails_the_crawl(glue_account: GlueAccount) -> None:
     """It must not look like an account that became empty."""
-    settings = CONNECTOR.configure({**glue_account.properties, "catalog_id": f"{glue_account.account_id}:gone"})
+    settings = CONNECTOR.parse_settings({**glue_account.properties, "catalog_id": f"{glue_account.account_id}:gone"})
     with CONNECTOR.open("aws", settings) as catalog, pytest.raises(NamespaceNotFound):
-        catalog.shards()
+        catalog.plan_shards()
 
 
 def test_a_proxy_that_answers_404_is_not_a_service_without_catalogs(

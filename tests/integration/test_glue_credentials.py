@@ -1,4 +1,4 @@
-"""The four ways to authenticate, and the requests that come of them."""
+"""The four ways to authenticate, and their requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _no_aws_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def accounts(properties: dict[str, str]) -> list[str]:
-    with CONNECTOR.open("aws", CONNECTOR.configure(properties)) as catalog:
+    with CONNECTOR.open("aws", CONNECTOR.parse_settings(properties)) as catalog:
         return catalog.list_namespaces(ROOT)
 
 
@@ -86,9 +86,10 @@ def test_nothing_makes_a_write_be_sent_twice(
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "7")
     monkeypatch.setenv("AWS_RETRY_MODE", "legacy")
     (tmp_path / "config").write_text("[default]\nmax_attempts = 9\nretry_mode = adaptive\n")
-    settings = CONNECTOR.configure(glue_account.properties)
+    settings = CONNECTOR.parse_settings(glue_account.properties)
     with GlueCatalog("aws", settings) as catalog:
-        reads, writes = (client.meta.config.retries for client in (catalog._clients.reads, catalog._clients.writes))
+        clients: Any = (catalog._clients.reads, catalog._clients.writes)
+        reads, writes = (client.meta.config.retries for client in clients)
         assert (writes["total_max_attempts"], writes["mode"]) == (1, "standard")
         assert (reads["total_max_attempts"], reads["mode"]) == (4, "adaptive")
         sent: list[str] = []
@@ -119,7 +120,7 @@ def test_nothing_makes_a_write_be_sent_twice(
 
 def test_an_assumed_role_is_renewed_before_it_expires(glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    plain = client_module._sts
+    plain = client_module._build_sts_client
 
     def spied(session: Any, settings: Any, region: str | None) -> Any:
         made = plain(session, settings, region)
@@ -128,10 +129,10 @@ def test_an_assumed_role_is_renewed_before_it_expires(glue_account: GlueAccount,
         )
         return made
 
-    monkeypatch.setattr(client_module, "_sts", spied)
+    monkeypatch.setattr(client_module, "_build_sts_client", spied)
     clock = [datetime.now(UTC)]
     role = f"arn:aws:iam::{glue_account.account_id}:role/reader"
-    settings = CONNECTOR.configure({
+    settings = CONNECTOR.parse_settings({
         "endpoint": glue_account.url, "sts_endpoint": glue_account.url, "region": REGION, **STATIC_PROPERTIES,
         "assume_role_arn": role, "assume_role_region": "eu-west-1", "assume_role_external_id": "ext",
         "assume_role_session_name": "mine", "assume_role_timeout_sec": "900",
@@ -164,7 +165,7 @@ def test_a_role_that_cannot_be_assumed(glue_account: GlueAccount) -> None:
 
 def test_a_role_whose_renewal_fails_is_an_error_and_not_an_empty_catalog(glue_account: GlueAccount) -> None:
     clock = [datetime.now(UTC)]
-    settings = CONNECTOR.configure({
+    settings = CONNECTOR.parse_settings({
         **glue_account.properties, "assume_role_arn": f"arn:aws:iam::{glue_account.account_id}:role/reader",
     })  # fmt: skip
     with GlueCatalog("aws", settings, Clients("aws", settings, now=lambda: clock[0])) as catalog:
@@ -205,7 +206,7 @@ def test_nothing_to_authenticate_with(glue_account: GlueAccount) -> None:
 )
 def test_mistakes_are_named(properties: dict[str, str], named: str) -> None:
     with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
-        CONNECTOR.configure(properties)
+        CONNECTOR.parse_settings(properties)
 
 
 def test_secrets_are_references_and_never_shown(tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ def test_secrets_are_references_and_never_shown(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=key):
             CONNECTOR.settings_type.check_references("glue", {f"glue.{key}": "clear"}, where="")
     (tmp_path / "key").write_text("hidden-value\n")
-    settings = CONNECTOR.configure({"access_key_id": "hidden-id", "secret_access_key": f"file:{tmp_path / 'key'}"})
+    settings = CONNECTOR.parse_settings({"access_key_id": "hidden-id", "secret_access_key": f"file:{tmp_path / 'key'}"})
     assert settings.secret_access_key == "hidden-value"
     assert settings.assume_role_timeout_sec == 3600
     assert "hidden" not in repr(settings)

@@ -1,4 +1,4 @@
-"""Dropping a namespace of a real Glue, which takes every table in it along: what hides tables must not cost them."""
+"""DropNamespace in a real Glue, which drops all tables of the database: tables that no listing shows must survive."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from federator.cli.app import app
 from federator.planning.plan import Plan
-from federator.settings import load
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import load_settings
 from federator.testing import MemoryStore
 from tests.adversary.http_proxy import HttpProxy, Request, Response
 from tests.adversary.lies import Edit, Lie, Op
@@ -53,34 +53,34 @@ def tables(account: GlueAccount) -> list[str]:
 
 
 def test_what_a_listing_hides_is_dropped_only_when_the_caller_confirms_it(glue_account: GlueAccount, proxy: HttpProxy) -> None:
-    face = connect(glue_account, proxy)
+    facade = connect(glue_account, proxy)
     proxy.lie(HIDDEN)
     for context in (None, {"header.x-federator-confirm": "yes"}):
         with pytest.raises(errors.InvalidInputError, match=r"with every table in it(.|\n)*x-federator-confirm: cascades"):
-            face.drop_namespace(ln.DropNamespaceRequest(id=["sales"], context=context))
+            facade.drop_namespace(ln.DropNamespaceRequest(id=["sales"], context=context))
         request = ln.CreateNamespaceRequest(id=[glue_account.account_id, "sales"], mode="Overwrite", context=context)
         with pytest.raises(errors.InvalidInputError, match="with every table in it"):
-            face.create_namespace(request)
+            facade.create_namespace(request)
     assert "DeleteDatabase" not in proxy.calls
     assert tables(glue_account) == ["users"]
     with pytest.raises(errors.NamespaceNotFoundError):
-        face.drop_namespace(ln.DropNamespaceRequest(id=["none"]))
+        facade.drop_namespace(ln.DropNamespaceRequest(id=["none"]))
 
 
 @pytest.mark.parametrize("confirmed", ["request", "property"])
 def test_one_listing_that_lies_drops_nothing(glue_account: GlueAccount, proxy: HttpProxy, confirmed: str) -> None:
     by_property = confirmed == "property"
-    face = connect(glue_account, proxy, **({"glue.drop_cascades": "confirmed"} if by_property else {}))
+    facade = connect(glue_account, proxy, **({"glue.drop_cascades": "confirmed"} if by_property else {}))
     proxy.lie(ONCE)
     request = ln.DropNamespaceRequest(id=["sales"], context=None if by_property else CONFIRMED)
-    with pytest.raises(errors.NamespaceNotEmptyError, match="it holds users"):
-        face.drop_namespace(request)
+    with pytest.raises(errors.NamespaceNotEmptyError, match="it contains users"):
+        facade.drop_namespace(request)
     assert proxy.met == 1
     assert tables(glue_account) == ["users"]
     glue_account.client().delete_table(DatabaseName="sales", Name="users")
-    face.drop_namespace(request)
+    facade.drop_namespace(request)
     with pytest.raises(errors.NamespaceNotFoundError):
-        face.describe_namespace(ln.DescribeNamespaceRequest(id=["sales"]))
+        facade.describe_namespace(ln.DescribeNamespaceRequest(id=["sales"]))
 
 
 def test_a_lance_client_confirms_through_the_service(
@@ -93,16 +93,16 @@ def test_a_lance_client_confirms_through_the_service(
         source[key] = f"file:{directory / key}"
     path = ["shop", glue_account.account_id, "sales"]
     with served(directory, {"shop": source}, bare=True) as service:
-        face: Any = ln.connect("rest", {"uri": service.url})
-        face.create_namespace(ln.CreateNamespaceRequest(id=path))
+        facade: Any = ln.connect("rest", {"uri": service.url})
+        facade.create_namespace(ln.CreateNamespaceRequest(id=path))
         for address, body in (("/v1/namespace/{}/drop", {}), ("/v1/namespace/{}/create", {"mode": "Overwrite"})):
             refused = service.post(address.format("$".join(path)), body)
             assert (refused.status_code, refused.json()["code"]) == (400, 13), refused.text
         assert service.post("/DropNamespace", {"id": {"namespace": path[:-1], "name": path[-1]}}).status_code >= 400
-        face.namespace_exists(ln.NamespaceExistsRequest(id=path))
-        face.drop_namespace(ln.DropNamespaceRequest(id=path, context=CONFIRMED))
+        facade.namespace_exists(ln.NamespaceExistsRequest(id=path))
+        facade.drop_namespace(ln.DropNamespaceRequest(id=path, context=CONFIRMED))
         with pytest.raises(errors.NamespaceNotFoundError):
-            face.namespace_exists(ln.NamespaceExistsRequest(id=path))
+            facade.namespace_exists(ln.NamespaceExistsRequest(id=path))
 
 
 class Permissions(HttpProxy):
@@ -119,16 +119,16 @@ class Permissions(HttpProxy):
         return response
 
 
-def _mirror(account: GlueAccount, proxy: HttpProxy, place: Path) -> Shell:
+def _mirror(account: GlueAccount, proxy: HttpProxy, directory: Path) -> Shell:
     """A configuration that mirrors a catalog in a file into the account."""
-    section = glue(account, place).replace(f'"{account.url}"', f'"{proxy.url}"')
-    (place / "federator.toml").write_text(
+    section = glue(account, directory).replace(f'"{account.url}"', f'"{proxy.url}"')
+    (directory / "federator.toml").write_text(
         f'[instance]\nid = "test"\n[verify]\nenabled = false\n[sources.target]\n{section}'
-        f'[sources.origin]\nimpl = "federator.testing:CONNECTOR"\nfile = "{place}/origin.json"\n'
+        f'[sources.origin]\nimpl = "federator.testing:CONNECTOR"\nfile = "{directory}/origin.json"\n'
         '[mirrors.copy]\nfrom = "origin"\nto = "target"\nmisses_before_delete = 1\nmin_miss_interval = "0s"\n'
         "max_delete_percent = 100\nprune_unselected = true\n"
     )
-    return Shell(place)
+    return Shell(directory)
 
 
 @pytest.mark.timeout(300)
@@ -161,18 +161,18 @@ def test_a_mirror_leaves_a_namespace_that_may_hide_tables_to_a_person(
         assert tables(glue_account) == ["hidden"]
 
         # A person is told what the command would take, and says no: the plan is stored, and no other way of applying it drops anything.
-        assert "nobody to ask" in shell.run("mirror", "prune", "copy").output
-        monkeypatch.setattr("federator.cli.pipeline.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+        assert "a confirmation is needed" in shell.run("mirror", "prune", "copy").output
+        monkeypatch.setattr("federator.cli.run_commands.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
         options = {"FEDERATOR_CONFIG": str(tmp_path / "federator.toml"), "NO_COLOR": "1"}
         asked = CliRunner().invoke(app, ["mirror", "prune", "copy"], input="n\n", env=options)
-        told = (
+        warning = (
             f"drops a namespace with every table in it, also those that its listing leaves out: {glue_account.account_id}$sales"
         )
-        assert told in asked.output
+        assert warning in asked.output
         (newest, *_) = shell.json("plans", "list")["plans"]
         stored = Plan.from_json(shell.json("plans", "show", newest["digest"])["plan"])
         assert [change.action.value for change in stored.changes] == ["drop_namespace"]
-        result = Federator.open(load(tmp_path / "federator.toml")).apply([(stored, stored.digest)])
+        result = Federator.open(load_settings(tmp_path / "federator.toml")).apply([(stored, stored.digest)])
         assert [(each.state.value, each.code) for each in result.outcomes] == [("skipped", "drop_cascades")]
         assert tables(glue_account) == ["hidden"]
 

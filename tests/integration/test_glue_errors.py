@@ -1,4 +1,4 @@
-"""Every error code of the Glue connector, from answers as servers really give them: moto, and a scripted HTTP server."""
+"""Each error code of the Glue connector, from real responses: moto, and a scripted HTTP server."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator.connector.politeness import Paused
+from federator.connector.call_policy import CircuitOpen
 from federator.demo.servers.process import Server
 from federator.model import ROOT, Coverage, NamespaceRecord
-from federator_connectors._glue import limits
+from federator_connectors._glue import call_limits
 from federator_connectors._glue.catalog import GlueCatalog
 from federator_connectors.glue import CONNECTOR
 from tests.fixtures.glue import REGION, STATIC, GlueAccount, client_of, principals
@@ -90,7 +90,7 @@ def script() -> Iterator[Script]:
 
 def opened(url: str, **more: str) -> GlueCatalog:
     keys = {"access_key_id": STATIC["aws_access_key_id"], "secret_access_key": STATIC["aws_secret_access_key"]}
-    return CONNECTOR.open("aws", CONNECTOR.configure({"endpoint": url, "region": REGION, **keys, **more}))
+    return CONNECTOR.open("aws", CONNECTOR.parse_settings({"endpoint": url, "region": REGION, **keys, **more}))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_source_that_hangs_holds_no_other(script: Script, glue_account: GlueAc
         waiting = thread.submit(hanging.list_namespaces, ROOT)
         while not script.calls:
             time.sleep(0.01)
-        with CONNECTOR.open("alive", CONNECTOR.configure(glue_account.properties)) as alive:
+        with CONNECTOR.open("alive", CONNECTOR.parse_settings(glue_account.properties)) as alive:
             assert alive.list_namespaces(ROOT) == [glue_account.account_id]
         assert not waiting.done()
         script.may_answer.set()
@@ -248,7 +248,7 @@ def test_a_call_that_fails_gives_its_turn_back(script: Script) -> None:
 def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five calls in a row, those of other catalogs of the source among them; any answer, also an error, ends the row."""
     clock = [0.0]
-    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=time.sleep))
+    monkeypatch.setattr(call_limits, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=time.sleep))
 
     def create() -> None:
         with opened(script.url, catalog_id="hive") as catalog, pytest.raises(CatalogError) as caught:
@@ -260,7 +260,7 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script,
         with pytest.raises(CatalogError, match="creating database"):
             create()
     assert len(script.calls) == 8
-    with pytest.raises(Paused, match=f"aws: {script.url} did not answer the last 5 calls, and is not asked again for 15 s"):
+    with pytest.raises(CircuitOpen, match=f"aws: {script.url} did not respond to the last 5 calls; no calls are made for 15 s"):
         create()
     assert len(script.calls) == 8, "nothing was sent"
     clock[0] = 16.0
@@ -279,7 +279,7 @@ def limited(glue_throwaway: Server) -> dict[str, str]:
 
 
 def test_denied_is_16_and_not_absent(limited: dict[str, str]) -> None:
-    with CONNECTOR.open("aws", CONNECTOR.configure(limited)) as catalog:
+    with CONNECTOR.open("aws", CONNECTOR.parse_settings(limited)) as catalog:
         account = catalog.describe_namespace(("db",)).path[0]
         denied: list[Any] = [
             lambda: catalog.list_namespaces(ROOT),
@@ -296,13 +296,13 @@ def test_denied_is_16_and_not_absent(limited: dict[str, str]) -> None:
                 operation()
             assert "<" not in caught.value.message
             assert "not authorized to perform: glue:" in caught.value.message
-        rows = [row for shard in catalog.shards() for row in catalog.read(shard)]
+        rows = [row for shard in catalog.plan_shards() for row in catalog.read_shard(shard)]
         coverage = {row.namespace: row for row in rows if isinstance(row, Coverage)}
         assert {path: c.presence.code for path, c in coverage.items()} == {(): 16, (account,): None, (account, "db"): 16}
         assert all(c.found for c in coverage.values())
     for wrong in ({"secret_access_key": "wrong"}, {"access_key_id": "AKIAUNKNOWN"}):
         with (
-            CONNECTOR.open("aws", CONNECTOR.configure({**limited, **wrong})) as catalog,
+            CONNECTOR.open("aws", CONNECTOR.parse_settings({**limited, **wrong})) as catalog,
             pytest.raises(Unauthenticated, match="does not accept the credentials"),
         ):
-            catalog.shards()
+            catalog.plan_shards()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture
 def catalog(glue_account: GlueAccount) -> Iterator[GlueCatalog]:
-    with CONNECTOR.open("aws", CONNECTOR.configure(glue_account.properties)) as opened:
+    with CONNECTOR.open("aws", CONNECTOR.parse_settings(glue_account.properties)) as opened:
         yield opened
 
 
@@ -170,7 +170,7 @@ def test_a_child_catalog_can_be_the_root(catalog: GlueCatalog, glue_account: Glu
     start = nest(glue_account, f"{glue_account.account_id}:fed", "one")
     nest(glue_account, start, "two")
     name = start.replace("/", ":")
-    with CONNECTOR.open("sub", CONNECTOR.configure({**glue_account.properties, "catalog_id": start})) as sub:
+    with CONNECTOR.open("sub", CONNECTOR.parse_settings({**glue_account.properties, "catalog_id": start})) as sub:
         assert sub.list_namespaces(ROOT) == [name, "two"]
         sub.create_namespace(NamespaceRecord("sub", (name, "db")))
         sub.create_namespace(NamespaceRecord("sub", ("two", "db")))

@@ -80,7 +80,7 @@ class Stubbed:
 @pytest.fixture
 def glue() -> Iterator[Stubbed]:
     keys = {"access_key_id": STATIC["aws_access_key_id"], "secret_access_key": STATIC["aws_secret_access_key"]}
-    catalog = CONNECTOR.open("aws", CONNECTOR.configure({"region": REGION, **keys}))
+    catalog = CONNECTOR.open("aws", CONNECTOR.parse_settings({"region": REGION, **keys}))
     with Stubber(catalog._clients.reads) as reads, Stubber(catalog._clients.writes) as writes:
         yield Stubbed(catalog, reads, writes)
 
@@ -102,7 +102,7 @@ def deep(glue: Stubbed) -> Stubbed:
 
 
 def test_the_limits_that_planning_keeps_are_those_of_the_service(glue: Stubbed) -> None:
-    shapes = glue.catalog._clients.reads.meta.service_model
+    shapes: Any = glue.catalog._clients.reads.meta.service_model
     claimed, parameters = CONNECTOR.capabilities, shapes.shape_for("ParametersMap")
     assert claimed.property_key_length == parameters.key.metadata["max"]
     assert claimed.property_value_length == parameters.value.metadata["max"]
@@ -234,10 +234,10 @@ def test_the_crawl_of_a_nested_catalog(glue: Stubbed) -> None:
     glue.says("get_catalogs", {"CatalogList": [DEEP]}, ParentCatalogId=FED["CatalogId"], **CHILDREN)
     glue.says("get_databases", {"DatabaseList": [DATABASE]}, **SCOPE, MaxResults=100)
     glue.says("get_catalogs", {"CatalogList": []}, ParentCatalogId=DEEP["CatalogId"], **CHILDREN)
-    shards = glue.catalog.shards()
+    shards = glue.catalog.plan_shards()
     glue.says("get_tables", {"TableList": [TABLE], "NextToken": "n"}, **SCOPE, DatabaseName="db", MaxResults=100)
     glue.says("get_tables", {"TableList": []}, **SCOPE, DatabaseName="db", MaxResults=100, NextToken="n")
-    rows = [row for shard in shards for row in glue.catalog.read(shard)]
+    rows = [row for shard in shards for row in glue.catalog.read_shard(shard)]
     covered = {row.namespace for row in rows if isinstance(row, Coverage) and row.complete}
     assert covered == {ROOT, (ME,), ("fed",), ("fed", "deep"), ("fed", "deep", "db")}
     assert [row.path for row in rows if isinstance(row, TableRecord)] == [PATH]

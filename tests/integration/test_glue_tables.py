@@ -16,6 +16,7 @@ from federator.connector import (
     TableAlreadyExists,
     TableNotFound,
 )
+from federator.lance.facade_mapping import storage_options_for
 from federator.model import Kind, NamespaceRecord, TableRecord
 from federator_connectors._glue.catalog import GlueCatalog
 from federator_connectors.glue import CONNECTOR
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.timeout(60)
 @pytest.fixture
 def catalog(glue_account: GlueAccount) -> Iterator[GlueCatalog]:
     """A catalog of a new account, which has the database ``sales``."""
-    settings = CONNECTOR.configure({**glue_account.properties, "root": "s3://lake/root/"})
+    settings = CONNECTOR.parse_settings({**glue_account.properties, "root": "s3://lake/root/"})
     glue_account.client().create_database(DatabaseInput={"Name": "sales"})
     with CONNECTOR.open("aws", settings) as opened:
         yield opened
@@ -67,8 +68,22 @@ def test_declare_describe_deregister(catalog: GlueCatalog, glue_account: GlueAcc
     assert catalog.observe(("sales", "orders")).record == made
     assert catalog.list_tables(("sales",)) == ["orders"] == catalog.list_tables(path[:-1])
     catalog.deregister_table(replace(made, path=("sales", "orders")))
-    assert catalog.observe(path).absent
+    assert catalog.observe(path).is_absent
     assert catalog.list_tables(("sales",)) == []
+
+
+def test_placeholders_of_other_clients_are_no_content(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
+    """As lance-namespace-impls declares a table without a schema."""
+    column = {"Name": "__placeholder_id", "Type": "bigint", "Comment": "Placeholder column for empty table"}
+    storage = {"Location": "s3://lake/t.lance", "Columns": [column]}
+    written = {"table_type": "lance", "managed_by": "storage", "empty_table": "true", "team": "a"}
+    native(glue_account, "t", TableType="EXTERNAL_TABLE", Parameters=written, StorageDescriptor=storage)
+    record = catalog.describe_table(("sales", "t"))
+    assert record.schema is None
+    assert storage_options_for({}, record) == {"team": "a"}
+    changed = catalog.update_table(record, replace(record, doc="new"))
+    assert changed.properties == {"managed_by": "storage", "empty_table": "true", "team": "a"}
+    assert replace(changed, properties={"team": "a"}).digest == changed.digest
 
 
 def test_a_table_deep_in_catalogs(catalog: GlueCatalog) -> None:
@@ -112,7 +127,7 @@ def test_the_database_must_exist(catalog: GlueCatalog, glue_account: GlueAccount
             catalog.declare_table(orders(*path))
         with pytest.raises(TableNotFound):
             catalog.describe_table(path)
-        assert catalog.observe(path).absent
+        assert catalog.observe(path).is_absent
 
 
 def test_more_tables_than_a_page(catalog: GlueCatalog, glue_account: GlueAccount) -> None:

@@ -1,4 +1,4 @@
-"""CASCADE in real metastores: what is not ours is looked for first, and nothing is ever declared again."""
+"""CASCADE in real metastores: foreign objects are detected before anything is dropped, and nothing is declared again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import lance_namespace as ln
 import pytest
 
 from federator.connector import NamespaceNotEmpty
-from federator.connector.cascade import drop_with_contents
+from federator.lance.cascade import drop_cascade
 from federator.model import Path, TableRecord
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.api.lance.conftest import served
@@ -31,7 +31,7 @@ def declared(metastore: Metastore, catalog: HiveCatalog, *names: str) -> Path:
     for name in names:
         path = (*database, name)
         catalog.declare_table(TableRecord("lake", path, metastore.location(name)))
-        table = calls.table(path)
+        table = calls.get_table(path)
         table.retention = 77
         calls.alter_table(path, table)
     calls.close()
@@ -41,21 +41,21 @@ def declared(metastore: Metastore, catalog: HiveCatalog, *names: str) -> Path:
 def native(metastore: Metastore, path: Path) -> Any:
     calls = metastore.calls()
     try:
-        return calls.table(path)
+        return calls.get_table(path)
     finally:
         calls.close()
 
 
 @pytest.mark.parametrize("kind", ["MANAGED_TABLE", "VIRTUAL_VIEW"])
-def test_what_is_not_ours_refuses_a_cascade_before_anything_is_touched(
+def test_an_object_that_is_not_owned_refuses_a_cascade_before_anything_is_touched(
     metastore: Metastore, catalog: HiveCatalog, kind: str
 ) -> None:
     database = declared(metastore, catalog, "a", "b")
     metastore.table((*database, "other"), {"x": "y"}, kind)
-    with pytest.raises(NamespaceNotEmpty, match="other is not ours to remove"):
-        drop_with_contents(catalog, database, max_depth=metastore.levels)
+    with pytest.raises(NamespaceNotEmpty, match="other cannot be removed"):
+        drop_cascade(catalog, database, max_depth=metastore.levels)
     for name in ("a", "b"):
-        assert native(metastore, (*database, name)).retention == 77, "declared anew: what only the catalog had is lost"
+        assert native(metastore, (*database, name)).retention == 77, "declared again: what only the catalog had is lost"
 
 
 def test_what_appears_later_stops_a_cascade_where_it_is(
@@ -71,10 +71,10 @@ def test_what_appears_later_stops_a_cascade_where_it_is(
 
     monkeypatch.setattr(HiveCatalog, "deregister_table", meanwhile)
     with pytest.raises(NamespaceNotEmpty) as stopped:
-        drop_with_contents(catalog, database, max_depth=metastore.levels)
+        drop_cascade(catalog, database, max_depth=metastore.levels)
     for name in ("a", "b"):
         assert f"${name} at {metastore.location(name)}" in stopped.value.message
-        assert catalog.observe((*database, name)).absent, "declared anew"
+        assert catalog.observe((*database, name)).is_absent, "declared again"
     assert [record.path[-1] for record in stopped.value.dropped] == ["a", "b"]
 
 
@@ -85,9 +85,9 @@ def test_v1_says_what_a_stopped_cascade_dropped(
     impl = f"hive{metastore.levels + 1}"
     with served(tmp_path_factory.mktemp("served"), {"shop": {"impl": impl, **metastore.properties}}, bare=True) as service:
         service.crawl("shop")
-        face: Any = ln.connect("rest", {"uri": service.url})
+        facade: Any = ln.connect("rest", {"uri": service.url})
         path = ["shop", *database]
-        assert face.list_tables(ln.ListTablesRequest(id=path)).tables == ["a"]
+        assert facade.list_tables(ln.ListTablesRequest(id=path)).tables == ["a"]
         drop = HiveCatalog.drop_namespace
 
         def meanwhile(self: HiveCatalog, path: Path) -> None:
@@ -99,4 +99,4 @@ def test_v1_says_what_a_stopped_cascade_dropped(
         assert (answer.status_code, answer.json()["code"]) == (409, 3), answer.text
         assert f"$a at {metastore.location('a')}" in answer.json()["error"]
         # The index knows it at once, too.
-        assert face.list_tables(ln.ListTablesRequest(id=path)).tables == []
+        assert facade.list_tables(ln.ListTablesRequest(id=path)).tables == []

@@ -1,4 +1,4 @@
-"""The feed of changes of a real Hive 3.1.3 and a real Hive 2.3 with their notification logs; and servers that have none."""
+"""The change feed of a real Hive 3.1.3 and a real Hive 2.3 with their notification logs, and servers without one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path as FilePath
 
 import pytest
 
-from federator.connector import Changes, Connector, Unsupported
+from federator.connector import CatalogChanges, Connector, Unsupported
 from federator.demo.servers import hive
 from federator.model import NamespaceRecord, Path, TableRecord
 from federator_connectors import hive2, hive3
-from federator_connectors._hive import changes as feed
+from federator_connectors._hive import change_feed as feed
 from federator_connectors._hive.catalog import HiveCatalog
 from federator_connectors._hive.settings import HiveSettings
 from tests.fixtures.hive import Metastore, started
@@ -52,19 +52,19 @@ def catalog(request: pytest.FixtureRequest) -> HiveCatalog:
     return opened
 
 
-def _database(catalog: HiveCatalog, place: FilePath, above: str = "hive") -> Path:
+def _database(catalog: HiveCatalog, directory: FilePath, above: str = "hive") -> Path:
     path = (*((above,) if catalog._store.levels == 2 else ()), f"db_{secrets.token_hex(4)}")
-    catalog.create_namespace(NamespaceRecord("lake", path, location=f"file:{place}/{path[-1]}"))
+    catalog.create_namespace(NamespaceRecord("lake", path, location=f"file:{directory}/{path[-1]}"))
     return path
 
 
-def _table(catalog: HiveCatalog, path: Path, place: FilePath) -> TableRecord:
-    return catalog.declare_table(TableRecord("lake", path, f"file:{place}/{path[-1]}"))
+def _table(catalog: HiveCatalog, path: Path, directory: FilePath) -> TableRecord:
+    return catalog.declare_table(TableRecord("lake", path, f"file:{directory}/{path[-1]}"))
 
 
 def test_every_kind_of_change_is_named(catalog: HiveCatalog, tmp_path: FilePath) -> None:
-    cursor = catalog.change_cursor()
-    assert catalog.changes_since(cursor) == Changes(cursor)
+    cursor = catalog.current_feed_cursor()
+    assert catalog.changes_since(cursor) == CatalogChanges(cursor)
     one, other = _database(catalog, tmp_path), _database(catalog, tmp_path)
     made = _table(catalog, (*one, "t"), tmp_path)
     _table(catalog, (*other, "t"), tmp_path)
@@ -85,7 +85,7 @@ def test_every_kind_of_change_is_named(catalog: HiveCatalog, tmp_path: FilePath)
 
 
 def test_a_catalog_is_named_with_what_is_in_it(hive3_catalog: HiveCatalog, tmp_path: FilePath) -> None:
-    cursor = hive3_catalog.change_cursor()
+    cursor = hive3_catalog.current_feed_cursor()
     second = (f"cat_{secrets.token_hex(4)}",)
     hive3_catalog.create_namespace(NamespaceRecord("lake", second))
     table = (*_database(hive3_catalog, tmp_path, second[0]), "t")
@@ -94,17 +94,17 @@ def test_a_catalog_is_named_with_what_is_in_it(hive3_catalog: HiveCatalog, tmp_p
     assert (seen.namespaces, seen.tables) == ({second, (*second, "default"), table[:-1]}, {table})
 
 
-def test_a_rename_into_another_database_names_both_places(catalog: HiveCatalog, tmp_path: FilePath) -> None:
+def test_a_rename_into_another_database_names_both_paths(catalog: HiveCatalog, tmp_path: FilePath) -> None:
     one, other = _database(catalog, tmp_path), _database(catalog, tmp_path)
     made = _table(catalog, (*one, "t"), tmp_path)
-    cursor = catalog.change_cursor()
+    cursor = catalog.current_feed_cursor()
     catalog.rename_table(made, (*other, "t"))
     assert catalog.changes_since(cursor).tables == {(*one, "t"), (*other, "t")}
 
 
 def test_hive2_reads_the_default_catalog_alone(hive3_catalog: HiveCatalog, hive3_uri: str, tmp_path: FilePath) -> None:
-    with hive2.CONNECTOR.open("lake", hive2.CONNECTOR.configure({"uri": hive3_uri})) as two_levels:
-        cursor = two_levels.change_cursor()
+    with hive2.CONNECTOR.open("lake", hive2.CONNECTOR.parse_settings({"uri": hive3_uri})) as two_levels:
+        cursor = two_levels.current_feed_cursor()
         hive3_catalog.create_namespace(NamespaceRecord("lake", (second := f"cat_{secrets.token_hex(4)}",)))
         _table(hive3_catalog, (*_database(hive3_catalog, tmp_path, second), "hidden"), tmp_path)
         shown = _database(hive3_catalog, tmp_path)
@@ -119,7 +119,7 @@ def test_nothing_is_lost_to_concurrent_writers(tmp_path: FilePath, monkeypatch: 
     monkeypatch.setattr(feed, "_BATCH", 7)
     with _serving(tmp_path / "server") as uri, _opened(uri) as catalog:
         database = _database(catalog, tmp_path)
-        cursor, found = catalog.change_cursor(), set()
+        cursor, found = catalog.current_feed_cursor(), set()
         wanted = {(*database, f"t{writer}_{number}") for writer in range(6) for number in range(25)}
 
         def write(writer: int) -> None:
@@ -148,15 +148,15 @@ def _doctored(cursor: str, **values: object) -> str:
 
 def test_a_log_that_does_not_continue_what_was_read_needs_a_full_crawl(catalog: HiveCatalog, tmp_path: FilePath) -> None:
     database = _database(catalog, tmp_path)
-    cursor = catalog.change_cursor()
+    cursor = catalog.current_feed_cursor()
     now = json.loads(cursor)["event"]
     for broken, reason in (
         (_doctored(cursor, event=now + 5), f"at event {now}, before the cursor's {now + 5}"),
         (_doctored(cursor, seen=["0" * 16]), f"event {now} is not the one that was read"),
         (_doctored(cursor, server="another"), "another metastore"),
-        (_doctored(cursor, event=now - feed.MOST_EVENTS - 1), "more than a full crawl costs"),
-        ("no cursor", "none of this connector's"),
-        ("{}", "none of this connector's"),
+        (_doctored(cursor, event=now - feed.MAX_EVENTS - 1), "more than a full crawl costs"),
+        ("no cursor", "not created by this connector"),
+        ("{}", "not created by this connector"),
     ):
         changes = catalog.changes_since(broken)
         assert reason in (changes.full_crawl or "")
@@ -171,9 +171,9 @@ def test_an_alteration_that_cannot_be_read_needs_a_full_crawl(
 ) -> None:
     """It may have been a rename from anywhere."""
     made = _table(catalog, (*_database(catalog, tmp_path), "t"), tmp_path)
-    cursor = catalog.change_cursor()
+    cursor = catalog.current_feed_cursor()
     catalog.update_table(made, replace(made, properties={"team": "ops"}))
-    honest, read = catalog._store.events, json.loads(cursor)["event"]
+    honest, read = catalog._store.list_events, json.loads(cursor)["event"]
 
     def garbled(after: int, most: int) -> list[object]:
         events = honest(after, most)
@@ -182,34 +182,34 @@ def test_an_alteration_that_cannot_be_read_needs_a_full_crawl(
             event.message = "protobuf?" if new else event.message
         return events
 
-    monkeypatch.setattr(catalog._store, "events", garbled)
+    monkeypatch.setattr(catalog._store, "list_events", garbled)
     assert "cannot be read" in (catalog.changes_since(cursor).full_crawl or "")
 
 
 def test_an_expired_log_and_a_fresh_server_need_a_full_crawl(
     tmp_path: FilePath, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    place = tmp_path_factory.mktemp("expiring")
+    directory = tmp_path_factory.mktemp("expiring")
     with _serving(tmp_path / "first") as uri, _opened(uri) as catalog:
-        database = _database(catalog, place)
-        _table(catalog, (*database, "before"), place)
-        cursor = catalog.change_cursor()
-        _table(catalog, (*database, "after"), place)
-        behind = catalog.change_cursor()
+        database = _database(catalog, directory)
+        _table(catalog, (*database, "before"), directory)
+        cursor = catalog.current_feed_cursor()
+        _table(catalog, (*database, "after"), directory)
+        behind = catalog.current_feed_cursor()
     time.sleep(1.5)
     # The same metastore, whose cleaner runs at its start.
     brief = {"metastore.event.db.listener.timetolive": "1s"}
     with _serving(tmp_path / "first", brief) as uri, _opened(uri) as catalog:
         end = time.monotonic() + 60
-        while catalog._store.events(0, 10) and time.monotonic() < end:
+        while catalog._store.list_events(0, 10) and time.monotonic() < end:
             time.sleep(0.1)
         # One event of the database, and two of each declaration: a view is created and altered.
-        assert catalog._store.current_event() == 5
+        assert catalog._store.get_current_event_id() == 5
         expired = catalog.changes_since(cursor)
-        assert expired.full_crawl == "the log has expired: event 3 is gone"
-        assert catalog.changes_since(behind) == Changes(_doctored_seen(behind)), "nothing had happened since"
+        assert expired.full_crawl == "the log has expired: event 3 is absent"
+        assert catalog.changes_since(behind) == CatalogChanges(_doctored_seen(behind)), "nothing had happened since"
         # The cursor of a log that is empty goes on without a gap.
-        _table(catalog, (*database, "last"), place)
+        _table(catalog, (*database, "last"), directory)
         assert catalog.changes_since(expired.cursor).tables == {(*database, "last")}
     with _serving(tmp_path / "second") as uri, _opened(uri) as catalog:
         assert catalog.changes_since(behind).full_crawl == "another metastore answers"
@@ -217,20 +217,20 @@ def test_an_expired_log_and_a_fresh_server_need_a_full_crawl(
 
 def test_an_expired_log_of_hive2_needs_a_full_crawl(tmp_path: FilePath, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Hive 2 has no identity: an event that is gone may also be another server's."""
-    place = tmp_path_factory.mktemp("expiring")
+    directory = tmp_path_factory.mktemp("expiring")
     with _serving(tmp_path, version=hive.HIVE2) as uri, _opened(uri, hive2.CONNECTOR) as catalog:
-        database = _database(catalog, place)
-        cursor = catalog.change_cursor()
-        _table(catalog, (*database, "after"), place)
-        behind = catalog.change_cursor()
+        database = _database(catalog, directory)
+        cursor = catalog.current_feed_cursor()
+        _table(catalog, (*database, "after"), directory)
+        behind = catalog.current_feed_cursor()
     time.sleep(1.5)
     brief = {"hive.metastore.event.db.listener.timetolive": "1s"}
     with _serving(tmp_path, brief, version=hive.HIVE2) as uri, _opened(uri, hive2.CONNECTOR) as catalog:
         end = time.monotonic() + 60
-        while catalog._store.events(0, 10) and time.monotonic() < end:
+        while catalog._store.list_events(0, 10) and time.monotonic() < end:
             time.sleep(0.1)
-        assert catalog.changes_since(cursor).full_crawl == "the log has expired: event 1 is gone"
-        assert "nothing else tells this metastore from another" in (catalog.changes_since(behind).full_crawl or "")
+        assert catalog.changes_since(cursor).full_crawl == "the log has expired: event 1 is absent"
+        assert "the metastore has no id that could be compared" in (catalog.changes_since(behind).full_crawl or "")
 
 
 @contextmanager
@@ -240,7 +240,7 @@ def _serving(run_dir: FilePath, conf: dict[str, str] | None = None, *, version: 
         listener = "org.apache.hive.hcatalog.listener.DbNotificationListener"
         conf = {"hive.metastore.transactional.event.listeners": listener, **(conf or {})}
         env = {"HIVE_AUX_JARS_PATH": str(jars("hive-listener-2.3.10"))}
-    server = started(lambda place: hive.start(version, place, conf, env), run_dir)
+    server = started(lambda run_directory: hive.start(version, run_directory, conf, env), run_dir)
     try:
         yield server.uri
     finally:
@@ -252,7 +252,7 @@ def _doctored_seen(cursor: str) -> str:
 
 
 def _opened(uri: str, connector: Connector[HiveSettings] = hive3.CONNECTOR) -> HiveCatalog:
-    opened = connector.open("lake", connector.configure({"uri": uri}))
+    opened = connector.open("lake", connector.parse_settings({"uri": uri}))
     assert isinstance(opened, HiveCatalog)
     return opened
 
@@ -260,7 +260,7 @@ def _opened(uri: str, connector: Connector[HiveSettings] = hive3.CONNECTOR) -> H
 @pytest.mark.parametrize("metastore", ["hive2", "hive4"], indirect=True)
 def test_a_metastore_without_a_log_says_so(metastore: Metastore) -> None:
     with metastore.open() as catalog:
-        for ask in (catalog.change_cursor, lambda: catalog.changes_since("{}")):
-            with pytest.raises(Unsupported, match="keeps no log") as caught:
+        for ask in (catalog.current_feed_cursor, lambda: catalog.changes_since("{}")):
+            with pytest.raises(Unsupported, match="has no notification log") as caught:
                 ask()
             assert "DbNotificationListener" in (caught.value.hint or "")

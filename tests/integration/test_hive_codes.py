@@ -1,4 +1,4 @@
-"""Every error code that the spec names, as the official exception, out of the real server's real answer."""
+"""Each error code of the spec as the official exception, from the real server's response."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ class World:
         metastore.table((*self.full, "ours"), {"table_type": "LANCE", "EXTERNAL": "TRUE"})
         metastore.table((*self.full, "foreign"), {"EXTERNAL": "TRUE"})
         metastore.managed_table((*self.full, "managed"))
-        self.place = metastore.location("declared.lance")
+        self.location = metastore.location("declared.lance")
 
 
 def _create(**more: Any) -> Ask:
-    return lambda face, world: face.create_namespace(ln.CreateNamespaceRequest(id=list(world.full), **more))
+    return lambda facade, world: facade.create_namespace(ln.CreateNamespaceRequest(id=list(world.full), **more))
 
 
 def _drop(which: str, **more: Any) -> Ask:
-    return lambda face, world: face.drop_namespace(ln.DropNamespaceRequest(id=list(getattr(world, which)), **more))
+    return lambda facade, world: facade.drop_namespace(ln.DropNamespaceRequest(id=list(getattr(world, which)), **more))
 
 
 def _declare(which: str, name: str) -> Ask:
-    return lambda face, world: face.declare_table(
-        ln.DeclareTableRequest(id=[*getattr(world, which), name], location=world.place)
+    return lambda facade, world: facade.declare_table(
+        ln.DeclareTableRequest(id=[*getattr(world, which), name], location=world.location)
     )  # fmt: skip
 
 
 def _table(operation: str, request: type, which: str, name: str) -> Ask:
-    return lambda face, world: getattr(face, operation)(request(id=[*getattr(world, which), name]))
+    return lambda facade, world: getattr(facade, operation)(request(id=[*getattr(world, which), name]))
 
 
 def _namespace(operation: str, request: type, which: str) -> Ask:
-    return lambda face, world: getattr(face, operation)(request(id=list(getattr(world, which))))
+    return lambda facade, world: getattr(facade, operation)(request(id=list(getattr(world, which))))
 
 
 def _rename(name: str, *, to: str, above: str | None = None) -> Ask:
-    def ask(face: ln.LanceNamespace, world: World) -> None:
+    def ask(facade: ln.LanceNamespace, world: World) -> None:
         into = list(getattr(world, above)) if above else None
-        face.rename_table(ln.RenameTableRequest(id=[*world.full, name], new_table_name=to, new_namespace_id=into))
+        facade.rename_table(ln.RenameTableRequest(id=[*world.full, name], new_table_name=to, new_namespace_id=into))
 
     return ask
 
@@ -94,7 +94,7 @@ CASES: list[tuple[str, Ask, int]] = [
 ]
 
 
-def _face(metastore: Metastore, **properties: str) -> ln.LanceNamespace:
+def _facade(metastore: Metastore, **properties: str) -> ln.LanceNamespace:
     name = f"hive{metastore.levels + 1}"
     keys = {f"{name}.{key.replace('_', '-')}": value for key, value in properties.items()}
     return ln.connect(f"federator_connectors.{name}.{name.capitalize()}Namespace", {f"{name}.uri": metastore.uri, **keys})
@@ -102,11 +102,11 @@ def _face(metastore: Metastore, **properties: str) -> ln.LanceNamespace:
 
 def test_every_code(metastore: Metastore) -> None:
     """One table for the three versions; what it refuses leaves everything as it was."""
-    face, world = _face(metastore), World(metastore)
+    facade, world = _facade(metastore), World(metastore)
     wrong = {}
     for name, ask, code in CASES:
         try:
-            ask(face, world)
+            ask(facade, world)
         except ln.LanceNamespaceError as error:
             if error.code != code or type(error).__module__ != "lance_namespace.errors":
                 wrong[name] = repr(error)
@@ -114,30 +114,30 @@ def test_every_code(metastore: Metastore) -> None:
             wrong[name] = "no error"
     assert not wrong
     assert {code for _, _, code in CASES} == {0, 1, 2, 3, 4, 5, 13}
-    assert face.list_tables(ln.ListTablesRequest(id=list(world.full))).tables == ["ours"]
-    assert face.list_tables(ln.ListTablesRequest(id=list(world.empty))).tables == []
+    assert facade.list_tables(ln.ListTablesRequest(id=list(world.full))).tables == ["ours"]
+    assert facade.list_tables(ln.ListTablesRequest(id=list(world.empty))).tables == []
 
 
 @pytest.mark.parametrize("metastore", ["hive3", "hive4"], indirect=True)
 def test_the_codes_of_catalogs(metastore: Metastore) -> None:
-    face = _face(metastore, root=f"file:{metastore.place}")
+    facade = _facade(metastore, root=f"file:{metastore.directory}")
     for ask, code in (
-        (lambda: face.create_namespace(ln.CreateNamespaceRequest(id=["hive"])), 2),
-        (lambda: face.create_namespace(ln.CreateNamespaceRequest(id=["nowhere", "d"])), 1),
-        (lambda: face.list_namespaces(ln.ListNamespacesRequest(id=["nowhere"])), 1),
-        (lambda: face.describe_namespace(ln.DescribeNamespaceRequest(id=["nowhere"])), 1),
-        (lambda: face.drop_namespace(ln.DropNamespaceRequest(id=["nowhere"])), 1),
-        (lambda: face.list_tables(ln.ListTablesRequest(id=["nowhere"])), 1),
+        (lambda: facade.create_namespace(ln.CreateNamespaceRequest(id=["hive"])), 2),
+        (lambda: facade.create_namespace(ln.CreateNamespaceRequest(id=["nowhere", "d"])), 1),
+        (lambda: facade.list_namespaces(ln.ListNamespacesRequest(id=["nowhere"])), 1),
+        (lambda: facade.describe_namespace(ln.DescribeNamespaceRequest(id=["nowhere"])), 1),
+        (lambda: facade.drop_namespace(ln.DropNamespaceRequest(id=["nowhere"])), 1),
+        (lambda: facade.list_tables(ln.ListTablesRequest(id=["nowhere"])), 1),
     ):
         with pytest.raises(ln.LanceNamespaceError) as caught:
             ask()  # type: ignore[no-untyped-call]
         assert caught.value.code == code
-    assert face.drop_namespace(ln.DropNamespaceRequest(id=["nowhere"], mode="SKIP")).properties is None
+    assert facade.drop_namespace(ln.DropNamespaceRequest(id=["nowhere"], mode="SKIP")).properties is None
 
 
 def test_every_operation_says_17_when_the_connection_fails(metastore: Metastore) -> None:
     name = f"hive{metastore.levels + 1}"
-    face = ln.connect(f"federator_connectors.{name}.{name.capitalize()}Namespace", {"uri": "thrift://127.0.0.1:9"})
+    facade = ln.connect(f"federator_connectors.{name}.{name.capitalize()}Namespace", {"uri": "thrift://127.0.0.1:9"})
     namespace, table = ["a", "b"][: metastore.levels], ["a", "b", "t"][-metastore.levels - 1 :]
     for operation, request in (
         ("create_namespace", ln.CreateNamespaceRequest(id=namespace)),
@@ -150,11 +150,11 @@ def test_every_operation_says_17_when_the_connection_fails(metastore: Metastore)
         ("deregister_table", ln.DeregisterTableRequest(id=table)),
     ):
         with pytest.raises(ln.ServiceUnavailableError) as caught:
-            getattr(face, operation)(request)
+            getattr(facade, operation)(request)
         assert caught.value.code == 17
 
 
 def test_hive3_on_a_hive2_server_is_unsupported(hive2_uri: str) -> None:
-    face = ln.connect("federator_connectors.hive3.Hive3Namespace", {"uri": hive2_uri})
+    facade = ln.connect("federator_connectors.hive3.Hive3Namespace", {"uri": hive2_uri})
     with pytest.raises(ln.UnsupportedOperationError, match="hive2"):
-        face.list_namespaces(ln.ListNamespacesRequest(id=[]))
+        facade.list_namespaces(ln.ListNamespacesRequest(id=[]))

@@ -1,4 +1,4 @@
-"""The crawl of real Hive metastores: what it emits, and that it never takes a gap for emptiness."""
+"""The crawl of real Hive metastores: records and coverage; a failed listing is never an empty namespace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def database(metastore: Metastore) -> Path:
 
 
 def _read(catalog: HiveCatalog, *namespaces: Path) -> tuple[dict[Path, Record], dict[Path, Coverage]]:
-    items = list(catalog.read(Shard(namespaces)))
+    items = list(catalog.read_shard(Shard(namespaces)))
     coverage = {item.namespace: item for item in items if isinstance(item, Coverage)}
     records = {item.path: item for item in items if not isinstance(item, Coverage)}
     for namespace, row in coverage.items():
@@ -43,10 +43,10 @@ def _read(catalog: HiveCatalog, *namespaces: Path) -> tuple[dict[Path, Record], 
 
 
 def _fails(error: CatalogError, *, when: Callable[..., bool] = lambda *_: True, otherwise: Any = None) -> Any:
-    def call(*given: Any) -> Any:
-        if when(*given):
+    def call(*arguments: Any) -> Any:
+        if when(*arguments):
             raise error
-        return otherwise(*given)
+        return otherwise(*arguments)
 
     return call
 
@@ -78,7 +78,7 @@ def test_namespaces_above_the_tables(catalog: HiveCatalog, metastore: Metastore,
 
 
 def test_shards_cover_every_namespace_once(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
-    namespaces = [namespace for shard in catalog.shards() for namespace in shard.namespaces]
+    namespaces = [namespace for shard in catalog.plan_shards() for namespace in shard.namespaces]
     assert len(namespaces) == len(set(namespaces))
     assert {ROOT, database, metastore.above} <= set(namespaces)
 
@@ -107,7 +107,7 @@ def test_a_crawl_asks_for_little_more_than_it_must(
         return honest(self, method, arguments)
 
     monkeypatch.setattr(Connection, "call", counted)
-    rows = [row for shard in catalog.shards() for row in catalog.read(shard)]
+    rows = [row for shard in catalog.plan_shards() for row in catalog.read_shard(shard)]
     coverage = [row for row in rows if isinstance(row, Coverage)]
     catalogs = [row for row in coverage if metastore.levels == 2 and len(row.namespace) == 1]
     databases = [row for row in coverage if len(row.namespace) == metastore.levels]
@@ -139,7 +139,7 @@ def test_a_database_that_is_not_there_is_not_empty(catalog: HiveCatalog, metasto
         assert (coverage[("nowhere",)].found, coverage[("nowhere",)].presence.code) == (False, 1)
 
 
-@pytest.mark.parametrize("moment", ["marked_tables", "tables"])
+@pytest.mark.parametrize("moment", ["list_marked_tables", "get_tables"])
 def test_a_database_dropped_while_it_is_read_is_not_empty(
     catalog: HiveCatalog, metastore: Metastore, database: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -147,11 +147,11 @@ def test_a_database_dropped_while_it_is_read_is_not_empty(
     metastore.table((*database, "t"), LANCE)
     honest = getattr(catalog._store, moment)
 
-    def too_late(*given: Any) -> Any:
+    def too_late(*arguments: Any) -> Any:
         calls = metastore.calls()
         calls.drop_table((*database, "t"))
         calls.drop_database(database)
-        return honest(*given)
+        return honest(*arguments)
 
     monkeypatch.setattr(catalog._store, moment, too_late)
     records, coverage = _read(catalog, database)
@@ -165,13 +165,13 @@ def test_a_table_dropped_while_it_is_read_is_absent(
 ) -> None:
     metastore.table((*database, "goes"), LANCE)
     metastore.table((*database, "stays"), LANCE)
-    honest = catalog._store.tables
+    honest = catalog._store.get_tables
 
-    def too_late(*given: Any) -> Any:
+    def too_late(*arguments: Any) -> Any:
         metastore.calls().drop_table((*database, "goes"))
-        return honest(*given)
+        return honest(*arguments)
 
-    monkeypatch.setattr(catalog._store, "tables", too_late)
+    monkeypatch.setattr(catalog._store, "get_tables", too_late)
     records, coverage = _read(catalog, database)
     assert set(records) == {(*database, "stays")}
     assert (coverage[database].presence, coverage[database].detail) == (COMPLETE, COMPLETE)
@@ -184,9 +184,9 @@ def test_a_broken_table_is_present_and_spoils_only_itself(
     for name in ("broken", "good", "other"):
         metastore.table((*database, name), LANCE)
     store = catalog._store
-    monkeypatch.setattr(store, "tables", _fails(Internal("NullPointerException")))
+    monkeypatch.setattr(store, "get_tables", _fails(Internal("NullPointerException")))
     is_broken: Callable[..., bool] = lambda path: path[-1] == "broken"  # noqa: E731
-    monkeypatch.setattr(store, "table", _fails(Internal("NullPointerException"), when=is_broken, otherwise=store.table))
+    monkeypatch.setattr(store, "get_table", _fails(Internal("NullPointerException"), when=is_broken, otherwise=store.get_table))
     records, coverage = _read(catalog, database)
     assert {path[-1]: record.kind for path, record in records.items()} == {
         "broken": Kind.UNDESCRIBED, "good": Kind.TABLE, "other": Kind.TABLE,
@@ -206,10 +206,10 @@ def test_structs_with_nothing_in_them_are_records(
     names = ["no_columns", "no_location", "no_parameters", "no_storage", "no_type"]
     for name in names:
         metastore.table((*database, name), LANCE)
-    honest = catalog._store.tables
+    honest = catalog._store.get_tables
 
-    def hollow(namespace: Path, asked: Sequence[str]) -> list[Any]:
-        tables = {table.tableName: table for table in honest(namespace, asked)}
+    def hollow(namespace: Path, names: Sequence[str]) -> list[Any]:
+        tables = {table.tableName: table for table in honest(namespace, names)}
         tables["no_columns"].sd.cols = None
         tables["no_location"].sd.location = None
         tables["no_parameters"].parameters = None
@@ -218,7 +218,7 @@ def test_structs_with_nothing_in_them_are_records(
         tables["no_type"].tableType = None
         return list(tables.values())
 
-    monkeypatch.setattr(catalog._store, "tables", hollow)
+    monkeypatch.setattr(catalog._store, "get_tables", hollow)
     records, coverage = _read(catalog, database)
     assert {path[-1] for path in records} == set(names) - {"no_parameters"}
     for name in ("no_location", "no_storage"):
@@ -236,7 +236,7 @@ def test_a_database_that_fails_does_not_stop_the_others(
     metastore.table((*other, "t"), LANCE)
     store = catalog._store
     denied: Callable[..., bool] = lambda path: path == database  # noqa: E731
-    monkeypatch.setattr(store, "database", _fails(PermissionDenied("no"), when=denied, otherwise=store.database))
+    monkeypatch.setattr(store, "get_database", _fails(PermissionDenied("no"), when=denied, otherwise=store.get_database))
     records, coverage = _read(catalog, database, other, metastore.above)
     assert (coverage[database].presence.code, coverage[database].found) == (15, True)
     assert coverage[other].complete
@@ -251,7 +251,7 @@ def test_a_database_dropped_after_the_listing_is_not_emitted(
 ) -> None:
     store = catalog._store
     gone: Callable[..., bool] = lambda path: path == database  # noqa: E731
-    monkeypatch.setattr(store, "database", _fails(NamespaceNotFound("gone"), when=gone, otherwise=store.database))
+    monkeypatch.setattr(store, "get_database", _fails(NamespaceNotFound("gone"), when=gone, otherwise=store.get_database))
     records, coverage = _read(catalog, metastore.above)
     assert database not in records
     assert coverage[metastore.above].complete

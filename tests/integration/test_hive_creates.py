@@ -13,10 +13,10 @@ import pytest
 import requests
 from sqlalchemy import insert
 
-from federator.data import DataPool
-from federator.index import tables as t
+from federator.data import TableProcessPool
 from federator.model import Path, TableRecord, path_key
-from federator_connectors._hive import convert
+from federator.store import tables as t
+from federator_connectors._hive import records
 from tests.adversary import creates
 from tests.api.lance.conftest import Service, served
 from tests.fixtures.hive import Metastore
@@ -40,7 +40,7 @@ def _service(metastore: Metastore, directory: FilePath) -> AbstractContextManage
 def _interrupt(metastore: Metastore, path: Path, op_id: str) -> None:
     """Leave what a process leaves that ends between the two calls of a declaration."""
     calls, record = metastore.calls(), TableRecord("lake", path, metastore.location("left.lance"))
-    calls.create_table(path, convert.unfinished_table(record, calls.catalog_of(path[:-1]), op_id))
+    calls.create_table(path, records.unfinished_table(record, calls.catalog_of(path[:-1]), op_id))
     calls.close()
 
 
@@ -83,7 +83,7 @@ def test_the_first_write_removes_what_a_process_left_long_ago(metastore: Metasto
         _interrupt(metastore, (*database, "left"), "op-1")
         _intend(service, (*database, "left"), "op-1")
         assert service.post(f"/v1/table/lake%24{'%24'.join((*database, 'other'))}/declare").status_code == 200
-        assert catalog.observe((*database, "left")).absent
+        assert catalog.observe((*database, "left")).is_absent
 
 
 @pytest.mark.timeout(120)
@@ -96,13 +96,13 @@ def test_a_create_without_rows_succeeds_only_if_the_table_can_be_opened(
 ) -> None:
     metastore = Metastore(hive3_uri, 2, ("hive",), tmp_path)
     path = (*metastore.database(), "orders")
-    honest = DataPool._ask
+    honest = TableProcessPool._run_operation
 
-    def ask(pool: DataPool, operation: str, *arguments: Any, **named: Any) -> Any:
+    def ask(pool: TableProcessPool, operation: str, *arguments: Any, **named: Any) -> Any:
         answer = honest(pool, operation, *arguments, **named)
         if operation == "create":
             calls = metastore.calls()
-            table = calls.table(path)
+            table = calls.get_table(path)
             if meddle == "dropped":
                 calls.drop_table(path)
             elif meddle == "moved":
@@ -113,7 +113,7 @@ def test_a_create_without_rows_succeeds_only_if_the_table_can_be_opened(
             calls.close()
         return answer
 
-    monkeypatch.setattr(DataPool, "_ask", ask)
+    monkeypatch.setattr(TableProcessPool, "_run_operation", ask)
     schema = {"fields": [{"name": "id", "type": {"type": "int64"}, "nullable": True}]}
     with _service(metastore, tmp_path) as service:
         body = {"name": path[-1], "namespace": ["lake", *path[:-1]], "schema": schema}

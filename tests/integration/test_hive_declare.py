@@ -1,4 +1,4 @@
-"""How a table is declared in real Hive metastores: in two calls, so that none of them makes or removes a directory."""
+"""Declarations in real Hive metastores: two calls, neither of which creates or removes a directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from federator.connector.operation import operation
 from federator.model import Path, TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
-from federator_connectors._hive import convert
+from federator_connectors._hive import records
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.fixtures.hive import Metastore
 from tests.fixtures.journal import Notes
@@ -42,19 +42,19 @@ def orders(metastore: Metastore) -> TableRecord:
 
 
 def _raw(catalog: HiveCatalog, path: Path) -> Any:
-    return catalog._store.table(path)
+    return catalog._store.get_table(path)
 
 
 def _interrupt(catalog: HiveCatalog, record: TableRecord, op_id: str) -> None:
     """Leave what a process leaves that ends between its two calls."""
     catalog._store.create_table(
-        record.path, convert.unfinished_table(record, catalog._store.catalog_of(record.path[:-1]), op_id)
+        record.path, records.unfinished_table(record, catalog._store.catalog_of(record.path[:-1]), op_id)
     )
 
 
 def test_no_directory_is_made(catalog: HiveCatalog, metastore: Metastore, orders: TableRecord) -> None:
     made = catalog.declare_table(orders)
-    assert not (metastore.place / "orders.lance").exists()
+    assert not (metastore.directory / "orders.lance").exists()
     raw = _raw(catalog, orders.path)
     assert (raw.tableType, raw.sd.location) == ("EXTERNAL_TABLE", made.location)
     assert not any(key.startswith("federator.") for key in raw.parameters)
@@ -64,7 +64,7 @@ def test_no_directory_is_made(catalog: HiveCatalog, metastore: Metastore, orders
 def test_an_unfinished_declaration_is_no_table(catalog: HiveCatalog, metastore: Metastore, orders: TableRecord) -> None:
     _interrupt(catalog, orders, "op-1")
     assert catalog.list_tables(orders.path[:-1]) == []
-    records = [row for shard in catalog.shards() for row in catalog.read(shard) if isinstance(row, TableRecord)]
+    records = [row for shard in catalog.plan_shards() for row in catalog.read_shard(shard) if isinstance(row, TableRecord)]
     assert orders.path not in {row.path for row in records}
     seen = catalog.observe(orders.path)
     assert (seen.record, seen.unfinished, bool(seen.foreign)) == (None, "op-1", True)
@@ -75,7 +75,7 @@ def test_an_unfinished_declaration_is_no_table(catalog: HiveCatalog, metastore: 
     with pytest.raises(TableAlreadyExists, match="op-1") as caught:
         catalog.declare_table(orders)
     assert "DROP VIEW" in (caught.value.hint or "")
-    assert not (metastore.place / "orders.lance").exists()
+    assert not (metastore.directory / "orders.lance").exists()
 
 
 def test_only_its_own_operation_removes_or_finishes_it(catalog: HiveCatalog, orders: TableRecord) -> None:
@@ -91,7 +91,7 @@ def test_only_its_own_operation_removes_or_finishes_it(catalog: HiveCatalog, ord
     catalog.deregister_table(made)
     _interrupt(catalog, orders, "op-3")
     assert catalog.remove_unfinished(orders.path, "op-3")
-    assert catalog.observe(orders.path).absent
+    assert catalog.observe(orders.path).is_absent
 
 
 def test_a_refused_alteration_leaves_nothing(
@@ -103,7 +103,7 @@ def test_a_refused_alteration_leaves_nothing(
     monkeypatch.setattr(catalog._store, "alter_table", refuse)
     with pytest.raises(Internal, match="refused by the test"):
         catalog.declare_table(orders)
-    assert catalog.observe(orders.path).absent
+    assert catalog.observe(orders.path).is_absent
 
 
 def test_a_lost_response_of_the_alteration_is_a_success(
@@ -147,7 +147,7 @@ def test_a_lost_response_of_the_creation_leaves_nothing(
     monkeypatch.setattr(catalog._store, "create_table", lose)
     with pytest.raises(ServiceUnavailable):
         catalog.declare_table(orders)
-    assert catalog.observe(orders.path).absent
+    assert catalog.observe(orders.path).is_absent
 
 
 def test_an_entry_that_is_not_its_own_is_not_altered(
@@ -178,8 +178,8 @@ def _resumed(catalog: HiveCatalog, record: TableRecord, *, leases: list[bool] | 
     condition = {"target": "absent", "origin": "any"}
     change = Change(Action.DECLARE_TABLE, "lake", record.key, "a", "s$t", "new", after=record, precondition=condition)
     journal = Notes(leases=leases or [])
-    journal.intend(Intent("op-1", "plan", 0, change))
-    (outcome,) = Executor(journal, MirrorRule(name="m", origin="a", target="lake"), catalog, catalog).resume()
+    journal.record_intent(Intent("op-1", "plan", 0, change))
+    (outcome,) = Executor(journal, MirrorRule(name="m", origin="a", target="lake"), catalog, catalog).resolve_open_intents()
     return outcome
 
 
@@ -187,7 +187,7 @@ def test_a_resumed_run_removes_what_it_did_not_finish(catalog: HiveCatalog, orde
     _interrupt(catalog, orders, "op-1")
     outcome = _resumed(catalog, orders)
     assert (outcome.state, outcome.code) == ("failed", "not_made")
-    assert catalog.observe(orders.path).absent
+    assert catalog.observe(orders.path).is_absent
     assert catalog.declare_table(orders).location == orders.location
 
 

@@ -1,4 +1,4 @@
-"""Metastores that die, hang, or are something else: always an error or failed evidence, never an empty catalog."""
+"""Metastores that end, hang, or are another kind of server: an error or failed evidence, never an empty catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def _open(uri: str, **properties: str) -> HiveCatalog:
-    settings = hive3.CONNECTOR.configure({"uri": uri, **properties})
+    settings = hive3.CONNECTOR.parse_settings({"uri": uri, **properties})
     opened = hive3.CONNECTOR.open("lake", settings)
     assert isinstance(opened, HiveCatalog)
     return opened
@@ -53,8 +53,8 @@ def _listener(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 def _fails_clearly(uri: str, match: str, caplog: pytest.LogCaptureFixture, *, timeout: str = "30") -> None:
     with caplog.at_level(logging.INFO), _open(uri, **{"client.timeout": timeout}) as catalog:
         with pytest.raises(ServiceUnavailable, match=match) as caught:
-            catalog.shards()
-        rows = list(catalog.read(Shard((("hive",), ("hive", "a"), ("hive", "b")))))
+            catalog.plan_shards()
+        rows = list(catalog.read_shard(Shard((("hive",), ("hive", "a"), ("hive", "b")))))
     assert "\n" not in caught.value.message
     assert caught.value.hint
     assert [(type(row), row.presence.code) for row in rows if isinstance(row, Coverage)] == [(Coverage, 17)] * 3
@@ -145,11 +145,11 @@ def test_no_more_connections_than_the_pool_has(metastore: Metastore, monkeypatch
     lock = threading.Lock()
     real_init, real_close = connections.Connection.__init__, connections.Connection.close
 
-    def counted(self: connections.Connection, *given: object) -> None:
+    def counted(self: connections.Connection, *arguments: object) -> None:
         with lock:
             open_now[0] += 1
             most[0] = max(most[0], open_now[0])
-        real_init(self, *given)  # type: ignore[arg-type]
+        real_init(self, *arguments)  # type: ignore[arg-type]
 
     def closed(self: connections.Connection) -> None:
         with lock:
@@ -173,17 +173,17 @@ def test_a_metastore_killed_in_the_middle_of_a_crawl(
     version: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server: Server = request.getfixturevalue(f"{version}_throwaway")
-    place = tmp_path_factory.mktemp("tables")
+    directory = tmp_path_factory.mktemp("tables")
     connector, above = (hive2.CONNECTOR, ()) if version == "hive2" else (hive3.CONNECTOR, ("hive",))
     monkeypatch.setattr(crawling, "BATCH", 2)
-    with connector.open("lake", connector.configure({"uri": server.uri, "client.timeout": "5"})) as catalog:
+    with connector.open("lake", connector.parse_settings({"uri": server.uri, "client.timeout": "5"})) as catalog:
         databases = [(*above, name) for name in ("one", "three", "two")]
         for database in databases:
-            catalog.create_namespace(NamespaceRecord("lake", database, location=f"file:{place}/{database[-1]}"))
+            catalog.create_namespace(NamespaceRecord("lake", database, location=f"file:{directory}/{database[-1]}"))
             for number in range(6):
-                catalog.declare_table(TableRecord("lake", (*database, f"t{number}"), f"file:{place}/t{number}"))
+                catalog.declare_table(TableRecord("lake", (*database, f"t{number}"), f"file:{directory}/t{number}"))
         rows = []
-        for row in catalog.read(Shard((databases[0], databases[1], databases[2], above))):
+        for row in catalog.read_shard(Shard((databases[0], databases[1], databases[2], above))):
             rows.append(row)
             if len(rows) == 9:
                 # Only the starting process: its Java must not outlive it.

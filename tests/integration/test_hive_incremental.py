@@ -17,11 +17,12 @@ import pytest
 
 from federator.demo.servers import hive
 from federator.demo.servers.process import Server
-from federator.index import records
 from federator.model import NamespaceRecord, TableRecord
-from federator.settings import parse
-from federator.sync import Federator, Result
-from federator.sync.declaring import Wanted
+from federator.service import Federator
+from federator.settings import parse_settings
+from federator.stages.declare import DeclareSpec
+from federator.stages.result import RunResult
+from federator.store import records
 from federator.testing import MemoryStore
 from federator_connectors import hive3
 from federator_connectors._hive.catalog import HiveCatalog
@@ -43,26 +44,26 @@ class Lake:
     server: Server
     relay: Noting
     catalog: HiveCatalog
-    place: Path
+    directory: Path
     federator: Federator
 
-    def crawl(self, **how: Any) -> Result:
+    def crawl(self, **how: Any) -> RunResult:
         result = self.federator.crawl(**how)
         assert (result.state, result.errors) == ("ok", {})
         return result
 
     def put(self, *path: str) -> TableRecord:
-        return self.catalog.declare_table(TableRecord("lake", path, f"file:{self.place}/{'_'.join(path)}"))
+        return self.catalog.declare_table(TableRecord("lake", path, f"file:{self.directory}/{'_'.join(path)}"))
 
     def database(self, *path: str) -> None:
-        self.catalog.create_namespace(NamespaceRecord("lake", path, location=f"file:{self.place}/{'_'.join(path)}.db"))
+        self.catalog.create_namespace(NamespaceRecord("lake", path, location=f"file:{self.directory}/{'_'.join(path)}.db"))
 
     def drop(self, *path: str) -> None:
         self.catalog.deregister_table(self.catalog.describe_table(path))
 
 
 def _opened(uri: str) -> HiveCatalog:
-    opened = hive3.CONNECTOR.open("lake", hive3.CONNECTOR.configure({"uri": uri}))
+    opened = hive3.CONNECTOR.open("lake", hive3.CONNECTOR.parse_settings({"uri": uri}))
     assert isinstance(opened, HiveCatalog)
     return opened
 
@@ -74,15 +75,15 @@ def _federator(directory: Path, uri: str, **more: Any) -> Federator:
     }
     raw = {"instance": {"id": "i"}, "verify": {"enabled": False}, **more, "sources": {**sources, **more.get("sources", {})}}
     directory.mkdir(exist_ok=True)
-    return Federator.open(parse(raw, directory / "federator.toml"))
+    return Federator.open(parse_settings(raw, directory / "federator.toml"))
 
 
 @pytest.fixture(scope="module")
 def lake(spark: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    place = tmp_path_factory.mktemp("incremental")
-    server = started(lambda run_dir: hive.start(hive.HIVE3, run_dir), place / "server")
+    directory = tmp_path_factory.mktemp("incremental")
+    server = started(lambda run_dir: hive.start(hive.HIVE3, run_dir), directory / "server")
     relay = Noting(server.uri)
-    made = Lake(server, relay, _opened(server.uri), place, _federator(place / "one", relay.uri))
+    made = Lake(server, relay, _opened(server.uri), directory, _federator(directory / "one", relay.uri))
     for database in DATABASES:
         made.database("hive", database)
         for number in range(TABLES):
@@ -94,15 +95,15 @@ def lake(spark: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake
     made.server.stop()
 
 
-def known(federator: Federator, source: str) -> dict[tuple[int, str], str]:
+def known(federator: Federator, source: str) -> dict[tuple[bool, str], str]:
     """Digests of everything that the index has of a source."""
     with federator.index.read() as connection:
-        return {(row["is_table"], row["path"]): row["digest"] for row in records.subtree(connection, source)}
+        return {(isinstance(each, TableRecord), each.key): each.digest for each in records.iter_records(connection, source)}
 
 
 def like_a_full_crawl(lake: Lake, name: str) -> None:
     """What was followed is what an index that starts now finds."""
-    other = _federator(lake.place / name, lake.server.uri)
+    other = _federator(lake.directory / name, lake.server.uri)
     assert other.crawl().state == "ok"
     for source in ("lake", "flat"):
         assert known(lake.federator, source) == known(other, source)
@@ -156,10 +157,10 @@ def test_whatever_happens_in_between_is_followed(lake: Lake, monkeypatch: pytest
 
 
 def test_a_mirror_follows_a_table_that_was_dropped_until_it_is_gone(lake: Lake) -> None:
-    store = MemoryStore(str(lake.place / "target.json"))
+    store = MemoryStore(str(lake.directory / "target.json"))
     federator = _federator(
-        lake.place / "mirror", lake.relay.uri,
-        sources={"copy": {"impl": "federator.testing:CONNECTOR", "file": str(lake.place / "target.json")}},
+        lake.directory / "mirror", lake.relay.uri,
+        sources={"copy": {"impl": "federator.testing:CONNECTOR", "file": str(lake.directory / "target.json")}},
         mirrors={"m": {"from": "flat", "to": "copy", "include": ["ops$*"], "min_miss_interval": "0s", "max_delete_percent": 100}},
     )  # fmt: skip
     assert set(outcomes(federator.sync(["m"])).values()) == {"done"}
@@ -171,7 +172,7 @@ def test_a_mirror_follows_a_table_that_was_dropped_until_it_is_gone(lake: Lake) 
     assert outcomes(federator.sync(["m"])) == {"ops$t4": "done"}
     _, sent = lake.relay.take()
     assert b"ops" in sent
-    with store.state() as state:
+    with store.locked_state() as state:
         assert "ops$t4" not in state["tables"]
         assert "ops$t0" in state["tables"]
     assert federator.sync(["m"]).sources["flat"].carried > 0
@@ -180,21 +181,23 @@ def test_a_mirror_follows_a_table_that_was_dropped_until_it_is_gone(lake: Lake) 
 
 def test_an_orphan_is_declared_in_the_metastore(lake: Lake) -> None:
     """A metastore makes the directory of what it is told: nothing is declared where there is nothing."""
-    place = lake.place / "lake" / "ops"
-    lance.write_dataset(pa.table({"id": [1, 2]}), str(place / "orders.lance"))
-    wanted = Wanted([str(place / "orders.lance"), str(place / "nothing.lance")], ["lake", "flat"], "ops$found_{table}")
+    directory = lake.directory / "lake" / "ops"
+    lance.write_dataset(pa.table({"id": [1, 2]}), str(directory / "orders.lance"))
+    wanted = DeclareSpec(
+        [str(directory / "orders.lance"), str(directory / "nothing.lance")], ["lake", "flat"], "ops$found_{table}"
+    )
     refused = lake.federator.declare(wanted).plans[0]
     assert [refusal.reason.value for refusal in refused.refusals] == ["depth", "depth"], "lake has two levels"
     for source, template in (("lake", "hive$ops$found_{table}"), ("flat", "{1}$found_{table}")):
-        (plan,) = lake.federator.declare(replace(wanted, into=[source], template=template)).plans
-        told = [refusal.reason.value for refusal in plan.refusals]
+        (plan,) = lake.federator.declare(replace(wanted, targets=[source], template=template)).plans
+        reasons = [refusal.reason.value for refusal in plan.refusals]
         if source == "lake":
-            assert told == ["not_valid"]
+            assert reasons == ["not_valid"]
             (outcome,) = lake.federator.apply([(plan, plan.digest)]).outcomes
             assert outcome.state.value == "done"
         else:
-            assert told == ["location_declared", "not_valid"]
-    assert not (place / "nothing.lance").exists()
+            assert reasons == ["location_declared", "not_valid"]
+    assert not (directory / "nothing.lance").exists()
     declared = lake.catalog.describe_table(("hive", "ops", "found_orders"))
     assert lance.dataset(declared.location).count_rows() == 2
     # What a person declares is an event like any other.
@@ -203,7 +206,7 @@ def test_an_orphan_is_declared_in_the_metastore(lake: Lake) -> None:
 
 
 def test_a_log_that_has_expired_means_a_full_crawl(lake: Lake) -> None:
-    """The last test: it starts the server anew."""
+    """The last test: it restarts the server."""
     lake.crawl()
     lake.put("hive", "ops", "before")
     lake.catalog.close()
@@ -211,11 +214,11 @@ def test_a_log_that_has_expired_means_a_full_crawl(lake: Lake) -> None:
     time.sleep(1.1)
     # The log's cleaner runs at the server's start.
     brief = {"metastore.event.db.listener.timetolive": "1s"}
-    lake.server = started(lambda run_dir: hive.start(hive.HIVE3, run_dir, brief), lake.place / "server")
+    lake.server = started(lambda run_dir: hive.start(hive.HIVE3, run_dir, brief), lake.directory / "server")
     lake.relay.target = lake.server.uri
     lake.catalog = _opened(lake.server.uri)
     end = time.monotonic() + 120
-    while lake.catalog._store.events(0, 10) and time.monotonic() < end:
+    while lake.catalog._store.list_events(0, 10) and time.monotonic() < end:
         time.sleep(0.1)
     expired = lake.crawl().sources["lake"]
     assert "the log has expired" in (expired.full_because or "")
@@ -225,7 +228,7 @@ def test_a_log_that_has_expired_means_a_full_crawl(lake: Lake) -> None:
 
 def test_a_metastore_without_a_log_is_read_in_full_each_time(spark: None, hive2_uri: str, tmp_path: Path) -> None:
     raw = {"verify": {"enabled": False}, "sources": {"old": {"impl": "hive2", "uri": hive2_uri}}}
-    federator = Federator.open(parse(raw, tmp_path / "federator.toml"))
+    federator = Federator.open(parse_settings(raw, tmp_path / "federator.toml"))
     for _ in range(2):
         found = federator.crawl().sources["old"]
         assert (found.carried, found.full_because) == (0, None)

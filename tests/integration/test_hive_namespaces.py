@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from federator.apply import Executor, OutcomeState
 from federator.connector import (
     InvalidInput,
     NamespaceAlreadyExists,
@@ -15,9 +16,12 @@ from federator.connector import (
     NamespaceNotFound,
     Unsupported,
 )
-from federator.model import ROOT, NamespaceRecord, Path, TableRecord
+from federator.model import ROOT, NamespaceRecord, Path, TableRecord, path_key
+from federator.planning.changes import Action, Change
+from federator.planning.rule import MirrorRule
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.fixtures.hive import Metastore
+from tests.fixtures.journal import Notes
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -52,7 +56,7 @@ def test_a_database_without_location_goes_below_root_or_into_the_warehouse(metas
         assert made.location == "/".join([metastore.location("lake"), *path])
         assert catalog.default_location((*path, "T")) == f"{made.location}/t.lance"
         catalog.drop_namespace(path)
-    settings = metastore.connector.configure({"uri": metastore.uri})
+    settings = metastore.connector.parse_settings({"uri": metastore.uri})
     with metastore.connector.open("lake", settings) as catalog:
         assert (catalog.create_namespace(NamespaceRecord("lake", path)).location or "").endswith(f"warehouse/{path[-1]}.db")
         catalog.drop_namespace(path)
@@ -60,7 +64,7 @@ def test_a_database_without_location_goes_below_root_or_into_the_warehouse(metas
 
 def test_dropping_a_database_leaves_its_directory(catalog: HiveCatalog, metastore: Metastore) -> None:
     path = metastore.database()
-    kept = metastore.place / path[-1] / "orders.lance" / "data"
+    kept = metastore.directory / path[-1] / "orders.lance" / "data"
     kept.parent.mkdir(parents=True)
     kept.write_text("rows")
     catalog.drop_namespace(path)
@@ -75,6 +79,19 @@ def test_a_database_with_any_table_is_not_empty(catalog: HiveCatalog, metastore:
     assert catalog.list_tables(path) == []
     with pytest.raises(NamespaceNotEmpty):
         catalog.drop_namespace(path)
+
+
+def test_a_database_that_a_user_makes_where_an_owned_one_is_gone_stays(catalog: HiveCatalog, metastore: Metastore) -> None:
+    """It is made between the look and the call, which is not made: the ledger forgets what was gone."""
+    path = (*metastore.above, _fresh("again"))
+    key = path_key(path)
+    gone = Change(
+        Action.DROP_NAMESPACE, catalog.source, key, "origin", key, "made by us, and gone", precondition={"target": "absent"}
+    )
+    notes = Notes(meanwhile=lambda _: catalog.create_namespace(NamespaceRecord(catalog.source, path, {"by": "a user"})))
+    executor = Executor(notes, MirrorRule(name="m", origin="origin", target=catalog.source), catalog, catalog)
+    assert [outcome.state for outcome in executor.apply("plan", [gone])] == [OutcomeState.DONE]
+    assert catalog.describe_namespace(path).properties["by"] == "a user"
 
 
 def test_the_default_database_stays(catalog: HiveCatalog, metastore: Metastore) -> None:
@@ -92,7 +109,7 @@ def test_the_longest_name_and_values_are_taken(catalog: HiveCatalog, metastore: 
     path = (*metastore.above, secrets.token_hex(64))
     wanted = NamespaceRecord("lake", path, {"k" * 180: "v" * 4000}, metastore.location("long"), "d" * 4000)
     made = catalog.create_namespace(wanted)
-    # Hive 4 gives a database without an owner to whoever makes it.
+    # Hive 4 gives a database without an owner to the user who creates it (test_the_user_of_ugi_owns_what_it_creates).
     assert replace(made, owner=None).digest == wanted.digest
     for properties in ({"k" * 181: ""}, {"k": "v" * 4001}, {"": "v"}):
         with pytest.raises(InvalidInput):
@@ -101,7 +118,7 @@ def test_the_longest_name_and_values_are_taken(catalog: HiveCatalog, metastore: 
         catalog.create_namespace(NamespaceRecord("lake", (*metastore.above, _fresh("bad")), {"database.owner-type": "ghost"}))
 
 
-def test_a_storage_that_the_metastore_cannot_reach_is_said_so(catalog: HiveCatalog, metastore: Metastore) -> None:
+def test_a_storage_that_the_metastore_cannot_reach_is_reported(catalog: HiveCatalog, metastore: Metastore) -> None:
     with pytest.raises(InvalidInput, match="hadoop-aws"):
         catalog.create_namespace(NamespaceRecord("lake", (*metastore.above, _fresh("s3")), location="s3://bucket/x"))
 
@@ -114,7 +131,7 @@ def test_what_is_not_there_is_not_empty(catalog: HiveCatalog, metastore: Metasto
                 look(path)
         with pytest.raises(NamespaceNotFound):
             catalog.declare_table(TableRecord("lake", (*path, "t"), "file:/nowhere/t"))
-        assert catalog.observe((*path, "t")).absent
+        assert catalog.observe((*path, "t")).is_absent
     if metastore.levels == 2:
         for look in (catalog.list_namespaces, catalog.list_tables, catalog.describe_namespace, catalog.drop_namespace):
             with pytest.raises(NamespaceNotFound):
@@ -127,12 +144,12 @@ def test_a_hive_2_metastore_has_no_catalogs(hive2_uri: str, hive3_uri: str) -> N
     from federator_connectors import hive2, hive3
 
     with (
-        hive3.CONNECTOR.open("lake", hive3.CONNECTOR.configure({"uri": hive2_uri})) as wrong,
+        hive3.CONNECTOR.open("lake", hive3.CONNECTOR.parse_settings({"uri": hive2_uri})) as wrong,
         pytest.raises(Unsupported, match="hive2"),
     ):
-        wrong.shards()
+        wrong.plan_shards()
     # The other way round works: Hive 2's calls see the default catalog.
-    with hive2.CONNECTOR.open("lake", hive2.CONNECTOR.configure({"hive.uri": hive3_uri})) as older:
+    with hive2.CONNECTOR.open("lake", hive2.CONNECTOR.parse_settings({"hive.uri": hive3_uri})) as older:
         assert "default" in older.list_namespaces(ROOT)
 
 
@@ -142,7 +159,7 @@ class TestCatalogs:
         self, catalog: HiveCatalog, metastore: Metastore
     ) -> None:
         path = (_fresh("cat"),)
-        kept = metastore.place / "cat" / "orders.lance" / "data"
+        kept = metastore.directory / "cat" / "orders.lance" / "data"
         kept.parent.mkdir(parents=True)
         kept.write_text("rows")
         wanted = NamespaceRecord("lake", path, location=metastore.location("cat"), doc="docs")
@@ -191,10 +208,25 @@ class TestCatalogs:
         assert catalog.list_namespaces(path) == ["default"]
         catalog.drop_namespace(path)
 
-    def test_a_catalog_has_no_place_for_properties(self, catalog: HiveCatalog) -> None:
+    def test_a_catalog_has_no_properties(self, catalog: HiveCatalog) -> None:
         with pytest.raises(InvalidInput, match="team"):
             catalog.create_namespace(NamespaceRecord("lake", (_fresh("cat"),), {"team": "sales"}))
 
     def test_the_default_catalog_stays(self, catalog: HiveCatalog) -> None:
         with pytest.raises((NamespaceNotEmpty, Unsupported)):
             catalog.drop_namespace(("hive",))
+
+
+def test_the_user_of_ugi_owns_what_it_creates(metastore: Metastore) -> None:
+    path = (*metastore.above, _fresh("ugi"))
+    with metastore.open(ugi="alice:team,others") as catalog:
+        created = catalog.create_namespace(NamespaceRecord("lake", path, location=metastore.location("ugi")))
+        assert created.owner == ("alice" if metastore.version == 4 else None)
+        catalog.drop_namespace(path)
+
+
+def test_a_catalog_with_an_owner_is_refused_because_it_cannot_keep_it(metastore: Metastore) -> None:
+    if metastore.levels == 1:
+        return
+    with metastore.open() as catalog, pytest.raises(InvalidInput, match=r"not database\.owner"):
+        catalog.create_namespace(NamespaceRecord("lake", (_fresh("owned"),), owner="ann"))

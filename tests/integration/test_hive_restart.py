@@ -1,4 +1,4 @@
-"""Connections that break between and during calls: a relay stands before a real metastore, and is cut or pointed elsewhere."""
+"""Connections that break between and during calls: a relay before a real metastore is cut or redirected."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def relay(hive3_uri: str) -> Iterator[Relay]:
 
 
 def _opened(relay: Relay) -> HiveCatalog:
-    opened = hive3.CONNECTOR.open("lake", hive3.CONNECTOR.configure({"uri": relay.uri, "client.timeout": "20"}))
+    opened = hive3.CONNECTOR.open("lake", hive3.CONNECTOR.parse_settings({"uri": relay.uri, "client.timeout": "20"}))
     assert isinstance(opened, HiveCatalog)
     return opened
 
@@ -140,9 +140,9 @@ def test_a_write_whose_answer_is_lost_is_not_repeated(relay: Relay, hive3_uri: s
         end = time.monotonic() + 10
         while not (left := direct.observe(path)).unfinished and time.monotonic() < end:
             time.sleep(0.05)
-        assert left.absent or left.unfinished == "lost"
+        assert left.is_absent or left.unfinished == "lost"
         direct.remove_unfinished(path, "lost")
-        assert direct.observe(path).absent
+        assert direct.observe(path).is_absent
 
         made = direct.declare_table(wanted)
         relay.drop_answer_to = b"drop_table"
@@ -150,7 +150,7 @@ def test_a_write_whose_answer_is_lost_is_not_repeated(relay: Relay, hive3_uri: s
             catalog.deregister_table(made)
         # It was carried out all the same, a moment later, and sent once.
         end = time.monotonic() + 60
-        while not direct.observe(path).absent and time.monotonic() < end:
+        while not direct.observe(path).is_absent and time.monotonic() < end:
             time.sleep(0.05)
-        assert direct.observe(path).absent
+        assert direct.observe(path).is_absent
         assert relay.dropped == 2

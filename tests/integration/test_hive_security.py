@@ -17,7 +17,7 @@ from federator.demo.servers.process import Server
 from federator.model import ROOT, NamespaceRecord, TableRecord
 from federator_connectors import hive3
 from federator_connectors._hive.catalog import HiveCatalog
-from federator_connectors._hive.transport import dialler
+from federator_connectors._hive.transport import build_dialer
 from tests.fixtures import certificates
 from tests.fixtures.certificates import PASSWORD, Certificates
 from tests.fixtures.hive import started
@@ -83,7 +83,7 @@ def _tls(files: Certificates) -> dict[str, str]:
 def _serving(
     version: str, factory: pytest.TempPathFactory, conf: dict[str, str], env: dict[str, str] | None = None
 ) -> Iterator[str]:
-    server: Server = started(lambda place: hive.start(version, place, conf, env), factory.mktemp("secure"))
+    server: Server = started(lambda run_directory: hive.start(version, run_directory, conf, env), factory.mktemp("secure"))
     try:
         yield server.uri.replace("127.0.0.1", "localhost")
     finally:
@@ -92,19 +92,19 @@ def _serving(
 
 def _open(uri: str, **properties: str) -> HiveCatalog:
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()}
-    settings = hive3.CONNECTOR.configure({"uri": uri, "client.timeout": "20", **keys})
+    settings = hive3.CONNECTOR.parse_settings({"uri": uri, "client.timeout": "20", **keys})
     opened = hive3.CONNECTOR.open("lake", settings)
     assert isinstance(opened, HiveCatalog)
     return opened
 
 
-def _works(catalog: HiveCatalog, place: FilePath) -> None:
+def _works(catalog: HiveCatalog, directory: FilePath) -> None:
     """Reads, writes, and an answer of some size."""
     with catalog:
         database = ("hive", "secure")
-        catalog.create_namespace(NamespaceRecord("lake", database, location=f"file:{place}"))
+        catalog.create_namespace(NamespaceRecord("lake", database, location=f"file:{directory}"))
         long = {f"k{number}": "v" * 4000 for number in range(40)}
-        made = catalog.declare_table(TableRecord("lake", (*database, "t"), f"file:{place}/t.lance", long))
+        made = catalog.declare_table(TableRecord("lake", (*database, "t"), f"file:{directory}/t.lance", long))
         assert catalog.describe_table((*database, "t")).digest == made.digest
         catalog.deregister_table(made)
         catalog.drop_namespace(database)
@@ -114,12 +114,12 @@ def test_tls(tls: str, files: Certificates, tmp_path: FilePath) -> None:
     trusted = {"client__tls__enabled": "true", "client__tls__ca_file": files.ca}
     _works(_open(tls, **trusted), tmp_path)
     by_address = tls.replace("localhost", "127.0.0.1")
-    for uri, properties, said in (
+    for uri, properties, message in (
         (tls, {"client__tls__enabled": "true"}, "TLS failed .*certificate verify failed"),
         (by_address, trusted, "TLS failed .*IP address mismatch"),
         (tls, {}, "closed the connection|not as a Hive metastore|in time"),
     ):
-        with _open(uri, **properties) as catalog, pytest.raises(ServiceUnavailable, match=said):
+        with _open(uri, **properties) as catalog, pytest.raises(ServiceUnavailable, match=message):
             catalog.list_namespaces(ROOT)
     with _open(by_address, **trusted, client__tls__check_hostname="false") as catalog:
         assert catalog.list_namespaces(ROOT) == ["hive"]
@@ -155,8 +155,8 @@ def test_our_certificate_is_shown_to_a_server_that_asks(files: Certificates) -> 
         thread = threading.Thread(target=accept)
         thread.start()
         properties = {"uri": "localhost", "client.tls.enabled": "true", "client.tls.ca-file": files.ca}
-        settings = hive3.CONNECTOR.configure({**properties, "client.tls.cert-file": files.client})
-        transport, _ = dialler("lake", settings)(("localhost", server.getsockname()[1]), 5)
+        settings = hive3.CONNECTOR.parse_settings({**properties, "client.tls.cert-file": files.client})
+        transport, _ = build_dialer("lake", settings)(("localhost", server.getsockname()[1]), 5)
         thread.join(10)
         transport.close()
     assert "client" in str(shown)
@@ -195,11 +195,11 @@ def test_kerberos_by_ticket_cache(kerberised: str, realm: Realm, tmp_path: FileP
     cache = tmp_path / "tickets"
     realm.log_in("carol", cache)
     monkeypatch.setenv("KRB5CCNAME", str(cache))
-    face = ln.connect(
+    facade = ln.connect(
         "federator_connectors.hive3.Hive3Namespace",
         {"uri": kerberised, "client.auth": "kerberos", "client.kerberos.principal": METASTORE},
     )
-    assert face.list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces == ["hive"]
+    assert facade.list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces == ["hive"]
 
 
 def test_kerberos_without_a_ticket_or_for_another_server_is_unauthenticated(kerberised: str, realm: Realm) -> None:

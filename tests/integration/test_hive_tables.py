@@ -1,4 +1,4 @@
-"""Tables of real Hive metastores: what is declared, changed, refused, and what a server makes of it."""
+"""Tables of real Hive metastores: declared, changed and refused, and the server's own changes to them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from federator.connector import ConcurrentModification, Internal, InvalidInput, TableAlreadyExists, TableNotFound
-from federator.model import Path, TableRecord
-from federator_connectors._hive import convert
+from federator.model import Kind, Path, TableRecord
+from federator_connectors._hive import records, thrift_types
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.fixtures.hive import Metastore
 
@@ -33,7 +33,7 @@ def database(metastore: Metastore) -> Path:
 def _raw(metastore: Metastore, path: Path) -> Any:
     calls = metastore.calls()
     try:
-        return calls.table(path)
+        return calls.get_table(path)
     finally:
         calls.close()
 
@@ -120,21 +120,21 @@ def test_a_change_between_reading_and_writing_is_not_lost(
     path = (*database, "orders")
     made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance"), {"v": "1"}))
     with metastore.open() as other:
-        reread = catalog._unchanged
+        reread = catalog._require_unchanged
 
-        def overtaken(*given: Any) -> Any:
-            table = reread(*given)
+        def overtaken(*arguments: Any) -> Any:
+            table = reread(*arguments)
             other.update_table(made, replace(made, properties={"v": "theirs"}))
             return table
 
-        monkeypatch.setattr(catalog, "_unchanged", overtaken)
-        ours = replace(made, properties={"v": "ours"})
+        monkeypatch.setattr(catalog, "_require_unchanged", overtaken)
+        changed = replace(made, properties={"v": "ours"})
         if metastore.version != 3:
             with pytest.raises(ConcurrentModification):
-                catalog.update_table(made, ours)
+                catalog.update_table(made, changed)
             assert catalog.describe_table(path).properties["v"] == "theirs"
         else:
-            assert catalog.update_table(made, ours).properties["v"] == "ours"
+            assert catalog.update_table(made, changed).properties["v"] == "ours"
 
 
 def test_any_case_of_the_marker_counts(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
@@ -160,6 +160,52 @@ def test_a_managed_table_marked_as_lance_is_refused(catalog: HiveCatalog, metast
     assert _raw(metastore, path).tableType == "MANAGED_TABLE"
 
 
+def test_a_table_that_another_lance_client_declared_is_read_only(
+    catalog: HiveCatalog, metastore: Metastore, database: Path
+) -> None:
+    path = (*database, "theirs")
+    # As lance-namespace-impls 0.13 does.
+    metastore.table(path, {"table_type": "lance", "managed_by": "storage", "empty_table": "true"}, "EXTERNAL_TABLE")
+    metastore.table((*database, "own"), {"table_type": "lance", "managed_by": "impl"}, "EXTERNAL_TABLE")
+    before = _raw(metastore, path)
+    assert before.tableType == "MANAGED_TABLE"
+    assert catalog.list_tables(database) == ["theirs"]
+    assert catalog.list_foreign_objects(database) == ["own", "theirs"], "CASCADE is refused"
+    record = catalog.describe_table(path)
+    assert (record.kind, record.is_read_only, record.location) == (Kind.MANAGED_TABLE, True, metastore.location("theirs"))
+    assert "storage_managed = origins" in str(record.problem)
+    column = thrift_types.FieldSchema("__placeholder_id", "bigint", "Placeholder column")
+    before.sd.cols = [column]
+    assert records.table_record("lake", path, before).schema is None, "a placeholder is no schema"
+    before.sd.cols = []
+    assert catalog.observe(path).foreign
+    with metastore.open(storage_managed="origins") as reading:
+        origin = reading.describe_table(path)
+        assert (origin.kind, origin.problem, reading.observe(path).record) == (Kind.TABLE, None, origin)
+        crawled = [item for shard in reading.plan_shards() for item in reading.read_shard(shard)]
+        assert origin in crawled
+        for opened, expected in ((catalog, record), (reading, origin)):
+            for change in (
+                lambda opened=opened, expected=expected: opened.deregister_table(expected),
+                lambda opened=opened, expected=expected: opened.update_table(
+                    expected, replace(expected, properties={"a": "1"})
+                ),
+                lambda opened=opened, expected=expected: opened.rename_table(expected, (*database, "renamed")),
+            ):
+                with pytest.raises(InvalidInput, match="is a MANAGED_TABLE"):
+                    change()
+    assert record in [item for shard in catalog.plan_shards() for item in catalog.read_shard(shard)]
+    assert _raw(metastore, path) == before
+
+
+def test_a_default_location_below_the_root_as_the_newer_text_has_it(metastore: Metastore, database: Path) -> None:
+    with metastore.open(default_location="root", root=str(metastore.directory)) as catalog:
+        assert catalog.default_location((*database, "Orders")) == f"file://{metastore.directory}/{database[-1]}.db/orders"
+        if metastore.levels == 2:
+            path = ("other", "db", "orders")
+            assert catalog.default_location(path) == f"file://{metastore.directory}/other/db.db/orders"
+
+
 def test_what_is_not_lance_is_refused(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
     metastore.table((*database, "bare"), None)
     metastore.table((*database, "parquet"), {"EXTERNAL": "TRUE"})
@@ -173,7 +219,7 @@ def test_what_is_not_lance_is_refused(catalog: HiveCatalog, metastore: Metastore
 
 
 def test_deregistering_leaves_the_data(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
-    kept = metastore.place / "o.lance" / "data"
+    kept = metastore.directory / "o.lance" / "data"
     kept.parent.mkdir()
     kept.write_text("rows")
     path = (*database, "orders")
@@ -187,14 +233,14 @@ def test_deregistering_leaves_the_data(catalog: HiveCatalog, metastore: Metastor
 def test_a_server_that_makes_something_else_is_found_out(
     catalog: HiveCatalog, metastore: Metastore, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = convert.changed_table
+    honest = records.modify_table
 
-    def managed(given: Any, record: TableRecord) -> Any:
-        table = honest(given, record)
+    def managed(context: Any, record: TableRecord) -> Any:
+        table = honest(context, record)
         del table.parameters["EXTERNAL"]
         return table
 
-    monkeypatch.setattr(convert, "changed_table", managed)
+    monkeypatch.setattr(records, "modify_table", managed)
     with pytest.raises(Internal, match="MANAGED_TABLE"):
         catalog.declare_table(TableRecord("lake", (*database, "orders"), metastore.location("o.lance")))
 
@@ -205,8 +251,9 @@ def test_listing_without_the_servers_filter(catalog: HiveCatalog, metastore: Met
     metastore.table((*database, "ours"), {"EXTERNAL": "TRUE", "table_type": "Lance"})
     metastore.managed_table((*database, "managed"))
     metastore.table((*database, "parquet"), {"EXTERNAL": "TRUE"})
+    metastore.table((*database, "theirs"), {"table_type": "lance", "managed_by": "storage"})
     with pytest.MonkeyPatch.context() as patched:
         # A filter that the server cannot parse, as one that its database cannot run, is answered with an error.
         patched.setattr(calls, "_LANCE_FILTER", "no filter")
-        assert catalog.list_tables(database) == ["ours"]
-        assert not catalog._store.marked_tables(database).exact
+        assert catalog.list_tables(database) == ["ours", "theirs"]
+        assert not catalog._store.list_marked_tables(database).is_exact

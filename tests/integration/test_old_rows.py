@@ -16,7 +16,7 @@ import lance_namespace as ln
 import pyarrow as pa
 import pytest
 
-from federator.testing.contract import fresh
+from federator.testing.contract import unique_name
 from tests.api.lance.conftest import served
 from tests.fixtures.glue import GlueAccount
 from tests.fixtures.hive import Metastore
@@ -64,7 +64,7 @@ def world(request: pytest.FixtureRequest, tmp_path: FilePath) -> World:
         storage: dict[str, str] = request.getfixturevalue("s3_storage_options")
         account.client().create_database(DatabaseInput={"Name": "sales"})
         options = {f"storage.{key}": value for key, value in storage.items()}
-        root = f"s3://lance-data/{fresh('root')}"
+        root = f"s3://lance-data/{unique_name('root')}"
         return World("glue", {**account.properties, **options, "root": root}, (account.account_id, "sales"), storage)
     root = tmp_path.as_uri()
     if kind == "unity":
@@ -72,8 +72,8 @@ def world(request: pytest.FixtureRequest, tmp_path: FilePath) -> World:
         return World("unity", {**unity.properties, "root": root}, unity.schema())
     if kind == "polaris":
         polaris: PolarisServer = request.getfixturevalue("polaris_server")
-        catalog: str = request.getfixturevalue("polaris_catalog")
-        return World("polaris", {**polaris.properties, "root": root}, polaris.namespace((catalog, fresh("ns"))))
+        catalog: str = request.getfixturevalue("polaris_file_catalog")
+        return World("polaris", {**polaris.properties, "root": root}, polaris.namespace((catalog, unique_name("ns"))))
     made = World("dir", {"root": str(tmp_path), "manifest_enabled": "true"}, ("sales",))
     made.connect().create_namespace(ln.CreateNamespaceRequest(id=["sales"]))
     return made
@@ -91,19 +91,19 @@ def client(request: pytest.FixtureRequest, world: World, tmp_path_factory: pytes
         yield ln.connect("rest", {"uri": service.url}), ["shop", *world.namespace]
 
 
-def create(face: ln.LanceNamespace, path: list[str], rows: pa.Table, storage: Mapping[str, str]) -> str:
+def create(facade: ln.LanceNamespace, path: list[str], rows: pa.Table, storage: Mapping[str, str]) -> str:
     with pytest.raises(ln.TableNotFoundError):
-        face.table_exists(ln.TableExistsRequest(id=path))
-    declared = face.declare_table(ln.DeclareTableRequest(id=path))
-    described = face.describe_table(ln.DescribeTableRequest(id=path))
+        facade.table_exists(ln.TableExistsRequest(id=path))
+    declared = facade.declare_table(ln.DeclareTableRequest(id=path))
+    described = facade.describe_table(ln.DescribeTableRequest(id=path))
     assert described.location == declared.location
     lance.write_dataset(rows, str(described.location), storage_options=dict(storage) or None, mode="create")
     return str(described.location)
 
 
-def drop(face: ln.LanceNamespace, path: list[str]) -> None:
-    face.table_exists(ln.TableExistsRequest(id=path))
-    face.deregister_table(ln.DeregisterTableRequest(id=path))
+def drop(facade: ln.LanceNamespace, path: list[str]) -> None:
+    facade.table_exists(ln.TableExistsRequest(id=path))
+    facade.deregister_table(ln.DeregisterTableRequest(id=path))
 
 
 def opened(location: str, storage: Mapping[str, str]) -> pa.Table:
@@ -111,34 +111,34 @@ def opened(location: str, storage: Mapping[str, str]) -> pa.Table:
 
 
 def test_a_new_table_of_a_dropped_name_has_its_own_rows_only(client: tuple[ln.LanceNamespace, list[str]], world: World) -> None:
-    face, namespace = client
+    facade, namespace = client
     path = [*namespace, "orders"]
-    before = create(face, path, OLD, world.storage)
-    drop(face, path)
-    after = create(face, path, NEW, world.storage)
+    before = create(facade, path, OLD, world.storage)
+    drop(facade, path)
+    after = create(facade, path, NEW, world.storage)
     assert after != before
-    described = face.describe_table(ln.DescribeTableRequest(id=path))
+    described = facade.describe_table(ln.DescribeTableRequest(id=path))
     assert opened(str(described.location), world.storage).equals(NEW)
     assert opened(before, world.storage).equals(OLD), "data is never touched"
-    assert face.list_tables(ln.ListTablesRequest(id=namespace)).tables == ["orders"]
+    assert facade.list_tables(ln.ListTablesRequest(id=namespace)).tables == ["orders"]
     # And once more, since the first one's location stays taken.
-    drop(face, path)
-    assert create(face, path, OLD, world.storage) not in (before, after)
+    drop(facade, path)
+    assert create(facade, path, OLD, world.storage) not in (before, after)
 
 
 def test_a_location_that_was_declared_and_never_written_is_used_again(world: World) -> None:
-    face = world.connect()
+    facade = world.connect()
     path = [*world.namespace, "orders"]
-    declared = face.declare_table(ln.DeclareTableRequest(id=path))
+    declared = facade.declare_table(ln.DeclareTableRequest(id=path))
     with pytest.raises(ln.TableAlreadyExistsError):
-        face.declare_table(ln.DeclareTableRequest(id=path))
-    drop(face, path)
-    again = face.declare_table(ln.DeclareTableRequest(id=path))
+        facade.declare_table(ln.DeclareTableRequest(id=path))
+    drop(facade, path)
+    again = facade.declare_table(ln.DeclareTableRequest(id=path))
     assert again.location == declared.location or world.impl == "dir", "pylance chooses another one each time"
     lance.write_dataset(NEW, str(again.location), storage_options=dict(world.storage) or None, mode="create")
     with pytest.raises(ln.TableAlreadyExistsError):
-        face.declare_table(ln.DeclareTableRequest(id=path))
-    assert face.describe_table(ln.DescribeTableRequest(id=path)).location == again.location
+        facade.declare_table(ln.DeclareTableRequest(id=path))
+    assert facade.describe_table(ln.DescribeTableRequest(id=path)).location == again.location
 
 
 @pytest.mark.parametrize("through", ["class", "v1"])
@@ -148,27 +148,27 @@ def test_a_directorys_own_name_is_its_location_and_stays_taken(
 ) -> None:
     world = World("dir", {"root": str(tmp_path), "manifest_enabled": manifest}, ())
 
-    def check(face: ln.LanceNamespace, above: list[str], written: Callable[[], str]) -> None:
+    def check(facade: ln.LanceNamespace, above: list[str], written: Callable[[], str]) -> None:
         path = [*above, "orders"]
-        create(face, path, OLD, {})
-        drop(face, path)
+        create(facade, path, OLD, {})
+        drop(facade, path)
         with pytest.raises(ln.TableAlreadyExistsError):
-            face.declare_table(ln.DeclareTableRequest(id=path))
+            facade.declare_table(ln.DeclareTableRequest(id=path))
         with pytest.raises(ln.TableNotFoundError):
-            face.table_exists(ln.TableExistsRequest(id=path))
-        assert face.list_tables(ln.ListTablesRequest(id=above)).tables == []
+            facade.table_exists(ln.TableExistsRequest(id=path))
+        assert facade.list_tables(ln.ListTablesRequest(id=above)).tables == []
         assert written() == "dropped"
         # What was declared and never written is used again, and a retry is a conflict.
         other = [*above, "other"]
-        face.declare_table(ln.DeclareTableRequest(id=other))
-        drop(face, other)
-        create(face, other, NEW, {})
+        facade.declare_table(ln.DeclareTableRequest(id=other))
+        drop(facade, other)
+        create(facade, other, NEW, {})
         with pytest.raises(ln.TableAlreadyExistsError):
-            face.declare_table(ln.DeclareTableRequest(id=other))
+            facade.declare_table(ln.DeclareTableRequest(id=other))
         # Whoever says the location wants the old rows.
         back = str(tmp_path / "orders.lance")
-        face.register_table(ln.RegisterTableRequest(id=path, location=back))
-        assert opened(str(face.describe_table(ln.DescribeTableRequest(id=path)).location), {}).equals(OLD)
+        facade.register_table(ln.RegisterTableRequest(id=path, location=back))
+        assert opened(str(facade.describe_table(ln.DescribeTableRequest(id=path)).location), {}).equals(OLD)
 
     def written() -> str:
         return "dropped" if lance.dataset(str(tmp_path / "orders.lance")).to_table().equals(OLD) else "changed"
@@ -195,15 +195,15 @@ def test_create_table_after_a_drop_writes_beside_the_old_rows(world: World, tmp_
     directory = tmp_path_factory.mktemp("served")
     with served(directory, {"shop": world.source(directory)}, bare=True) as service:
         service.crawl("shop")
-        face: Any = ln.connect("rest", {"uri": service.url})
+        facade: Any = ln.connect("rest", {"uri": service.url})
         path = ["shop", *world.namespace, "orders"]
         for rows in (OLD, NEW):
             body = pa.BufferOutputStream()
             with pa.ipc.new_stream(body, rows.schema) as stream:
                 stream.write_table(rows)
-            made = face.create_table(ln.CreateTableRequest(id=path, mode="Create"), body.getvalue().to_pybytes())
+            made = facade.create_table(ln.CreateTableRequest(id=path, mode="Create"), body.getvalue().to_pybytes())
             assert opened(str(made.location), world.storage).equals(rows)
-            drop(face, path)
+            drop(facade, path)
     own = world.connect()
     path = [*world.namespace, "orders"]
     options = dict(world.storage) or None

@@ -1,4 +1,4 @@
-"""Lance's own clients over Polaris: what the specs' names promise works end to end."""
+"""Polaris with Lance's own clients: names that the specs allow work end to end."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def namespace(polaris_server: PolarisServer, polaris_catalog: str) -> Path:
 
 @pytest.mark.parametrize("prefix", ["", "polaris."])
 def test_connect_by_class_path_with_bare_and_prefixed_keys(polaris_server: PolarisServer, namespace: Path, prefix: str) -> None:
-    face = lance_namespace.connect(CLASS, {f"{prefix}{key}": value for key, value in polaris_server.properties.items()})
+    facade = lance_namespace.connect(CLASS, {f"{prefix}{key}": value for key, value in polaris_server.properties.items()})
     request = lance_namespace.ListNamespacesRequest(id=list(namespace[:2]))
-    assert face.list_namespaces(request).namespaces == ["2026"]
+    assert facade.list_namespaces(request).namespaces == ["2026"]
 
 
 def test_write_and_open_a_dataset_by_its_name(polaris_server: PolarisServer, namespace: Path, tmp_path: FilePath) -> None:
     import lance
     import pyarrow as pa
 
-    place = f"file://{tmp_path}"
-    face = lance_namespace.connect(CLASS, {**polaris_server.properties, "root": place})
+    root = f"file://{tmp_path}"
+    facade = lance_namespace.connect(CLASS, {**polaris_server.properties, "root": root})
     table_id = [*namespace, "orders"]
-    location = f"{place}/orders.lance"
-    face.declare_table(lance_namespace.DeclareTableRequest(id=table_id, location=location, properties={"team": "sales"}))
+    location = f"{root}/orders.lance"
+    facade.declare_table(lance_namespace.DeclareTableRequest(id=table_id, location=location, properties={"team": "sales"}))
     rows = pa.table({"id": [1, 2, 3]})
-    lance.write_dataset(rows, namespace_client=face, table_id=table_id, mode="append")
-    lance.write_dataset(rows, namespace_client=face, table_id=table_id, mode="append")
-    opened = lance.dataset(namespace_client=face, table_id=table_id)
+    lance.write_dataset(rows, namespace_client=facade, table_id=table_id, mode="append")
+    lance.write_dataset(rows, namespace_client=facade, table_id=table_id, mode="append")
+    opened = lance.dataset(namespace_client=facade, table_id=table_id)
     assert opened.count_rows() == 6
     assert (tmp_path / "orders.lance" / "_versions").is_dir()
 
@@ -50,13 +50,13 @@ def test_a_dataset_is_created_where_the_namespace_lies(polaris_stub: PolarisServ
     import pyarrow as pa
 
     polaris_stub.namespace(("main", "local"), {"location": f"file://{tmp_path}/local"})
-    face: Any = lance_namespace.connect(CLASS, polaris_stub.properties)
-    lance.write_dataset(pa.table({"id": [1]}), namespace_client=face, table_id=["main", "local", "made"])
-    described = face.describe_table(lance_namespace.DescribeTableRequest(id=["main", "local", "made"]))
+    facade: Any = lance_namespace.connect(CLASS, polaris_stub.properties)
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=facade, table_id=["main", "local", "made"])
+    described = facade.describe_table(lance_namespace.DescribeTableRequest(id=["main", "local", "made"]))
     assert described.location == f"file://{tmp_path}/local/made.lance"
-    assert lance.dataset(namespace_client=face, table_id=["main", "local", "made"]).count_rows() == 1
-    assert face.list_tables(lance_namespace.ListTablesRequest(id=["main", "local"])).tables == ["made"]
-    face.deregister_table(lance_namespace.DeregisterTableRequest(id=["main", "local", "made"]))
+    assert lance.dataset(namespace_client=facade, table_id=["main", "local", "made"]).count_rows() == 1
+    assert facade.list_tables(lance_namespace.ListTablesRequest(id=["main", "local"])).tables == ["made"]
+    facade.deregister_table(lance_namespace.DeregisterTableRequest(id=["main", "local", "made"]))
     assert lance.dataset(described.location).count_rows() == 1, "the data stays"
 
 
@@ -64,28 +64,31 @@ def test_what_a_declared_table_is_to_polaris(polaris_server: PolarisServer, name
     """Format, base location, description and ``table_type`` as the spec has them; and what DescribeTable answers."""
     from tests.fixtures.polaris import tables_path
 
-    face: Any = lance_namespace.connect(CLASS, {**polaris_server.properties, "storage.region": "eu-west-1"})
-    place = "s3://lake/orders.lance"
+    facade: Any = lance_namespace.connect(CLASS, {**polaris_server.properties, "storage.region": "eu-west-1"})
+    location = "s3://lake/orders.lance"
     given = {"doc": "All orders.", "team": "sales", "federator.op": "1", "aws_secret_access_key": "x"}
-    made = face.declare_table(lance_namespace.DeclareTableRequest(id=[*namespace, "orders"], location=place, properties=given))
+    made = facade.declare_table(
+        lance_namespace.DeclareTableRequest(id=[*namespace, "orders"], location=location, properties=given)
+    )
     native = polaris_server.call("GET", f"{tables_path(namespace)}/orders").json()["table"]
     assert native == {
-        "name": "orders", "format": "lance", "base-location": place, "doc": "All orders.",
+        "name": "orders", "format": "lance", "base-location": location, "doc": "All orders.",
         "properties": {**given, "table_type": "lance"},
     }  # fmt: skip
-    described = face.describe_table(lance_namespace.DescribeTableRequest(id=[*namespace, "orders"]))
-    assert (made.location, made.properties) == (described.location, described.properties) == (place, given)
+    described = facade.describe_table(lance_namespace.DescribeTableRequest(id=[*namespace, "orders"]))
+    assert (made.location, made.properties) == (described.location, described.properties)
+    assert (described.location, described.properties) == (location, {**given, "table_type": "lance"})
     assert described.storage_options == {"region": "eu-west-1", "team": "sales", "doc": "All orders."}
     assert (described.version, described.table_uri, described.var_schema, described.stats) == (None,) * 4
 
 
 def test_what_a_created_namespace_is_to_polaris(polaris_server: PolarisServer, namespace: Path) -> None:
-    face: Any = lance_namespace.connect(CLASS, polaris_server.properties)
+    facade: Any = lance_namespace.connect(CLASS, polaris_server.properties)
     path = [*namespace, "made"]
-    made = face.create_namespace(lance_namespace.CreateNamespaceRequest(id=path, properties={"owner": "me"}))
-    described = face.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path))
+    made = facade.create_namespace(lance_namespace.CreateNamespaceRequest(id=path, properties={"owner": "me"}))
+    described = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path))
     assert made.properties == described.properties
     assert described.properties["owner"] == "me"
     assert described.properties["database.location-uri"].endswith("/sales.eu/2026/made/")
-    catalog = face.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path[:1]))
+    catalog = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path[:1]))
     assert catalog.properties["database.location-uri"].endswith(f"/{path[0]}")

@@ -1,4 +1,4 @@
-"""The crawl of Polaris: records, coverage, what becomes of what fails, and how many requests it takes."""
+"""The crawl of Polaris: records, coverage, failures, and the number of requests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+import lance_namespace as lance
 import pytest
 
 from federator.connector import PermissionDenied, ServiceUnavailable, Shard, SourceSpec
 from federator.model import ROOT, Coverage, CoverageState, Kind, NamespaceRecord, Path, TableRecord, fold_digest
-from federator.pipeline import reading
+from federator.pipeline import shard_reader
 from federator_connectors._polaris.catalog import PolarisCatalog
-from federator_connectors.polaris import CONNECTOR
+from federator_connectors.polaris import CONNECTOR, PolarisNamespace
 from tests.fixtures.polaris import PolarisServer
 from tests.stubs.polaris import PolarisStub
 
@@ -27,9 +28,9 @@ class Crawled:
         self.namespaces: dict[Path, NamespaceRecord] = {}
         self.tables: dict[Path, TableRecord] = {}
         self.coverage: dict[Path, Coverage] = {}
-        for shard in pickle.loads(pickle.dumps(shards or list(catalog.shards()))):
+        for shard in pickle.loads(pickle.dumps(shards or list(catalog.plan_shards()))):
             digests: dict[Path, list[str]] = {}
-            for row in catalog.read(shard):
+            for row in catalog.read_shard(shard):
                 if isinstance(row, Coverage):
                     assert row.namespace not in self.coverage
                     self.coverage[row.namespace] = row
@@ -51,7 +52,7 @@ class Crawled:
 
 def _opened(server: PolarisServer, **more: str) -> PolarisCatalog:
     # A source of its own for each server, whose breaker no other test has touched.
-    return CONNECTOR.open(f"at {server.url}", CONNECTOR.configure({**server.properties, "max_retries": "0", **more}))
+    return CONNECTOR.open(f"at {server.url}", CONNECTOR.parse_settings({**server.properties, "max_retries": "0", **more}))
 
 
 @pytest.fixture
@@ -127,6 +128,26 @@ def test_a_crawl_takes_the_fewest_requests(polaris_stub: PolarisServer, tables: 
     least = 1 + 1 + (1 + len(namespaces)) + 2 * len(namespaces) + tables
     assert len(stub.requests) <= 1.05 * least
     assert max(Counter((r.method, r.path, tuple(r.query.items())) for r in stub.requests).values()) == 1, "asked twice"
+
+
+def test_a_page_of_tables_reads_the_tables_of_a_page(polaris_stub: PolarisServer) -> None:
+    """Polaris lists generic tables of any format, all at once: only reading one shows its format."""
+    stub = polaris_stub.stub
+    assert stub is not None
+    polaris_stub.namespace(("main", "ns"))
+    for number in range(30):
+        kind = "delta" if number % 10 == 3 else "lance"
+        stub.state.create_table("main", ("ns",), {"name": f"t{number:02}", "format": kind, "base-location": f"s3://l/{number}"})
+    facade = PolarisNamespace(**polaris_stub.properties)
+    listed: list[str] = []
+    token: str | None = None
+    for size, reads in ((5, 7), (20, 23), (2, 2)):
+        stub.requests.clear()
+        page = facade.list_tables(lance.ListTablesRequest(id=["main", "ns"], limit=20 if listed else 5, page_token=token))
+        assert (len(page.tables), sum("/generic-tables/" in r.path for r in stub.requests)) == (size, reads)
+        listed, token = [*listed, *page.tables], page.page_token
+    assert (token, listed) == (None, [f"t{number:02}" for number in range(30) if number % 10 != 3])
+    facade.close()
 
 
 def test_pages_are_followed_to_their_end(polaris_server: PolarisServer, polaris_catalog: str) -> None:
@@ -241,7 +262,7 @@ def test_a_table_that_is_made_again_meanwhile_is_present(lake: tuple[PolarisServ
     _, stub, catalog = lake
     body = {"name": "a", "format": "lance", "base-location": "s3://lake/new.lance"}
     stub.before("GET", "/generic-tables/a$", lambda: stub.state.drop_table("main", ("ns",), "a"))
-    shards = list(catalog.shards())
+    shards = list(catalog.plan_shards())
     stub.requests.clear()
     # Made again just before the namespace's tables are listed a second time.
     lists = lambda: stub.state.create_table("main", ("ns",), body) if _lists(stub, "ns") == 2 else None  # noqa: E731
@@ -277,7 +298,7 @@ def test_a_namespace_that_goes_while_it_is_read_is_gone(lake: tuple[PolarisServe
 
 def test_a_namespace_that_went_before_it_was_read_is_gone(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
     _, stub, catalog = lake
-    shards = list(catalog.shards())
+    shards = list(catalog.plan_shards())
     stub.state.drop_table("main", ("ns", "deep"), "c")
     stub.state.drop_namespace("main", ("ns", "deep"))
     seen = Crawled(catalog, shards)
@@ -289,13 +310,13 @@ def test_a_namespace_that_went_before_it_was_read_is_gone(lake: tuple[PolarisSer
 
 def test_a_server_that_dies_fails_what_was_not_read(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
     _, stub, catalog = lake
-    shards = list(catalog.shards())
+    shards = list(catalog.plan_shards())
     stub.stop()
     seen = Crawled(catalog, shards)
     assert seen.failed == {("main",): 17, ("main", "ns"): 17, ("main", "ns", "deep"): 17}
     assert all(c.found for c in seen.coverage.values())
     with pytest.raises(ServiceUnavailable):
-        catalog.shards()
+        catalog.plan_shards()
 
 
 def test_catalogs_that_are_named_prove_nothing_of_others(polaris_stub: PolarisServer) -> None:
@@ -305,7 +326,7 @@ def test_catalogs_that_are_named_prove_nothing_of_others(polaris_stub: PolarisSe
     assert stub is not None
     stub.forbid("GET", "/management/", "LIST_CATALOGS")
     with _opened(polaris_stub) as catalog, pytest.raises(PermissionDenied):
-        catalog.shards()
+        catalog.plan_shards()
     with _opened(polaris_stub, catalogs="main, gone") as catalog:
         seen = Crawled(catalog)
     assert seen.coverage[ROOT].presence.state is CoverageState.SKIPPED
@@ -328,8 +349,8 @@ def test_the_pipeline_reads_it_as_a_configured_source(
     polaris_server.table((*polaris_server.namespace((polaris_catalog, "ns")), "t"))
     keys = {**polaris_server.properties, "client_secret": "${POLARIS_SECRET}", "catalogs": polaris_catalog}
     spec = SourceSpec("lake", "polaris", {f"polaris.{key}": value for key, value in keys.items()})
-    slots = pickle.loads(pickle.dumps(reading.slots(spec, 2, 30.0)))
-    rows = [row for slot in slots for row in reading.read_slot(spec, slot, 30.0)]
+    slots = pickle.loads(pickle.dumps(shard_reader.plan_crawl_tasks(spec, 2, 30.0)))
+    rows = [row for slot in slots for row in shard_reader.read_crawl_task(spec, slot, 30.0)]
     assert {row.path for row in rows if isinstance(row, TableRecord)} == {(polaris_catalog, "ns", "t")}
     covered = {row.namespace: row.complete for row in rows if isinstance(row, Coverage)}
     assert covered == {ROOT: False, (polaris_catalog,): True, (polaris_catalog, "ns"): True}
@@ -345,8 +366,8 @@ def test_a_shard_is_read_with_as_many_threads_as_are_set(polaris_stub: PolarisSe
         polaris_stub.table(("main", "ns", f"t{number}"))
     names: set[str] = set()
     with _opened(polaris_stub, threads="3") as catalog:
-        asked = catalog._client.table
-        catalog._client.table = lambda path: (names.add(threading.current_thread().name), asked(path))[1]  # type: ignore[method-assign, func-returns-value]
+        asked = catalog._client.get_table
+        catalog._client.get_table = lambda path: (names.add(threading.current_thread().name), asked(path))[1]  # type: ignore[method-assign, func-returns-value]
         assert len(Crawled(catalog).tables) == 20
     assert 1 <= len(names) <= 3
 

@@ -1,4 +1,4 @@
-"""Every error code of the Polaris connector as the official exception, from what a server really says, one by one."""
+"""Each error code of the Polaris connector as the official exception, from the server's response."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ import requests
 from federator.connector import (
     ConcurrentModification,
     Internal,
+    InvalidInput,
+    NameNotAllowed,
     PermissionDenied,
     ServiceUnavailable,
+    TableAlreadyExists,
     TableNotFound,
     Unsupported,
 )
-from federator.connector.namespace import CatalogNamespace
+from federator.lance.facade import CatalogNamespace
 from federator.model import ROOT, NamespaceRecord, Path, TableRecord
 from federator_connectors._polaris.catalog import PolarisCatalog
 from federator_connectors.polaris import CONNECTOR, PolarisNamespace
@@ -29,11 +32,11 @@ from tests.stubs.polaris.server import CLIENT
 
 pytestmark = pytest.mark.timeout(60)
 
-PLACE = "s3://lake/t.lance"
+LOCATION = "s3://lake/t.lance"
 
 
 @pytest.fixture
-def face(polaris_server: PolarisServer) -> Iterator[CatalogNamespace]:
+def facade(polaris_server: PolarisServer) -> Iterator[CatalogNamespace]:
     made = PolarisNamespace(**polaris_server.properties)
     yield made
     made.close()
@@ -47,65 +50,65 @@ def ns(polaris_server: PolarisServer, polaris_catalog: str) -> Path:
 # What the spec names, by a server that keeps state (the real one, where there is one).
 
 
-def test_1_a_namespace_whose_parent_is_missing(face: CatalogNamespace, ns: Path) -> None:
+def test_1_a_namespace_whose_parent_is_missing(facade: CatalogNamespace, ns: Path) -> None:
     with pytest.raises(lance.NamespaceNotFoundError, match="missing"):
-        face.create_namespace(lance.CreateNamespaceRequest(id=[ns[0], "missing", "x"]))
+        facade.create_namespace(lance.CreateNamespaceRequest(id=[ns[0], "missing", "x"]))
 
 
 @pytest.mark.parametrize("below", [("missing",), ("ns", "missing"), ("ns.missing",)])
-def test_1_a_missing_namespace(face: CatalogNamespace, ns: Path, below: Path) -> None:
+def test_1_a_missing_namespace(facade: CatalogNamespace, ns: Path, below: Path) -> None:
     missing = [ns[0], *below]
     for ask in (
-        lambda: face.list_namespaces(lance.ListNamespacesRequest(id=missing)),
-        lambda: face.describe_namespace(lance.DescribeNamespaceRequest(id=missing)),
-        lambda: face.namespace_exists(lance.NamespaceExistsRequest(id=missing)),
-        lambda: face.drop_namespace(lance.DropNamespaceRequest(id=missing)),
-        lambda: face.list_tables(lance.ListTablesRequest(id=missing)),
-        lambda: face.declare_table(lance.DeclareTableRequest(id=[*missing, "t"], location=PLACE)),
+        lambda: facade.list_namespaces(lance.ListNamespacesRequest(id=missing)),
+        lambda: facade.describe_namespace(lance.DescribeNamespaceRequest(id=missing)),
+        lambda: facade.namespace_exists(lance.NamespaceExistsRequest(id=missing)),
+        lambda: facade.drop_namespace(lance.DropNamespaceRequest(id=missing)),
+        lambda: facade.list_tables(lance.ListTablesRequest(id=missing)),
+        lambda: facade.declare_table(lance.DeclareTableRequest(id=[*missing, "t"], location=LOCATION)),
     ):
         with pytest.raises(lance.NamespaceNotFoundError):
             ask()
-    face.drop_namespace(lance.DropNamespaceRequest(id=missing, mode="Skip"))
+    facade.drop_namespace(lance.DropNamespaceRequest(id=missing, mode="Skip"))
 
 
-def test_1_a_missing_catalog_is_a_missing_namespace(face: CatalogNamespace) -> None:
+def test_1_a_missing_catalog_is_a_missing_namespace(facade: CatalogNamespace) -> None:
     catalog = f"no_{secrets.token_hex(4)}"
     for ask in (
-        lambda: face.list_namespaces(lance.ListNamespacesRequest(id=[catalog])),
-        lambda: face.list_namespaces(lance.ListNamespacesRequest(id=[catalog, "ns"])),
-        lambda: face.describe_namespace(lance.DescribeNamespaceRequest(id=[catalog])),
-        lambda: face.describe_namespace(lance.DescribeNamespaceRequest(id=[catalog, "ns"])),
-        lambda: face.create_namespace(lance.CreateNamespaceRequest(id=[catalog, "ns"])),
-        lambda: face.drop_namespace(lance.DropNamespaceRequest(id=[catalog, "ns"])),
-        lambda: face.list_tables(lance.ListTablesRequest(id=[catalog, "ns"])),
-        lambda: face.declare_table(lance.DeclareTableRequest(id=[catalog, "ns", "t"], location=PLACE)),
+        lambda: facade.list_namespaces(lance.ListNamespacesRequest(id=[catalog])),
+        lambda: facade.list_namespaces(lance.ListNamespacesRequest(id=[catalog, "ns"])),
+        lambda: facade.describe_namespace(lance.DescribeNamespaceRequest(id=[catalog])),
+        lambda: facade.describe_namespace(lance.DescribeNamespaceRequest(id=[catalog, "ns"])),
+        lambda: facade.create_namespace(lance.CreateNamespaceRequest(id=[catalog, "ns"])),
+        lambda: facade.drop_namespace(lance.DropNamespaceRequest(id=[catalog, "ns"])),
+        lambda: facade.list_tables(lance.ListTablesRequest(id=[catalog, "ns"])),
+        lambda: facade.declare_table(lance.DeclareTableRequest(id=[catalog, "ns", "t"], location=LOCATION)),
     ):
         with pytest.raises(lance.NamespaceNotFoundError, match=catalog):
             ask()
 
 
-def test_2_a_namespace_that_exists(face: CatalogNamespace, ns: Path) -> None:
+def test_2_a_namespace_that_exists(facade: CatalogNamespace, ns: Path) -> None:
     with pytest.raises(lance.NamespaceAlreadyExistsError):
-        face.create_namespace(lance.CreateNamespaceRequest(id=list(ns)))
+        facade.create_namespace(lance.CreateNamespaceRequest(id=list(ns)))
 
 
-def test_3_a_namespace_that_is_not_empty(polaris_server: PolarisServer, face: CatalogNamespace, ns: Path) -> None:
+def test_3_a_namespace_that_is_not_empty(polaris_server: PolarisServer, facade: CatalogNamespace, ns: Path) -> None:
     inside = polaris_server.namespace((*ns, "inside"))
     polaris_server.table((*inside, "t"))
     for path in (ns, inside):
         with pytest.raises(lance.NamespaceNotEmptyError):
-            face.drop_namespace(lance.DropNamespaceRequest(id=list(path)))
+            facade.drop_namespace(lance.DropNamespaceRequest(id=list(path)))
         with pytest.raises(lance.NamespaceNotEmptyError):
-            face.create_namespace(lance.CreateNamespaceRequest(id=list(path), mode="Overwrite"))
+            facade.create_namespace(lance.CreateNamespaceRequest(id=list(path), mode="Overwrite"))
 
 
 @pytest.mark.parametrize("below", [("ns", "t"), ("missing", "t"), ("ns", "missing", "t")])
-def test_4_a_missing_table_also_where_its_namespace_is_missing(face: CatalogNamespace, ns: Path, below: Path) -> None:
+def test_4_a_missing_table_also_where_its_namespace_is_missing(facade: CatalogNamespace, ns: Path, below: Path) -> None:
     path = [ns[0], *below]
     for ask in (
-        lambda: face.describe_table(lance.DescribeTableRequest(id=path)),
-        lambda: face.table_exists(lance.TableExistsRequest(id=path)),
-        lambda: face.deregister_table(lance.DeregisterTableRequest(id=path)),
+        lambda: facade.describe_table(lance.DescribeTableRequest(id=path)),
+        lambda: facade.table_exists(lance.TableExistsRequest(id=path)),
+        lambda: facade.deregister_table(lance.DeregisterTableRequest(id=path)),
     ):
         with pytest.raises(lance.TableNotFoundError):
             ask()
@@ -113,7 +116,7 @@ def test_4_a_missing_table_also_where_its_namespace_is_missing(face: CatalogName
 
 @pytest.mark.parametrize("with_namespace", [False, True])
 def test_4_a_table_that_goes_between_the_look_and_the_removal(polaris_stub: PolarisServer, with_namespace: bool) -> None:
-    """Who removes a table is told by Polaris that its namespace is missing, which is a missing table to the spec."""
+    """Polaris answers the removal of a table with a missing namespace, which the spec calls a missing table."""
     stub = _stub(polaris_stub)
     polaris_stub.namespace(("main", "ns"))
     polaris_stub.table(("main", "ns", "t"))
@@ -130,56 +133,116 @@ def test_4_a_table_that_goes_between_the_look_and_the_removal(polaris_stub: Pola
             catalog.deregister_table(found)
 
 
-def test_5_a_table_that_exists(polaris_server: PolarisServer, face: CatalogNamespace, ns: Path) -> None:
+def test_5_a_table_that_exists(polaris_server: PolarisServer, facade: CatalogNamespace, ns: Path) -> None:
     polaris_server.table((*ns, "t"))
     with pytest.raises(lance.TableAlreadyExistsError):
-        face.declare_table(lance.DeclareTableRequest(id=[*ns, "t"], location=PLACE))
+        facade.declare_table(lance.DeclareTableRequest(id=[*ns, "t"], location=LOCATION))
     with pytest.raises(lance.TableAlreadyExistsError):
-        face.register_table(lance.RegisterTableRequest(id=[*ns, "t"], location=PLACE))
+        facade.register_table(lance.RegisterTableRequest(id=[*ns, "t"], location=LOCATION))
 
 
-def test_13_a_table_of_another_format(polaris_server: PolarisServer, face: CatalogNamespace, ns: Path) -> None:
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_5_a_name_that_an_iceberg_object_holds(polaris_stub: PolarisServer, kind: str) -> None:
+    """No listing of generic tables has it, and a request for the generic table is answered 404."""
+    stub = _stub(polaris_stub)
+    path = (*polaris_stub.namespace(("main", "ns")), "t")
+    stub.state.add_iceberg("main", ("ns",), "t", kind)
+    with _opened(stub) as catalog:
+        assert catalog.observe(path).foreign == f"an Iceberg {kind}"
+        assert catalog.observe((*path[:-1], "u")).is_absent
+        assert catalog.observe(("main", "missing", "t")).is_absent
+        with pytest.raises(TableAlreadyExists):
+            catalog.declare_table(TableRecord("lake", path, LOCATION))
+        stub.answer("HEAD", f"/{kind}s/t$", 403)
+        with pytest.raises(PermissionDenied):
+            catalog.observe(path)
+
+
+def test_13_a_table_of_another_format(polaris_server: PolarisServer, facade: CatalogNamespace, ns: Path) -> None:
     polaris_server.table((*ns, "t"), format="delta")
     with pytest.raises(lance.InvalidInputError, match="delta"):
-        face.describe_table(lance.DescribeTableRequest(id=[*ns, "t"]))
+        facade.describe_table(lance.DescribeTableRequest(id=[*ns, "t"]))
 
 
-def test_13_identifiers_with_too_few_levels(face: CatalogNamespace, polaris_catalog: str) -> None:
+def test_13_identifiers_with_too_few_levels(facade: CatalogNamespace, polaris_catalog: str) -> None:
     with pytest.raises(lance.InvalidInputError):
-        face.describe_table(lance.DescribeTableRequest(id=[polaris_catalog, "t"]))
+        facade.describe_table(lance.DescribeTableRequest(id=[polaris_catalog, "t"]))
     with pytest.raises(lance.InvalidInputError):
-        face.declare_table(lance.DeclareTableRequest(id=[polaris_catalog, "t"]))
+        facade.declare_table(lance.DeclareTableRequest(id=[polaris_catalog, "t"]))
     with pytest.raises(lance.InvalidInputError):
-        face.deregister_table(lance.DeregisterTableRequest(id=[polaris_catalog, "t"]))
+        facade.deregister_table(lance.DeregisterTableRequest(id=[polaris_catalog, "t"]))
 
 
-def test_13_a_property_that_polaris_reserves(face: CatalogNamespace, ns: Path) -> None:
+def test_13_a_property_that_polaris_reserves(facade: CatalogNamespace, ns: Path) -> None:
     with pytest.raises(lance.InvalidInputError, match="reserved"):
-        face.declare_table(lance.DeclareTableRequest(id=[*ns, "t"], location=PLACE, properties={"polaris.x": "y"}))
+        facade.declare_table(lance.DeclareTableRequest(id=[*ns, "t"], location=LOCATION, properties={"polaris.x": "y"}))
 
 
-def test_13_names_that_no_address_holds(face: CatalogNamespace, ns: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "name", "allowed"),
+    [
+        ((1, 4), "a/b", True), ((1, 4), " a", True), ((1, 4), "a:b", True),
+        ((1, 5), "a/b", False), ((1, 5), "a ", False), ((1, 5), "a:b", True),
+        ((1, 6), "a/b", False), ((1, 6), "a:b", False), ((1, 6), "a+b", False), ((1, 6), "a b", True),
+    ],
+)  # fmt: skip
+def test_13_a_name_that_a_version_refuses(
+    polaris_stub: PolarisServer, version: tuple[int, int], name: str, allowed: bool
+) -> None:
+    polaris_stub.catalog("s3", "s3://lake/wh")
+    polaris_stub.namespace(("s3", "ns"))
+    _stub(polaris_stub).state.version = version
+    with _opened(_stub(polaris_stub)) as catalog:
+        for make in (
+            lambda: catalog.create_namespace(NamespaceRecord("lake", ("s3", name))),
+            lambda: catalog.declare_table(TableRecord("lake", ("s3", "ns", name), LOCATION)),
+        ):
+            if allowed:
+                assert make().path[-1] == name
+                continue
+            with pytest.raises(NameNotAllowed):
+                make()
+            assert not CONNECTOR.capabilities.names.refusing([name]).allows(name)
+
+
+def test_13_a_name_that_a_catalog_of_files_refuses(polaris_stub: PolarisServer) -> None:
+    with _opened(_stub(polaris_stub)) as catalog, pytest.raises(NameNotAllowed):
+        catalog.create_namespace(NamespaceRecord("lake", ("main", "a b")))
+    # What is refused for another reason teaches nothing about names.
+    with _opened(_stub(polaris_stub)) as catalog, pytest.raises(InvalidInput) as caught:
+        catalog.create_namespace(NamespaceRecord("lake", ("main", "a:b"), {"polaris.x": "y"}))
+    assert type(caught.value) is InvalidInput
+
+
+def test_13_names_that_no_address_holds(facade: CatalogNamespace, ns: Path) -> None:
     """A separator inside a name would lead to a table of a deeper namespace."""
     for path in ([ns[0], "ns\x1fdeep", "t"], [*ns, ".."], [*ns, "\ud800"], ["..", "ns", "t"]):
         with pytest.raises(lance.InvalidInputError):
-            face.describe_table(lance.DescribeTableRequest(id=path))
+            facade.describe_table(lance.DescribeTableRequest(id=path))
     with pytest.raises(lance.InvalidInputError):
-        face.list_namespaces(lance.ListNamespacesRequest(id=[ns[0], "a\x1fb"]))
+        facade.list_namespaces(lance.ListNamespacesRequest(id=[ns[0], "a\x1fb"]))
     with pytest.raises(lance.InvalidInputError):
-        face.describe_namespace(lance.DescribeNamespaceRequest(id=["\udfff"]))
+        facade.describe_namespace(lance.DescribeNamespaceRequest(id=["\udfff"]))
     with pytest.raises(lance.InvalidInputError, match="slash needs a location"):
-        face.declare_table(lance.DeclareTableRequest(id=[*ns, "a/b"]))
+        facade.declare_table(lance.DeclareTableRequest(id=[*ns, "a/b"]))
 
 
-def test_0_what_the_spec_rules_out(face: CatalogNamespace, ns: Path) -> None:
+def test_0_what_the_spec_rules_out(facade: CatalogNamespace, ns: Path) -> None:
     for ask in (
-        lambda: face.drop_namespace(lance.DropNamespaceRequest(id=list(ns), behavior="Cascade")),
-        lambda: face.describe_table(lance.DescribeTableRequest(id=[*ns, "t"], load_detailed_metadata=True)),
-        lambda: face.create_namespace(lance.CreateNamespaceRequest(id=["new_catalog"])),
-        lambda: face.drop_namespace(lance.DropNamespaceRequest(id=[ns[0]])),
-        lambda: face.drop_table(lance.DropTableRequest(id=[*ns, "t"])),
+        lambda: facade.drop_namespace(lance.DropNamespaceRequest(id=list(ns), behavior="Cascade")),
+        lambda: facade.describe_table(lance.DescribeTableRequest(id=[*ns, "t"], load_detailed_metadata=True)),
+        lambda: facade.drop_table(lance.DropTableRequest(id=[*ns, "t"])),
     ):
         with pytest.raises(lance.UnsupportedOperationError):
+            ask()
+
+
+def test_13_a_new_or_dropped_namespace_has_at_least_two_levels(facade: CatalogNamespace, ns: Path) -> None:
+    for ask in (
+        lambda: facade.create_namespace(lance.CreateNamespaceRequest(id=["new_catalog"])),
+        lambda: facade.drop_namespace(lance.DropNamespaceRequest(id=[ns[0]])),
+    ):
+        with pytest.raises(lance.InvalidInputError, match=r"only namespaces of 2 or more levels can be (created|dropped)"):
             ask()
 
 
@@ -191,9 +254,9 @@ def test_0_catalogs_are_left_to_administrators_by_the_port_too(polaris_stub: Pol
             catalog.drop_namespace(("main",))
 
 
-def test_14_a_table_that_was_made_anew_is_not_removed(polaris_server: PolarisServer, ns: Path) -> None:
+def test_14_a_table_that_was_recreated_is_not_removed(polaris_server: PolarisServer, ns: Path) -> None:
     polaris_server.table((*ns, "t"))
-    settings = CONNECTOR.configure(polaris_server.properties)
+    settings = CONNECTOR.parse_settings(polaris_server.properties)
     with CONNECTOR.open("lake", settings) as catalog:
         before = catalog.describe_table((*ns, "t"))
         polaris_server.call("DELETE", f"{tables_path(ns)}/t")
@@ -224,6 +287,7 @@ ICEBERG = '{"error":{"message":"why","type":"%s","code":%d}}'
         (406, ICEBERG % ("UnsupportedOperationException", 406), lance.UnsupportedOperationError),
         (408, ICEBERG % ("TimeoutException", 408), lance.ServiceUnavailableError),
         (409, ICEBERG % ("CommitFailedException", 409), lance.ConcurrentModificationError),
+        (409, ICEBERG % ("CommitConflictException", 409), lance.ConcurrentModificationError),
         (409, ICEBERG % ("SomethingNewException", 409), lance.InternalError),
         (429, "", lance.ThrottlingError),
         (502, "<html>", lance.ServiceUnavailableError),
@@ -232,36 +296,36 @@ ICEBERG = '{"error":{"message":"why","type":"%s","code":%d}}'
         (302, "", lance.InvalidInputError),
     ],
 )  # fmt: skip
-def test_every_operation_tells_what_the_server_said(
+def test_every_operation_reports_the_message_of_the_server(
     polaris_stub: PolarisServer, status: int, text: str, expected: type[Exception]
 ) -> None:
     stub = _stub(polaris_stub)
     path = ["main", "ns", "t"]
     operations: dict[str, Callable[[CatalogNamespace], Any]] = {
-        "create_namespace": lambda face: face.create_namespace(lance.CreateNamespaceRequest(id=path[:2])),
-        "list_namespaces": lambda face: face.list_namespaces(lance.ListNamespacesRequest(id=path[:1])),
-        "list_root": lambda face: face.list_namespaces(lance.ListNamespacesRequest(id=[])),
-        "describe_namespace": lambda face: face.describe_namespace(lance.DescribeNamespaceRequest(id=path[:2])),
-        "describe_catalog": lambda face: face.describe_namespace(lance.DescribeNamespaceRequest(id=path[:1])),
-        "drop_namespace": lambda face: face.drop_namespace(lance.DropNamespaceRequest(id=path[:2], mode="Skip")),
-        "declare_table": lambda face: face.declare_table(lance.DeclareTableRequest(id=path, location=PLACE)),
-        "list_tables": lambda face: face.list_tables(lance.ListTablesRequest(id=path[:2])),
-        "describe_table": lambda face: face.describe_table(lance.DescribeTableRequest(id=path)),
-        "table_exists": lambda face: face.table_exists(lance.TableExistsRequest(id=path)),
-        "deregister_table": lambda face: face.deregister_table(lance.DeregisterTableRequest(id=path)),
+        "create_namespace": lambda facade: facade.create_namespace(lance.CreateNamespaceRequest(id=path[:2])),
+        "list_namespaces": lambda facade: facade.list_namespaces(lance.ListNamespacesRequest(id=path[:1])),
+        "list_root": lambda facade: facade.list_namespaces(lance.ListNamespacesRequest(id=[])),
+        "describe_namespace": lambda facade: facade.describe_namespace(lance.DescribeNamespaceRequest(id=path[:2])),
+        "describe_catalog": lambda facade: facade.describe_namespace(lance.DescribeNamespaceRequest(id=path[:1])),
+        "drop_namespace": lambda facade: facade.drop_namespace(lance.DropNamespaceRequest(id=path[:2], mode="Skip")),
+        "declare_table": lambda facade: facade.declare_table(lance.DeclareTableRequest(id=path, location=LOCATION)),
+        "list_tables": lambda facade: facade.list_tables(lance.ListTablesRequest(id=path[:2])),
+        "describe_table": lambda facade: facade.describe_table(lance.DescribeTableRequest(id=path)),
+        "table_exists": lambda facade: facade.table_exists(lance.TableExistsRequest(id=path)),
+        "deregister_table": lambda facade: facade.deregister_table(lance.DeregisterTableRequest(id=path)),
     }  # fmt: skip
     for name, ask in operations.items():
         # A source of its own for each, so that no breaker opens; nothing is sent again, so that it is quick.
-        settings = CONNECTOR.configure({**polaris_stub.properties, "max_retries": "0"})
-        face = PolarisNamespace.of(f"{name}{secrets.token_hex(4)}", settings)
+        settings = CONNECTOR.parse_settings({**polaris_stub.properties, "max_retries": "0"})
+        facade = PolarisNamespace.for_source(f"{name}{secrets.token_hex(4)}", settings)
         for method in ("GET", "POST", "DELETE"):
             stub.answer(method, "/v1/(?!oauth)", status, text)
         with pytest.raises(expected) as caught:
-            ask(face)
+            ask(facade)
         assert type(caught.value) is expected, name
         assert "s3cr3t" not in str(caught.value)
         stub.faults.clear()
-        face.close()
+        facade.close()
 
 
 @pytest.mark.parametrize(
@@ -298,11 +362,11 @@ def test_a_table_that_is_none_is_an_error(polaris_stub: PolarisServer) -> None:
         catalog.observe(("main", "ns", "t"))
 
 
-def test_who_may_not_list_catalogs_is_told_what_to_do(polaris_stub: PolarisServer) -> None:
+def test_who_may_not_list_catalogs_gets_a_hint(polaris_stub: PolarisServer) -> None:
     stub = _stub(polaris_stub)
     stub.forbid("GET", "/management/", "LIST_CATALOGS")
     with _opened(stub) as catalog:
-        for ask in (lambda: catalog.list_namespaces(ROOT), catalog.shards, catalog.ping):
+        for ask in (lambda: catalog.list_namespaces(ROOT), catalog.plan_shards, catalog.ping):
             with pytest.raises(PermissionDenied, match=r"polaris\.catalogs"):
                 ask()
     with _opened(stub, catalogs="main") as catalog:
@@ -332,7 +396,7 @@ def test_writes_are_sent_once_and_reads_again(polaris_stub: PolarisServer) -> No
     stub.answer("POST", "/generic-tables$", 503)
     with _opened(stub, max_retries="1") as catalog:
         with pytest.raises(ServiceUnavailable):
-            catalog.declare_table(TableRecord("lake", ("main", "ns", "t"), PLACE))
+            catalog.declare_table(TableRecord("lake", ("main", "ns", "t"), LOCATION))
         assert _sent(stub, "POST", "generic-tables") == 1
         stub.answer("GET", "/generic-tables$", 503, times=1)
         assert catalog.list_tables(("main", "ns")) == []
@@ -372,4 +436,4 @@ def _sent(stub: PolarisStub, method: str, path: str) -> int:
 
 def _opened(stub: PolarisStub, **more: str) -> PolarisCatalog:
     keys = {"endpoint": stub.url, "client_id": CLIENT[0], "client_secret": CLIENT[1], **more}
-    return CONNECTOR.open("lake", CONNECTOR.configure(keys))
+    return CONNECTOR.open("lake", CONNECTOR.parse_settings(keys))

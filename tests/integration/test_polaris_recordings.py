@@ -39,15 +39,15 @@ _LINE = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S+) .*? -> (?P<status>\d{3}) 
 def masked(lines: list[str]) -> list[str]:
     """The lines without what differs from run to run; page tokens are numbered in the order in which they appear."""
     known: dict[str, str] = {}
-    told: list[str] = []
+    kept_lines: list[str] = []
     for each in lines:
         line = each
         for pattern, mask in _MASKS:
             line = pattern.sub(mask, line)
         for token in _PAGE_TOKEN.findall(line):
             line = line.replace(token, known.setdefault(token, f"<page {len(known) + 1}>"))
-        told.append(line)
-    return told
+        kept_lines.append(line)
+    return kept_lines
 
 
 def recorded(name: str) -> list[str]:
@@ -79,10 +79,10 @@ def server(request: pytest.FixtureRequest, recording: str) -> Iterator[PolarisSe
 
 
 def test_every_line_is_as_recorded(server: PolarisServer, recording: str) -> None:
-    told = Probe(server.url, server.client).run(BULK[recording])
-    if polaris_kind() == "url" and ("OikK" in "".join(told)) is not (recording == PAGED):
+    observed = Probe(server.url, server.client).run(BULK[recording])
+    if polaris_kind() == "url" and ("OikK" in "".join(observed)) is not (recording == PAGED):
         pytest.skip(f"the server at POLARIS_URL does not page as that of {recording}")
-    assert masked(told) == masked(recorded(recording))
+    assert masked(observed) == masked(recorded(recording))
 
 
 def test_a_difference_is_seen(recording: str) -> None:

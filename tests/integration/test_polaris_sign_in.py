@@ -1,4 +1,4 @@
-"""Signing in to Polaris: tokens that are fetched, shared, renewed and refused; fixed ones; and what is never told."""
+"""Credentials of Polaris: tokens that are fetched, shared, renewed and refused; fixed tokens; redaction."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import lance_namespace as lance
 import pytest
 
 from federator.connector import Internal, ServiceUnavailable, Unauthenticated
-from federator_connectors._http.signin import FetchedToken
-from federator_connectors._polaris import signin
+from federator_connectors._http.authentication import RefreshingToken
+from federator_connectors._polaris import authentication
 from federator_connectors._polaris.catalog import PolarisCatalog
 from federator_connectors.polaris import CONNECTOR, PolarisNamespace
 from tests.fixtures.polaris import PolarisServer
@@ -26,7 +26,7 @@ TOKENS = "/oauth/tokens$"
 
 
 def _opened(server: PolarisServer, **more: str) -> PolarisCatalog:
-    return CONNECTOR.open("lake", CONNECTOR.configure({**server.properties, **more}))
+    return CONNECTOR.open("lake", CONNECTOR.parse_settings({**server.properties, **more}))
 
 
 def _tokens(stub: PolarisStub) -> list[Request]:
@@ -60,10 +60,10 @@ def test_a_real_server_gives_a_token(polaris_server: PolarisServer, polaris_cata
         with pytest.raises(Unauthenticated, match="unauthorized_client") as caught:
             catalog.ping()
         assert "client_secret" in str(caught.value.hint)
-    fixed = CONNECTOR.configure({"endpoint": polaris_server.url, "auth_token": polaris_server.token()})
+    fixed = CONNECTOR.parse_settings({"endpoint": polaris_server.url, "auth_token": polaris_server.token()})
     with CONNECTOR.open("lake", fixed) as catalog:
         assert polaris_catalog in catalog.list_namespaces(())
-    anonymous = CONNECTOR.configure({"endpoint": polaris_server.url})
+    anonymous = CONNECTOR.parse_settings({"endpoint": polaris_server.url})
     with CONNECTOR.open("lake", anonymous) as catalog, pytest.raises(Unauthenticated):
         catalog.ping()
 
@@ -71,9 +71,9 @@ def test_a_real_server_gives_a_token(polaris_server: PolarisServer, polaris_cata
 def test_a_token_is_renewed_before_it_ends(polaris_stub: PolarisServer, stub: PolarisStub) -> None:
     clock = [0.0]
     with _opened(polaris_stub) as catalog:
-        settings = CONNECTOR.configure(polaris_stub.properties)
-        fetched = signin.sign_in("lake", settings).inner  # type: ignore[attr-defined]
-        assert isinstance(fetched, FetchedToken)
+        settings = CONNECTOR.parse_settings(polaris_stub.properties)
+        fetched = authentication.build_authentication("lake", settings).inner  # type: ignore[attr-defined]
+        assert isinstance(fetched, RefreshingToken)
         fetched._clock = lambda: clock[0]
         catalog.ping()
         clock[0] = 3600 * 0.89
@@ -85,18 +85,18 @@ def test_a_token_is_renewed_before_it_ends(polaris_stub: PolarisServer, stub: Po
     assert [request.path for request in stub.requests].count("/api/management/v1/catalogs") == 3, "no request was refused"
 
 
-def test_a_refused_token_is_fetched_anew_also_for_a_write(polaris_stub: PolarisServer, stub: PolarisStub) -> None:
-    with PolarisNamespace.of("lake", CONNECTOR.configure(polaris_stub.properties))._pool.lend() as catalog:
+def test_a_refused_token_is_fetched_again_also_for_a_write(polaris_stub: PolarisServer, stub: PolarisStub) -> None:
+    with PolarisNamespace.for_source("lake", CONNECTOR.parse_settings(polaris_stub.properties)).borrow_catalog() as catalog:
         catalog.ping()
         stub.revoke_tokens()
         catalog.ping()
         assert len(_tokens(stub)) == 2
-    face = PolarisNamespace(**polaris_stub.properties)
-    face.list_namespaces(lance.ListNamespacesRequest(id=[]))
+    facade = PolarisNamespace(**polaris_stub.properties)
+    facade.list_namespaces(lance.ListNamespacesRequest(id=[]))
     stub.revoke_tokens()
-    face.create_namespace(lance.CreateNamespaceRequest(id=["main", "made"]))
-    assert face.list_namespaces(lance.ListNamespacesRequest(id=["main"])).namespaces == ["made"]
-    face.close()
+    facade.create_namespace(lance.CreateNamespaceRequest(id=["main", "made"]))
+    assert facade.list_namespaces(lance.ListNamespacesRequest(id=["main"])).namespaces == ["made"]
+    facade.close()
 
 
 def test_a_token_that_stays_refused_is_asked_for_once_more_and_no_oftener(
@@ -128,7 +128,7 @@ def test_eight_threads_with_a_revoked_token(polaris_stub: PolarisServer, stub: P
 
 
 def test_a_fixed_token_that_is_refused_is_not_sent_again(polaris_stub: PolarisServer, stub: PolarisStub) -> None:
-    settings = CONNECTOR.configure({"endpoint": stub.url, "auth_token": "T0P-SECRET-TOKEN"})
+    settings = CONNECTOR.parse_settings({"endpoint": stub.url, "auth_token": "T0P-SECRET-TOKEN"})
     with CONNECTOR.open("lake", settings) as catalog, pytest.raises(Unauthenticated):
         catalog.ping()
     (request,) = stub.requests
@@ -161,6 +161,14 @@ def test_a_token_that_is_not_given(
         assert catalog.ping() == ""
 
 
+def test_an_unknown_realm_is_named(polaris_stub: PolarisServer, stub: PolarisStub) -> None:
+    """Seen of Polaris: a 404 without a body."""
+    stub.answer("POST", TOKENS, 404)
+    with _opened(polaris_stub, realm="nowhere") as catalog, pytest.raises(Internal, match="signing in") as caught:
+        catalog.ping()
+    assert "polaris.realm" in str(caught.value.hint)
+
+
 def test_tokens_of_an_identity_provider_elsewhere(polaris_stub: PolarisServer, stub: PolarisStub) -> None:
     with PolarisStub() as provider:
         given = '{"access_token": "from-elsewhere", "token_type": "Bearer"}'
@@ -184,11 +192,16 @@ def test_secrets_are_read_where_they_are_used_and_shown_nowhere(
     (tmp_path / "secret").write_text("s3cr3t\n")
     monkeypatch.setenv("POLARIS_CLIENT_ID", "root")
     keys = {"endpoint": polaris_stub.url, "client_id": "${POLARIS_CLIENT_ID}", "client_secret": f"file:{tmp_path}/secret"}
-    face = PolarisNamespace(**keys)
-    assert face.list_namespaces(lance.ListNamespacesRequest(id=[])).namespaces == ["main"]
-    revived = pickle.loads(pickle.dumps(face))
+    facade = PolarisNamespace(**keys)
+    assert facade.list_namespaces(lance.ListNamespacesRequest(id=[])).namespaces == ["main"]
+    revived = pickle.loads(pickle.dumps(facade))
     assert revived.list_namespaces(lance.ListNamespacesRequest(id=[])).namespaces == ["main"]
-    settings = CONNECTOR.configure(keys)
-    for text in (repr(face), repr(settings), repr(signin.sign_in("lake", settings)), face.namespace_id()):
+    settings = CONNECTOR.parse_settings(keys)
+    for text in (
+        repr(facade),
+        repr(settings),
+        repr(authentication.build_authentication("lake", settings)),
+        facade.namespace_id(),
+    ):
         assert "s3cr3t" not in text
-    assert b"s3cr3t" not in pickle.dumps(face)
+    assert b"s3cr3t" not in pickle.dumps(facade)

@@ -10,7 +10,7 @@ import pytest
 
 from federator.demo.servers import hive as servers
 from federator.model import NamespaceRecord, Record, TableRecord
-from federator.registry import connector
+from federator.registry import get_connector
 from tests.fixtures.glue import GlueAccount, account
 from tests.fixtures.hive import started
 from tests.fixtures.polaris import PolarisServer
@@ -34,13 +34,13 @@ def product(tmp_path: Path) -> Product:
 def fill(impl: str, properties: Mapping[str, str], namespace: tuple[str, ...], tables: Mapping[str, str]) -> None:
     """A new namespace with tables, by name and location, in the catalog that these properties reach."""
     location = next(iter(tables.values())).rpartition("/")[0] if impl.startswith("hive") else None
-    records = [TableRecord("there", (*namespace, name), place) for name, place in tables.items()]
+    records = [TableRecord("there", (*namespace, name), table_location) for name, table_location in tables.items()]
     declare(impl, properties, [NamespaceRecord("there", namespace, location=location), *records])
 
 
 def declare(impl: str, properties: Mapping[str, str], records: Sequence[Record]) -> None:
-    found = connector(impl)
-    with found.open("there", found.configure(properties)) as catalog:
+    found = get_connector(impl)
+    with found.open("there", found.parse_settings(properties)) as catalog:
         for record in records:
             if isinstance(record, TableRecord):
                 catalog.declare_table(record)
@@ -122,7 +122,7 @@ def test_other_credentials_lead_to_another_account_of_glue(glue_url: str, produc
 
 
 def test_a_resource_link_of_glue_gets_another_target(glue_account: GlueAccount, product: Product) -> None:
-    """moto does not follow links, so the tables are those of a database of the link's own name."""
+    """moto does not follow links, so the tables are those of a database of the link's own name, and go with it."""
     client, here = glue_account.client(), glue_account.account_id
 
     def link(database: str) -> None:
@@ -131,13 +131,21 @@ def test_a_resource_link_of_glue_gets_another_target(glue_account: GlueAccount, 
 
     link("sales")
     fill("glue", glue_account.properties, (here, "own"), {"x": "s3://lake/x"})
-    tables = [TableRecord("there", (here, "shared", name), f"s3://lake/{name}") for name in ("a", "b")]
-    declare("glue", glue_account.properties, tables)
+
+    def declare_shared(tables: Mapping[str, str]) -> None:
+        records = [TableRecord("there", (here, "shared", name), location) for name, location in tables.items()]
+        declare("glue", glue_account.properties, records)
+
+    declare_shared(ORIGINAL)
     product.configure({"impl": "glue", **glue_account.properties}, include=["*$shared$*"], namespace="{database}")
     product.sync()
     client.delete_database(Name="shared")
     link("staging")
-    unproven(product, "shared: link to 111122223333/staging", "shared: link to 111122223333/sales")
+    declare_shared(STAGING)
+    links = ("shared: link to 111122223333/staging", "shared: link to 111122223333/sales")
+    for _ in range(2):
+        unproven(product, *links)
+    confirmed(product, STAGING)
 
 
 def test_another_metastore_or_catalog_of_unity(product: Product) -> None:
@@ -168,3 +176,51 @@ def test_another_server_of_polaris(product: Product) -> None:
         relay.target = second.url
         unproven(product, "main: created ")
         confirmed(product, STAGING)
+
+
+def test_another_directory_with_a_manifest(product: Product, tmp_path: Path) -> None:
+    """Another disk is mounted where the first one was."""
+    root = tmp_path / "lake"
+
+    def make_directory(name: str, tables: Sequence[str]) -> Path:
+        fill("dir", {"root": str(root), "manifest_enabled": "true"}, ("sales",), {each: str(root / each) for each in tables})
+        return root.rename(tmp_path / name)
+
+    root.mkdir()
+    second = make_directory("second", ("a", "c"))
+    root.mkdir()
+    make_directory("first", ("a", "b")).rename(root)
+    product.configure({"impl": "dir", "root": str(root), "manifest_enabled": "true"}, include=["sales$*"])
+    product.sync()
+    root.rename(tmp_path / "unmounted")
+    second.rename(root)
+    unproven(product, "manifest ")
+
+
+def test_a_confirmation_deletes_the_misses_of_the_old_catalog(product: Product) -> None:
+    """One more miss in the new catalog is its first."""
+    names = ("a", "b", "c", "d")
+    first, second = UnityStub(), UnityStub()
+    with first, second:
+        for stub, tables in ((first, names), (second, names[1:])):
+            stub.world.create_catalog({"name": "main"}, None)
+            fill(
+                "unity",
+                {"endpoint": stub.url, "catalog": "main"},
+                ("main", "sales"),
+                {name: f"s3://lake/{name}" for name in tables},
+            )
+        relay = Noting(first.url)
+        product.configure(
+            {"impl": "unity", "endpoint": relay.uri, "catalog": "main"}, include=["main$sales$*"], misses_before_delete=2
+        )
+        product.sync()
+        del first.world.tables["main", "sales", "a"]
+        product.sync()
+        relay.target = second.url
+        product.sync(PARTIAL)
+        product.json("sources", "confirm", "origin", "--yes")
+        product.sync()
+        assert sorted(product.copies()) == list(names), "missed once in the catalog that was confirmed"
+        product.sync()
+        assert sorted(product.copies()) == list(names[1:])

@@ -1,4 +1,4 @@
-"""What the connector makes of real servers' answers: every code of pylance's reference server, requests counted, odd listings."""
+"""Responses of real servers: each code of pylance's reference server, the number of requests, unusual listings."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from federator.connector import (
 )
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, TableRecord, canonical_location
 from federator_connectors.rest import CONNECTOR
-from tests.fixtures.rest import RestServer
+from tests.fixtures.rest import RestServer, reference_server
 from tests.stubs.general_rest import GeneralRestStub
 
 
 def opened(**properties: str) -> Catalog:
-    return CONNECTOR.open("r", CONNECTOR.configure(properties))
+    return CONNECTOR.open("r", CONNECTOR.parse_settings(properties))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def general(general_stub: GeneralRestStub) -> Iterator[Catalog]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def request_counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each kind of request was sent, by what follows the identifier in its path."""
     sent: Counter[str] = Counter()
     send = requests.Session.request
@@ -64,7 +64,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def crawl(catalog: Catalog) -> tuple[dict[Path, Any], dict[Path, Coverage]]:
-    items = [item for shard in catalog.shards() for item in catalog.read(shard)]
+    items = [item for shard in catalog.plan_shards() for item in catalog.read_shard(shard)]
     records = {item.path: item for item in items if not isinstance(item, Coverage)}
     return records, {item.namespace: item for item in items if isinstance(item, Coverage)}
 
@@ -93,10 +93,10 @@ def test_every_code_that_the_reference_server_answers_with(catalog: Catalog, own
             attempt()
         assert type(caught.value) is error
         assert own_rest_server.url not in caught.value.message
-    assert catalog.observe(("ns", "u")).absent, "a refused declaration left something behind"
+    assert catalog.observe(("ns", "u")).is_absent, "a refused declaration left something behind"
 
 
-def test_a_crawl_asks_no_more_than_it_must(catalog: Catalog, own_rest_server: RestServer, asked: Counter[str]) -> None:
+def test_a_crawl_asks_no_more_than_it_must(catalog: Catalog, own_rest_server: RestServer, request_counts: Counter[str]) -> None:
     pylance = ln.connect("rest", {"uri": own_rest_server.url})
     namespaces: list[list[str]] = [["upper"], *(["upper", f"ns{number}"] for number in range(3))]
     for path in namespaces:
@@ -104,7 +104,7 @@ def test_a_crawl_asks_no_more_than_it_must(catalog: Catalog, own_rest_server: Re
     for path in namespaces:
         for number in range(10):
             pylance.declare_table(ln.DeclareTableRequest(id=[*path, f"t{number}"]))
-    asked.clear()
+    request_counts.clear()
     records, coverage = crawl(catalog)
     assert set(coverage) == {ROOT, *map(tuple, namespaces)}
     assert all(covered.complete and covered.detail.complete for covered in coverage.values())
@@ -112,14 +112,14 @@ def test_a_crawl_asks_no_more_than_it_must(catalog: Catalog, own_rest_server: Re
     assert records[("upper", "ns1")].properties == {"team": "ns1"}
     # Each namespace, the root too, is listed twice; each child namespace and each table is described.
     least = {"namespace/list": 5, "namespace/table/list": 5, "namespace/describe": 4, "table/describe": 40}
-    assert dict(asked) == least
+    assert dict(request_counts) == least
 
 
 def test_a_namespace_that_vanished_is_not_found_although_the_server_lists_it_as_empty(catalog: Catalog) -> None:
     catalog.create_namespace(NamespaceRecord("r", ("ns",)))
-    (shard,) = catalog.shards()
+    (shard,) = catalog.plan_shards()
     catalog.drop_namespace(("ns",))
-    found = {item.namespace: item for item in catalog.read(shard) if isinstance(item, Coverage)}
+    found = {item.namespace: item for item in catalog.read_shard(shard) if isinstance(item, Coverage)}
     assert found[ROOT].complete
     assert found[ROOT].records == 0
     assert (found[("ns",)].complete, found[("ns",)].found, found[("ns",)].presence.code) == (False, False, 1)
@@ -152,7 +152,7 @@ def test_a_namespace_that_the_server_cannot_list_is_no_empty_one(catalog: Catalo
 
 
 @pytest.mark.parametrize("name", ["t.lance", "sp ace", "per%cent", "per%20cent", "ünï", "a+b", "a#b"])
-def test_a_place_below_the_root_is_kept_as_it_is_spelled(catalog: Catalog, own_rest_server: RestServer, name: str) -> None:
+def test_a_location_below_the_root_is_kept_as_it_is_spelled(catalog: Catalog, own_rest_server: RestServer, name: str) -> None:
     catalog.create_namespace(NamespaceRecord("r", ("ns",)))
     location = f"{own_rest_server.root}/below/{name}"
     made = catalog.declare_table(TableRecord("r", ("ns", "t"), location))
@@ -161,22 +161,22 @@ def test_a_place_below_the_root_is_kept_as_it_is_spelled(catalog: Catalog, own_r
 
 def test_an_error_hides_credentials_and_nothing_else(general_stub: GeneralRestStub) -> None:
     properties = {"header.x-tenant": "a", "auth_token": "s3cret"}
-    general_stub.instead = lambda operation, asked: (403, {}, '{"title": "no", "detail": "the token s3cret of tenant a"}')
+    general_stub.instead = lambda operation, query: (403, {}, '{"title": "no", "detail": "the token s3cret of tenant a"}')
     with opened(uri=general_stub.url, protocol="general", **properties) as catalog, pytest.raises(PermissionDenied) as caught:
         catalog.list_tables(("a",))
     assert caught.value.message == "r: listing the tables in a: the token *** of tenant a (HTTP 403)"
 
 
-def test_without_a_root_the_server_chooses_the_place(own_rest_server: RestServer) -> None:
+def test_without_a_root_the_server_chooses_the_location(own_rest_server: RestServer) -> None:
     with opened(uri=own_rest_server.url) as catalog:
         assert catalog.default_location(("t",)) is None
         assert catalog.declare_table(TableRecord("r", ("t",))).location == f"{own_rest_server.root}/t.lance"
 
 
-def test_an_address_that_is_no_such_server_is_said_and_nothing_is_absent(own_rest_server: RestServer) -> None:
+def test_an_address_that_is_no_such_server_is_reported_and_nothing_is_absent(own_rest_server: RestServer) -> None:
     with opened(uri=f"{own_rest_server.url}/elsewhere") as catalog:
         for attempt in (lambda: catalog.list_namespaces(ROOT), lambda: catalog.observe(("t",))):
-            with pytest.raises(Unsupported, match="does not know this route"):
+            with pytest.raises(Unsupported, match="does not have this route"):
                 attempt()
     with opened(uri=own_rest_server.url, protocol="general") as catalog, pytest.raises(Unsupported):
         catalog.observe(("t",))
@@ -205,7 +205,7 @@ def test_an_address_that_is_no_such_server_is_said_and_nothing_is_absent(own_res
 def test_each_answer_of_a_general_server_has_its_code(
     general: Catalog, general_stub: GeneralRestStub, status: int, headers: dict[str, str], body: str, error: type[CatalogError]
 ) -> None:
-    general_stub.instead = lambda operation, asked: (status, headers, body)
+    general_stub.instead = lambda operation, query: (status, headers, body)
     with pytest.raises(error) as caught:
         general.list_tables(("ns",))
     assert type(caught.value) is error
@@ -213,7 +213,7 @@ def test_each_answer_of_a_general_server_has_its_code(
 
 
 def test_a_listing_that_never_ends_is_an_error(general: Catalog, general_stub: GeneralRestStub) -> None:
-    general_stub.instead = lambda operation, asked: (200, {}, json.dumps({"tables": ["t"], "nextPageToken": "again"}))
+    general_stub.instead = lambda operation, query: (200, {}, json.dumps({"tables": ["t"], "nextPageToken": "again"}))
     with pytest.raises(Internal, match="repeats a page token"):
         general.list_tables(ROOT)
     assert len(general_stub.calls) == 2
@@ -222,8 +222,8 @@ def test_a_listing_that_never_ends_is_an_error(general: Catalog, general_stub: G
 def test_an_empty_page_in_the_middle_ends_nothing(general: Catalog, general_stub: GeneralRestStub) -> None:
     pages = {None: ([], "one"), "one": (["a"], "two"), "two": ([], "three"), "three": (["b"], "")}
 
-    def page(operation: str, asked: Any) -> tuple[int, dict[str, str], str]:
-        names, token = pages[asked.get("pageToken")]
+    def page(operation: str, query: Any) -> tuple[int, dict[str, str], str]:
+        names, token = pages[query.get("pageToken")]
         return 200, {}, json.dumps({"tables": names, "nextPageToken": token})
 
     general_stub.instead = page
@@ -253,7 +253,7 @@ def test_a_page_that_fails_makes_no_shorter_listing(general: Catalog, general_st
     for number in range(5):
         general_stub.world.tables[(f"t{number}",)] = {"location": f"s3://lake/t{number}", "properties": {}}
     broken = (500, {}, '{"title": "broken"}')
-    general_stub.instead = lambda operation, asked: broken if asked.get("pageToken") == "t1" else None
+    general_stub.instead = lambda operation, query: broken if query.get("pageToken") == "t1" else None
     _, coverage = crawl(general)
     assert not coverage[ROOT].complete
     assert coverage[ROOT].presence.code == 18
@@ -285,6 +285,18 @@ def test_a_managed_table_is_kept_as_such(general: Catalog, general_stub: General
     records, _ = crawl(general)
     assert records[("t",)].kind is Kind.MANAGED_TABLE
     assert general.observe(("t",)).foreign == "a managed table"
+
+
+def test_a_table_whose_versions_the_server_manages_is_managed(tmp_path: Any) -> None:
+    with (
+        reference_server(tmp_path, table_version_tracking_enabled="true") as server,
+        opened(**server.properties) as catalog,
+    ):
+        client = ln.connect("rest", {"uri": server.url})
+        assert client.declare_table(ln.DeclareTableRequest(id=["t"])).managed_versioning is True
+        records, _ = crawl(catalog)
+        assert records[("t",)].kind is Kind.MANAGED_TABLE
+        assert catalog.observe(("t",)).foreign == "a managed table"
 
 
 def test_a_server_that_puts_a_table_elsewhere_is_refused_and_tidied(general: Catalog, general_stub: GeneralRestStub) -> None:

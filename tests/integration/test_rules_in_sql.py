@@ -1,4 +1,4 @@
-"""Rules that SQL states once more as a condition: equal to the pure function on every cell, on both databases."""
+"""Rules that are also SQL conditions: equal to the pure function on every cell, on both databases."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from itertools import count, product
 import pytest
 from sqlalchemy import ColumnElement, delete, insert, select
 
-from federator.apply.outcome import State
-from federator.index import Connection, Index, coverage, journal
-from federator.index import tables as t
+from federator.apply.outcome import OutcomeState
 from federator.model import NamespaceRecord, TableRecord
 from federator.planning import journal_lines as lines
 from federator.planning.changes import Action, Change
-from federator.planning.journal_lines import JournalLine
+from federator.planning.journal_lines import JournalEffect, JournalLine, Question
 from federator.planning.misses import lost_origins
-from federator.planning.reasons import Reason
+from federator.store import Connection, Index, journal, misses
+from federator.store import tables as t
 from tests.integration.index_support import fill, table
 
 ACTIONS = [action.value for action in Action]
-STATES = [lines.INTENT, *(state.value for state in State)]
-CODES = [None, lines.RENAMED, lines.ALREADY_GONE, lines.LOCATION_CHANGED, *lines.GIVEN_UP, "moved", "15"]
+STATES = [lines.INTENT, *(state.value for state in OutcomeState)]
+CODES = [None, *JournalEffect, *lines.ABANDONED_CODES, "moved", "15"]
 THERE = TableRecord("aws", ("s", "t"), "s3://x/old", native_id="1")
 
 
@@ -41,12 +40,25 @@ def change(action: str, path: str = "s$t") -> Change:
     return Change(Action(action), "aws", path, "lake", path, "", None if action == "declare_table" else before, moved)
 
 
+def test_names_that_a_target_refused(either_index: Index) -> None:
+    lines_of_target = [
+        ("create_namespace", "s:1", "skipped", "name_not_allowed"), ("declare_table", "s$t:2", "skipped", "name_not_allowed"),
+        ("declare_table", "s$t:3", "done", None), ("declare_table", "s$t:4", "failed", "13"),
+    ]  # fmt: skip
+    with either_index.write() as connection:
+        for number, (action, path, state, code) in enumerate(lines_of_target):
+            add_line(connection, number, change(action, path), state, code, mirror=f"m{number}")
+        assert journal.list_refused_names(connection, "aws", 0.0) == ({"s:1"}, {"t:2"})
+        assert journal.list_refused_names(connection, "aws", 1.0) == (set(), {"t:2"})
+        assert journal.list_refused_names(connection, "other", 0.0) == (set(), set())
+
+
 def test_conditions_on_a_journal_line(either_index: Index) -> None:
     """Every action with every state and code."""
     cells = list(product(ACTIONS, STATES, CODES))
     pure = {
         journal.removal_condition: lambda cell: lines.counts_as_removal(*cell),
-        journal.given_up_condition: lambda cell: lines.is_given_up(*cell[1:]),
+        journal.abandoned_condition: lambda cell: lines.is_abandoned(*cell[1:]),
         journal.obstructed_condition: lambda cell: lines.is_obstructed(*cell),
         journal.renamed_condition: lambda cell: lines.is_renamed(*cell[1:]),
     }
@@ -69,6 +81,7 @@ def test_removals_of_a_journal(either_index: Index, indexed: TableRecord | None)
     that counts."""
     if indexed is not None:
         fill(either_index, "aws", indexed)
+    indexed_at: lines.FindTable = lambda _, path: indexed if path == "s$t" else None  # noqa: E731
     first = product(("deregister_table", "update_table", "declare_table"), (None, *OUTCOMES))
     second = [None, *product(("deregister_table", "declare_table"), OUTCOMES, ("m", "n"), ("s$t", "s$u"))]
     with either_index.write() as connection:
@@ -80,12 +93,14 @@ def test_removals_of_a_journal(either_index: Index, indexed: TableRecord | None)
                 line = JournalLine(change(later[0], later[3]), *later[1])
                 add_line(connection, 1, *line, mirror=later[2])
                 known += [line] if later[2] == "m" else []
-            expected = lines.removals(known, lambda _, path: indexed if path == "s$t" else None)
-            assert sorted(journal.destructive_since(connection, "m", 0.0)) == sorted(expected), (action, outcome, later)
+            expected = lines.list_removals(known, indexed_at)
+            assert sorted(
+                lines.list_removals(journal.iter_lines(connection, "m", Question.REMOVALS, 0.0), indexed_at)
+            ) == sorted(expected), (action, outcome, later)
 
 
 OUTCOMES = [
-    ("done", None), ("done", lines.ALREADY_GONE), ("failed", "not_made"), ("failed", Reason.NAMESPACE_MISSING.value), ("failed", "15"),
+    ("done", None), ("done", JournalEffect.ALREADY_GONE), *(("failed", code) for code in lines.ABANDONED_CODES), ("failed", "15"),
 ]  # fmt: skip
 
 
@@ -107,7 +122,7 @@ def test_lost_origins(either_index: Index) -> None:
                 connection.execute(insert(t.ledger), [_entry(source, key, is_table, next(numbers))])
         copied = [key for (_, source, is_table), key in names.items() if source == "lake" and is_table == 1]
         for revision, there in ((number - 1, either), (number, either - gone)):
-            assert coverage.lost_origins(connection, "lake", revision) == lost_origins(copied, there)
+            assert misses.list_missing_origins(connection, "lake", revision) == lost_origins(copied, there)
 
 
 def _entry(source: str, key: str, is_table: int, number: int) -> dict[str, object]:
@@ -120,7 +135,9 @@ def _entry(source: str, key: str, is_table: int, number: int) -> dict[str, objec
 def test_dropped_namespaces(either_index: Index) -> None:
     there = Change(Action.DROP_NAMESPACE, "aws", "s", "lake", "s", "empty", namespace=NamespaceRecord("aws", ("s",)))
     changes = [there, replace(there, namespace=None), change("deregister_table")]
-    outcomes = [(lines.INTENT, None), ("done", None), ("done", lines.ALREADY_GONE), ("failed", "3"), ("failed", "not_made")]
+    outcomes = [
+        (lines.INTENT, None), ("done", None), ("done", JournalEffect.ALREADY_GONE), ("failed", "3"), ("failed", "not_made"),
+    ]  # fmt: skip
     with either_index.write() as connection:
         connection.execute(delete(t.journal))
         for number, (each, (state, code)) in enumerate(product(changes, outcomes)):
@@ -128,5 +145,5 @@ def test_dropped_namespaces(either_index: Index) -> None:
         add_line(connection, 99, there, "done", None, mirror="n")
         known = [JournalLine(each, state, code) for each, (state, code) in product(changes, outcomes)]
         assert lines.count_dropped(known) == 3
-        assert journal.dropped_since(connection, "m", 0.0) == 3
-        assert journal.dropped_since(connection, "m", 1e6) == 0
+        assert lines.count_dropped(journal.iter_lines(connection, "m", Question.DROPPED, 0.0)) == 3
+        assert lines.count_dropped(journal.iter_lines(connection, "m", Question.DROPPED, 1e6)) == 0

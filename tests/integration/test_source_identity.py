@@ -1,4 +1,4 @@
-"""Another catalog behind the same address: real metastores, and Glue accounts, exchanged between two syncs."""
+"""Another catalog behind the same address: real metastores and Glue accounts, exchanged between two syncs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from federator.apply.plan_decisions import decide_plan
+from federator.apply.source_identity import opened_as_known
 from federator.connector import IdentityChanged
 from federator.demo.servers import hive as servers
 from federator.demo.servers.process import Server
-from federator.index import records
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
-from federator.settings import Settings, parse
-from federator.sync import Federator, confirming
-from federator.sync.deciding import decide
-from federator.sync.identities import opened_as_known
+from federator.service import Federator
+from federator.settings import Settings, parse_settings
+from federator.stages import confirm_source
+from federator.store import records
 from federator.testing import MemoryStore
 from federator_connectors import hive3
 from federator_connectors._hive.catalog import HiveCatalog
@@ -48,44 +49,44 @@ def pair(hive3_uri: str, other: Server) -> tuple[str, str]:
 
 def fill(uri: str, impl: str, namespace: tuple[str, ...], tables: dict[str, Path]) -> None:
     """A new namespace of a metastore with declared tables, by name and location."""
-    settings = parse({"sources": {"there": {"impl": impl, f"{impl}.uri": uri}}}, Path("federator.toml"))
+    settings = parse_settings({"sources": {"there": {"impl": impl, f"{impl}.uri": uri}}}, Path("federator.toml"))
     with open_catalog(settings.source("there").spec) as catalog:
         location = next(iter(tables.values())).parent.as_uri() if tables else None
         catalog.create_namespace(NamespaceRecord("there", namespace, location=location))
-        for name, place in tables.items():
-            place.mkdir(parents=True, exist_ok=True)
-            catalog.declare_table(TableRecord("there", (*namespace, name), place.as_uri()))
+        for name, directory in tables.items():
+            directory.mkdir(parents=True, exist_ok=True)
+            catalog.declare_table(TableRecord("there", (*namespace, name), directory.as_uri()))
 
 
-def configured(place: Path, origin: dict[str, str], **mirror: object) -> Settings:
+def configured(directory: Path, origin: dict[str, str], **mirror: object) -> Settings:
     """One mirror from ``origin`` into a memory catalog, which deletes with the first miss."""
-    return parse(
+    return parse_settings(
         {
             "instance": {"id": "test"}, "verify": {"enabled": False},
-            "index": {"url": f"sqlite:///{place / 'index.db'}"},
-            "sources": {"origin": origin, "target": {"impl": MEMORY, "file": str(place / "target.json")}},
+            "index": {"url": f"sqlite:///{directory / 'index.db'}"},
+            "sources": {"origin": origin, "target": {"impl": MEMORY, "file": str(directory / "target.json")}},
             "mirrors": {"copy": {
                 "from": "origin", "to": "target", "misses_before_delete": 1, "min_miss_interval": "0s", **mirror,
             }},
         },
-        place / "federator.toml",
+        directory / "federator.toml",
     )  # fmt: skip
 
 
-def declared(place: Path) -> dict[str, str]:
+def declared(directory: Path) -> dict[str, str]:
     """The target's tables: name and location."""
-    with MemoryStore(str(place / "target.json")).state() as state:
+    with MemoryStore(str(directory / "target.json")).locked_state() as state:
         return {row["path"][-1]: row["location"] for row in state["tables"].values()}
 
 
 def indexed(federator: Federator) -> dict[str, str]:
     """The origin's tables as the index has them: path and location."""
     with federator.index.read() as connection:
-        return {row["path"]: row["location"] for row in records.subtree(connection, "origin", is_table=True)}
+        return {table.key: table.location or "" for table in records.iter_records(connection, "origin", is_table=True)}
 
 
 def identity_of(uri: str) -> str:
-    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.configure({"uri": uri})) as catalog:
+    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.parse_settings({"uri": uri})) as catalog:
         identity = catalog.identity()
     assert identity is not None
     return str(identity)
@@ -115,14 +116,14 @@ def test_another_metastore_behind_the_same_address(pair: tuple[str, str], tmp_pa
         assert identity_of(second) in message
         assert "federator sources confirm origin" in message
         assert (declared(tmp_path), indexed(federator)) == (before, known)
-    confirmed = confirming.confirm(federator.index, settings, "origin", actor="test")
-    tables = [row["origin_path"] for row in confirmed.entries if row["is_table"]]
-    assert tables == [f"hive${database}$customers", f"hive${database}$orders"]
+    confirmed = confirm_source.confirm(federator.index, settings, "origin", actor="test")
+    paths = [owned.origin_path for owned in confirmed.entries if owned.is_table]
+    assert paths == [f"hive${database}$customers", f"hive${database}$orders"]
     # The new catalog is known now, and has lost more than half of what the old one had: that waits for an approval of its own.
     held = federator.sync()
     assert (held.state, declared(tmp_path)) == ("held", before)
     assert [hold.guard for plan in held.plans for hold in plan.holds] == ["half_gone"]
-    decide(federator.index, held.plans[0].digest, "approved", actor="test")
+    decide_plan(federator.index, held.plans[0].digest, "approved", actor="test")
     assert federator.sync().state == "ok"
     assert declared(tmp_path) == {name: f"file:{tmp_path}/staging/{name}" for name in ("orders", "staged")}
     relay.target = first
@@ -161,7 +162,7 @@ def test_a_load_balancer_between_two_metastores(pair: tuple[str, str], tmp_path:
     product.configure({"impl": "hive3", "uri": balancer.uri}, include=[f"hive${database}$*"])
     result = product.sync(PARTIAL)
     (origin,) = (source for source in result["sources"] if source["name"] == "origin")
-    for text in ("two catalogs answered for origin during one crawl", "federator sources confirm origin"):
+    for text in ("two catalogs responded for origin during one crawl", "federator sources confirm origin"):
         assert (origin["state"], text in origin["message"]) == ("failed", True), origin["message"]
     assert (product.copies(), product.known()) == (before, known)
     product.json("sources", "confirm", "origin", "--yes")
@@ -173,11 +174,11 @@ def test_a_load_balancer_between_two_metastores(pair: tuple[str, str], tmp_path:
 def test_a_connection_to_another_metastore_fails_the_reading_that_follows(pair: tuple[str, str]) -> None:
     first, second = pair
     relay = Noting(first)
-    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.configure({"uri": relay.uri, "client.pool-size": "2"})) as catalog:
+    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.parse_settings({"uri": relay.uri, "client.pool-size": "2"})) as catalog:
         assert isinstance(catalog, HiveCatalog)
         known = catalog.identity()
         client = catalog._store._client
-        busy = client._take()
+        busy = client._acquire()
         relay.target = second
         with pytest.raises(IdentityChanged, match="two metastores answer"):
             catalog.list_namespaces(())
@@ -188,15 +189,40 @@ def test_a_connection_to_another_metastore_fails_the_reading_that_follows(pair: 
         assert catalog.identity() == known
 
 
+def test_the_next_endpoint_of_a_source_may_not_be_another_metastore(pair: tuple[str, str]) -> None:
+    """One source with two addresses: a first server that goes away in mid-crawl does not make the second one's listing its own."""
+    first, second = pair
+    relay = Noting(first)
+    settings = hive3.CONNECTOR.parse_settings({"uri": f"{relay.uri},{second}"})
+    with hive3.CONNECTOR.open("raw", settings) as catalog:
+        known = catalog.identity()
+        relay.target = "thrift://127.0.0.1:1"
+        relay.reset()
+        for _ in range(2):
+            with pytest.raises(IdentityChanged, match="two metastores answer"):
+                catalog.list_namespaces(("hive",))
+        # A crawl task ends with this.
+        with pytest.raises(IdentityChanged, match="two metastores answer"):
+            catalog.identity()
+        relay.target = first
+        assert catalog.identity() == known
+        assert "default" in catalog.list_namespaces(("hive",))
+
+
 @pytest.mark.usefixtures("spark")
 def test_a_metastore_restored_from_a_backup_holds_its_mirrors(other: Server, tmp_path: Path) -> None:
-    """The same metastore by its id, with fewer events in its log: every listing is complete, and older than what was mirrored."""
+    """The same metastore by its id, with fewer events in its log: every listing is complete, and older than what was mirrored.
+
+    It was away while it was restored, and the first crawl afterwards reads everything.
+    """
     database = f"sales_{secrets.token_hex(4)}"
     names = ("a", "b", "c", "d", "e")
     fill(other.uri, "hive3", ("hive", database), {name: tmp_path / name for name in names})
+    # A metastore makes its id when it is first asked for it: the backup would get another one.
+    known = identity_of(other.uri)
     # Nothing writes to it now: a copy of its database is what a snapshot of its disk would be.
     shutil.copytree(Path(other.run_dir) / "metastore_db", tmp_path / "backup" / "metastore_db")
-    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.configure({"uri": other.uri})) as catalog:
+    with hive3.CONNECTOR.open("raw", hive3.CONNECTOR.parse_settings({"uri": other.uri})) as catalog:
         catalog.declare_table(TableRecord("raw", ("hive", database, "f"), (tmp_path / "f").as_uri()))
     relay, product = Noting(other.uri), Product(tmp_path)
     product.configure({"impl": "hive3", "uri": relay.uri}, include=[f"hive${database}$*"])
@@ -205,7 +231,10 @@ def test_a_metastore_restored_from_a_backup_holds_its_mirrors(other: Server, tmp
     assert sorted(before) == [*names, "f"]
     restored = started(servers.start_hive3, tmp_path / "backup")
     try:
-        assert identity_of(restored.uri) == identity_of(other.uri)
+        assert identity_of(restored.uri) == known
+        relay.target = "thrift://127.0.0.1:1"
+        relay.reset()
+        product.sync(PARTIAL)
         relay.target = restored.uri
         for _ in range(2):
             held = product.sync(HELD)

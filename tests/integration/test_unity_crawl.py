@@ -1,4 +1,4 @@
-"""The crawl of Unity: pages to the last token, as few requests as can be, and what happens to what fails."""
+"""The crawl of Unity: complete paging, the number of requests, and failures."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Crawled:
         self.namespaces: dict[Path, NamespaceRecord] = {}
         self.tables: dict[Path, TableRecord] = {}
         self.coverage: dict[Path, Coverage] = {}
-        for shard in pickle.loads(pickle.dumps(list(shards or catalog.shards()))):
+        for shard in pickle.loads(pickle.dumps(list(shards or catalog.plan_shards()))):
             digests: list[str] = []
-            for row in catalog.read(shard):
+            for row in catalog.read_shard(shard):
                 if isinstance(row, Coverage):
                     assert row.namespace not in self.coverage
                     assert (row.records, row.digest) == (len(digests), fold_digest(digests))
@@ -41,7 +41,7 @@ class Crawled:
 
 
 def opened(stub: UnityStub, **more: str) -> UnityCatalog:
-    settings = CONNECTOR.configure({"endpoint": stub.url, "catalog": "main", "max_retries": "0", **more})
+    settings = CONNECTOR.parse_settings({"endpoint": stub.url, "catalog": "main", "max_retries": "0", **more})
     return CONNECTOR.open("lake", settings)
 
 
@@ -99,10 +99,43 @@ def test_more_schemas_than_a_page_holds(unity_stub: UnityStub, catalog: UnityCat
     assert seen.coverage["main",].records == 2 * PAGE
 
 
+def test_every_catalog_of_a_server(unity_stub: UnityStub) -> None:
+    """Without a configured catalog the root has all of them, on as many pages as it takes."""
+    fill(unity_stub, "s", 2)
+    for number in range(PAGE):
+        unity_stub.world.create_catalog({"name": f"c{number:03}"}, None)
+    unity_stub.world.create_schema({"name": "s", "catalog_name": "c000"}, None)
+    names = ["main", *(f"c{number:03}" for number in range(PAGE))]
+    with CONNECTOR.open("lake", CONNECTOR.parse_settings({"endpoint": unity_stub.url, "max_retries": "0"})) as catalog:
+        assert catalog.list_namespaces(ROOT) == sorted(names)
+        seen = Crawled(catalog)
+        assert {path for path in seen.namespaces if len(path) == 1} == {(name,) for name in names}
+        assert set(seen.tables) == {("main", "s", "t0000"), ("main", "s", "t0001")}
+        assert all(coverage.complete for coverage in seen.coverage.values())
+        assert seen.coverage[ROOT].records == len(names)
+        made = catalog.declare_table(TableRecord("lake", ("c000", "s", "t"), "s3://lake/t"))
+        assert catalog.observe(made.path).record == made
+        # A catalog that the server does not have has no tables, either; there is none whose absence would be a mistake.
+        assert catalog.observe(("missing", "s", "t")).is_absent
+        with pytest.raises(NamespaceNotFound):
+            catalog.create_namespace(NamespaceRecord("lake", ("missing", "s")))
+        identity = catalog.identity()
+        assert identity is not None
+        assert set(names) < set(identity.by_scope)
+        # One that is dropped during the crawl is gone, and the others are whole.
+        listed = {"catalogs": [unity_stub.world.catalogs["main"], {"name": "gone"}], "next_page_token": None}
+        unity_stub.script.append((200, {}, json.dumps(listed)))
+        again = Crawled(catalog)
+        assert (again.coverage["gone",].found, again.coverage["main",].complete) == (False, True)
+        unity_stub.script.append((200, {}, "{}"))
+        with pytest.raises(Internal, match="no list of catalogs"):
+            catalog.list_namespaces(ROOT)
+
+
 def test_a_direct_look_gives_the_same_records(unity_catalog: UnityCatalogOfTest) -> None:
     schema = unity_catalog.schema()
     unity_catalog.table(schema, "t", comment="told", properties={"table_type": "LANCE", "k": "v"})
-    with CONNECTOR.open("lake", CONNECTOR.configure(unity_catalog.properties)) as catalog:
+    with CONNECTOR.open("lake", CONNECTOR.parse_settings(unity_catalog.properties)) as catalog:
         seen = Crawled(catalog)
         assert catalog.describe_table((*schema, "t")) == seen.tables[(*schema, "t")]
         for path in (schema, schema[:1]):
@@ -125,8 +158,8 @@ def test_a_denied_schema_is_failed_and_the_others_are_read(unity_stub: UnityStub
 
 def test_a_schema_that_is_dropped_between_two_pages_is_gone_and_not_short(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
     fill(unity_stub, "s", PAGE + 1)
-    (shard,) = (shard for shard in catalog.shards() if ("main", "s") in shard.namespaces)
-    rows = catalog.read(shard)
+    (shard,) = (shard for shard in catalog.plan_shards() if ("main", "s") in shard.namespaces)
+    rows = catalog.read_shard(shard)
     first = next(rows)
     unity_stub.world.drop_schema("main.s", {"force": "true"})
     read = [first, *rows]
@@ -139,18 +172,18 @@ def test_a_schema_that_is_dropped_between_two_pages_is_gone_and_not_short(unity_
 def test_a_catalog_that_vanishes_proves_nothing_gone(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
     """It may be that somebody started the server with an empty database."""
     fill(unity_stub, "s", 1)
-    shards = catalog.shards()
+    shards = catalog.plan_shards()
     unity_stub.world.drop_catalog("main", {"force": "true"})
     lost = Crawled(catalog, shards).coverage["main", "s"]
     assert (lost.complete, lost.found, lost.presence.code) == (False, True, NamespaceNotFound.code)
     with pytest.raises(NamespaceNotFound):
-        catalog.shards()
+        catalog.plan_shards()
 
 
 def test_a_page_that_fails_makes_the_listing_incomplete(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
     fill(unity_stub, "s", PAGE + 1)
-    (shard,) = (shard for shard in catalog.shards() if ("main", "s") in shard.namespaces)
-    rows = catalog.read(shard)
+    (shard,) = (shard for shard in catalog.plan_shards() if ("main", "s") in shard.namespaces)
+    rows = catalog.read_shard(shard)
     first = next(rows)
     unity_stub.script.append((503, {}, ""))
     *_, coverage = [first, *rows]
@@ -168,7 +201,7 @@ def test_a_page_that_fails_makes_the_listing_incomplete(unity_stub: UnityStub, c
 )  # fmt: skip
 def test_a_success_that_is_no_listing_is_never_an_empty_one(unity_stub: UnityStub, catalog: UnityCatalog, answer: str) -> None:
     fill(unity_stub, "s", 1)
-    shards = [shard for shard in catalog.shards() if ("main", "s") in shard.namespaces]
+    shards = [shard for shard in catalog.plan_shards() if ("main", "s") in shard.namespaces]
     unity_stub.script.append((200, {}, answer))
     assert [coverage.presence.code for coverage in Crawled(catalog, shards).coverage.values()] == [Internal.code]
 
@@ -191,14 +224,14 @@ def test_databricks_leaves_an_empty_listing_out(unity_stub: UnityStub, catalog: 
 
 def test_schemas_that_cannot_be_listed_fail_the_catalog_and_nothing_more(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
     fill(unity_stub, "s", 1)
-    listing = catalog._api.catalog
+    listing = catalog._api.get_catalog
 
     def then_denied(name: str) -> object:
         found = listing(name)
         unity_stub.script.append((403, {}, json.dumps({"error_code": "PERMISSION_DENIED", "message": "no"})))
         return found
 
-    catalog._api.catalog = then_denied  # type: ignore[assignment,method-assign]
+    catalog._api.get_catalog = then_denied  # type: ignore[assignment,method-assign]
     seen = Crawled(catalog)
     failed = seen.coverage["main",]
     assert (failed.complete, failed.found, failed.presence.code) == (False, True, PermissionDenied.code)
@@ -211,10 +244,10 @@ def test_a_server_that_dies_fails_its_schemas() -> None:
         stub.world.create_catalog({"name": "main"}, None)
         fill(stub, "a", 1)
         catalog = opened(stub)
-        shards = catalog.shards()
+        shards = catalog.plan_shards()
     seen = Crawled(catalog, shards)
     dead = seen.coverage["main", "a"]
     assert (dead.complete, dead.found, dead.presence.code) == (False, True, ServiceUnavailable.code)
     with pytest.raises(ServiceUnavailable):
-        catalog.shards()
+        catalog.plan_shards()
     catalog.close()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 from typing import Any
@@ -26,12 +27,13 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator.connector.namespace import CatalogNamespace
+from federator.lance.facade import CatalogNamespace
 from federator.model import NamespaceRecord, TableRecord
 from federator_connectors._unity.catalog import UnityCatalog
 from federator_connectors._unity.errors import CatalogNotFound
 from federator_connectors.unity import CONNECTOR, UnityNamespace
 from tests.fixtures.unity import UnityCatalogOfTest
+from tests.stubs.polaris import PolarisStub
 from tests.stubs.unity import UnityStub, World
 
 pytestmark = pytest.mark.timeout(60)
@@ -40,7 +42,7 @@ RECORDING = FilePath(__file__).parents[1] / "recordings" / "unity" / "unity-oss-
 
 
 @pytest.fixture
-def face(unity_catalog: UnityCatalogOfTest) -> Iterator[CatalogNamespace]:
+def facade(unity_catalog: UnityCatalogOfTest) -> Iterator[CatalogNamespace]:
     made: CatalogNamespace = UnityNamespace(**unity_catalog.properties)
     yield made
     made.close()
@@ -65,9 +67,11 @@ SPEC: dict[str, tuple[Ask, type[Exception]]] = {
     "DropNamespace: a schema that is not empty is 3": (
         lambda f, c: f.drop_namespace(ln.DropNamespaceRequest(id=[c, "s"])), ln.NamespaceNotEmptyError),
     "DropNamespace: a catalog is no schema": (
-        lambda f, c: f.drop_namespace(ln.DropNamespaceRequest(id=[c])), ln.UnsupportedOperationError),
+        lambda f, c: f.drop_namespace(ln.DropNamespaceRequest(id=[c])), ln.InvalidInputError),
+    "CreateNamespace: a catalog is no schema": (
+        lambda f, c: f.create_namespace(ln.CreateNamespaceRequest(id=["new"])), ln.InvalidInputError),
     "DropNamespace: a catalog is no schema, with CASCADE neither": (
-        lambda f, c: f.drop_namespace(ln.DropNamespaceRequest(id=[c], behavior="Cascade")), ln.UnsupportedOperationError),
+        lambda f, c: f.drop_namespace(ln.DropNamespaceRequest(id=[c], behavior="Cascade")), ln.InvalidInputError),
     "DeclareTable: a missing schema is 1": (
         lambda f, c: f.declare_table(ln.DeclareTableRequest(id=[c, "missing", "t"])), ln.NamespaceNotFoundError),
     "DeclareTable: another catalog is 1": (
@@ -100,7 +104,7 @@ SPEC: dict[str, tuple[Ask, type[Exception]]] = {
 
 
 @pytest.mark.parametrize("case", SPEC)
-def test_every_error_of_the_spec(face: CatalogNamespace, unity_catalog: UnityCatalogOfTest, case: str) -> None:
+def test_every_error_of_the_spec(facade: CatalogNamespace, unity_catalog: UnityCatalogOfTest, case: str) -> None:
     for name in ("s", "empty"):
         unity_catalog.server.call("POST", "/schemas", {"name": name, "catalog_name": unity_catalog.name})
     schema = (unity_catalog.name, "s")
@@ -108,9 +112,9 @@ def test_every_error_of_the_spec(face: CatalogNamespace, unity_catalog: UnityCat
     unity_catalog.table(schema, "text", properties={})
     ask, expected = SPEC[case]
     with pytest.raises(expected) as caught:
-        ask(face, unity_catalog.name)
+        ask(facade, unity_catalog.name)
     assert type(caught.value) is expected
-    assert face.list_tables(ln.ListTablesRequest(id=list(schema))).tables == ["t"]
+    assert facade.list_tables(ln.ListTablesRequest(id=list(schema))).tables == ["t"]
 
 
 OPERATIONS: dict[str, Ask] = {
@@ -130,48 +134,50 @@ def test_a_server_error_is_18_in_every_operation(unity_stub: UnityStub, operatio
     """With the answer that the recorded server gave to a table without a location."""
     line = next(line for line in RECORDING.read_text().splitlines() if " -> 500 " in line)
     unity_stub.script.append((500, {}, line.partition(" -> 500 ")[2]))
-    face = UnityNamespace(endpoint=unity_stub.url, catalog="main", root="/nonexistent/lake")
+    facade = UnityNamespace(endpoint=unity_stub.url, catalog="main", root="/nonexistent/lake")
     with pytest.raises(ln.InternalError, match="INTERNAL"):
-        OPERATIONS[operation](face, "main")
+        OPERATIONS[operation](facade, "main")
     assert len(unity_stub.seen) == 1, "a 500 was asked again"
-    face.close()
+    facade.close()
 
 
 @pytest.fixture
 def catalog(unity_stub: UnityStub) -> Iterator[UnityCatalog]:
-    settings = CONNECTOR.configure({"endpoint": unity_stub.url, "catalog": "main", "max_retries": "2", "auth_token": "t0ken"})
+    settings = CONNECTOR.parse_settings(
+        {"endpoint": unity_stub.url, "catalog": "main", "max_retries": "2", "auth_token": "t0ken"}
+    )
     with CONNECTOR.open("lake", settings) as opened:
         yield opened
 
 
-def said(code: str, message: str = "why") -> str:
+def error_body(code: str, message: str = "why") -> str:
     return json.dumps({"error_code": code, "message": message})
 
 
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [
-        (400, said("INVALID_ARGUMENT"), InvalidInput),
-        (400, said("INVALID_PARAMETER_VALUE"), InvalidInput),
+        (400, error_body("INVALID_ARGUMENT"), InvalidInput),
+        (400, error_body("INVALID_PARAMETER_VALUE"), InvalidInput),
         (400, "no JSON at all", InvalidInput),
-        (401, said("UNAUTHENTICATED"), Unauthenticated),
+        (401, error_body("UNAUTHENTICATED"), Unauthenticated),
         (401, "", Unauthenticated),
-        (403, said("PERMISSION_DENIED"), PermissionDenied),
+        (403, error_body("PERMISSION_DENIED"), PermissionDenied),
         (403, "<html>a proxy</html>", PermissionDenied),
-        (404, said("SCHEMA_NOT_FOUND"), NamespaceNotFound),
-        (404, said("CATALOG_DOES_NOT_EXIST"), CatalogNotFound),
-        (404, said("TABLE_DOES_NOT_EXIST"), TableNotFound),
-        (404, said("NOT_FOUND", "Schema not found: c1.s1"), NamespaceNotFound),
-        (404, said("NOT_FOUND", "Table not found: c1.s1.t1"), TableNotFound),
-        (409, said("ALREADY_EXISTS", "Schema already exists: s1"), NamespaceAlreadyExists),
-        (404, said("NOT_FOUND", "no such page"), Internal),
-        (404, said("ENDPOINT_NOT_FOUND"), Internal),
+        (404, error_body("SCHEMA_NOT_FOUND"), NamespaceNotFound),
+        (404, error_body("CATALOG_DOES_NOT_EXIST"), CatalogNotFound),
+        (404, error_body("TABLE_DOES_NOT_EXIST"), TableNotFound),
+        (404, error_body("NOT_FOUND", "Schema not found: c1.s1"), NamespaceNotFound),
+        (404, error_body("NOT_FOUND", "Table not found: c1.s1.t1"), TableNotFound),
+        (409, error_body("ALREADY_EXISTS", "Schema already exists: s1"), NamespaceAlreadyExists),
+        (404, error_body("NOT_FOUND", "no such page"), Internal),
+        (404, error_body("ENDPOINT_NOT_FOUND"), Internal),
         (404, "<html>a proxy</html>", Internal),
         (405, "Status: 405\nDescription: Method Not Allowed\n", Unsupported),
-        (429, said("REQUEST_LIMIT_EXCEEDED"), Throttled),
+        (429, error_body("REQUEST_LIMIT_EXCEEDED"), Throttled),
         (429, "", Throttled),
-        (500, said("INTERNAL"), Internal),
-        (503, said("TEMPORARILY_UNAVAILABLE"), ServiceUnavailable),
+        (500, error_body("INTERNAL"), Internal),
+        (503, error_body("TEMPORARILY_UNAVAILABLE"), ServiceUnavailable),
         (502, "<html>a proxy</html>", ServiceUnavailable),
         (302, "", InvalidInput),
     ],
@@ -206,28 +212,55 @@ def test_a_token_is_shown_and_never_repeated_in_a_text(unity_stub: UnityStub, ca
     unity_stub.world.token = "another"
     with pytest.raises(Unauthenticated, match="Invalid access token"):
         catalog.list_namespaces(())
-    unity_stub.script.append((400, {}, said("INVALID_ARGUMENT", "the header Bearer t0ken is wrong")))
+    unity_stub.script.append((400, {}, error_body("INVALID_ARGUMENT", "the header Bearer t0ken is wrong")))
     with pytest.raises(InvalidInput) as caught:
         catalog.list_namespaces(())
     assert "t0ken" not in str(caught.value)
 
 
-def test_no_token_is_said_by_the_server() -> None:
+def test_tokens_are_fetched_and_renewed_with_client_credentials(unity_stub: UnityStub) -> None:
+    """As Databricks documents it (OAuth M2M): the credentials are in the header, and the token endpoint is the workspace's."""
+    unity_stub.world.token = "first"
+    with PolarisStub() as provider:
+        for token in ("first", "second"):
+            provider.answer("POST", "^/oidc/v1/token$", 200, json.dumps({"access_token": token, "expires_in": 3600}), times=1)
+        provider.answer("POST", "^/oidc/v1/token$", 401, '{"error": "invalid_client", "error_description": "not s3cr3t"}')
+        credentials = {"client_id": "a b", "client_secret": "s3cr3t", "token_url": f"{provider.url}/oidc/v1/token"}
+        settings = CONNECTOR.parse_settings({"endpoint": unity_stub.url, "catalog": "main", "max_retries": "0", **credentials})
+        assert settings.scope == "all-apis"
+        for _ in range(2):
+            with CONNECTOR.open("lake", settings) as catalog:
+                assert catalog.list_namespaces(()) == ["main"]
+        (request,) = provider.requests
+        assert request.headers["Authorization"] == f"Basic {b64encode(b'a+b:s3cr3t').decode()}"
+        assert request.form == {"grant_type": "client_credentials", "scope": "all-apis"}
+        unity_stub.world.token = "second"
+        with CONNECTOR.open("lake", settings) as catalog:
+            catalog.create_namespace(NamespaceRecord("lake", ("main", "s")))
+        unity_stub.world.token = "third"
+        with CONNECTOR.open("lake", settings) as catalog, pytest.raises(Unauthenticated, match="invalid_client") as caught:
+            catalog.ping()
+        assert "s3cr3t" not in str(caught.value)
+        assert "unity.client_id" in str(caught.value.hint)
+    assert "s3cr3t" not in repr(settings)
+
+
+def test_the_server_reports_a_missing_token() -> None:
     with UnityStub(World(token="wanted")) as stub:
-        face = UnityNamespace(endpoint=stub.url, catalog="main")
+        facade = UnityNamespace(endpoint=stub.url, catalog="main")
         with pytest.raises(ln.UnauthenticatedError, match="No authorization found"):
-            face.list_namespaces(ln.ListNamespacesRequest(id=[]))
-        face.close()
+            facade.list_namespaces(ln.ListNamespacesRequest(id=[]))
+        facade.close()
 
 
 def test_a_configured_catalog_that_does_not_exist_is_not_empty(unity_stub: UnityStub) -> None:
-    with CONNECTOR.open("lake", CONNECTOR.configure({"endpoint": unity_stub.url, "catalog": "gone"})) as catalog:
-        for ask in (lambda: catalog.list_namespaces(()), catalog.shards, catalog.ping):
+    with CONNECTOR.open("lake", CONNECTOR.parse_settings({"endpoint": unity_stub.url, "catalog": "gone"})) as catalog:
+        for ask in (lambda: catalog.list_namespaces(()), catalog.plan_shards, catalog.ping):
             with pytest.raises(NamespaceNotFound, match="Catalog not found: gone"):
                 ask()
         with pytest.raises(TableNotFound):
             catalog.describe_table(("gone", "s", "t"))
-        with pytest.raises(Internal, match="says nothing of the tables"):
+        with pytest.raises(Internal, match="does not prove its tables absent"):
             catalog.observe(("gone", "s", "t"))
 
 
@@ -240,13 +273,13 @@ def test_a_name_that_cannot_be_is_not_asked_for(unity_stub: UnityStub, catalog: 
         catalog.list_tables(("main", name))
     with pytest.raises(TableNotFound):
         catalog.describe_table(("main", "s", name))
-    assert catalog.observe(("main", "s", name)).absent
+    assert catalog.observe(("main", "s", name)).is_absent
     assert unity_stub.seen == []
-    face = UnityNamespace(endpoint=unity_stub.url, catalog="main")
+    facade = UnityNamespace(endpoint=unity_stub.url, catalog="main")
     with pytest.raises(ln.InvalidInputError):
-        face.create_namespace(ln.CreateNamespaceRequest(id=["main", name]))
+        facade.create_namespace(ln.CreateNamespaceRequest(id=["main", name]))
     assert not any(request.startswith("POST") for request in unity_stub.seen)
-    face.close()
+    facade.close()
 
 
 def test_a_name_is_encoded(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
@@ -260,3 +293,29 @@ def test_updates_are_unsupported(catalog: UnityCatalog) -> None:
     table = TableRecord("lake", ("main", "s", "t"), "s3://lake/t")
     with pytest.raises(Unsupported):
         catalog.update_table(table, table)
+
+
+def test_the_owner_of_a_new_schema_is_set_by_a_second_request(
+    unity_stub: UnityStub, catalog: UnityCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Databricks's documentation of UpdateSchema. No real server was seen to do it."""
+    update = World.update_schema
+
+    def as_documented(world: World, full: str, body: dict[str, Any]) -> dict[str, Any]:
+        row = update(world, full, body)
+        row |= {key: body[key] for key in ("owner",) if key in body}
+        return row
+
+    monkeypatch.setattr(World, "update_schema", as_documented)
+    created = catalog.create_namespace(NamespaceRecord("lake", ("main", "owned"), {"a": "1"}, doc="text", owner="ann"))
+    assert (created.owner, created.properties, created.doc) == ("ann", {"a": "1"}, "text")
+    assert catalog.describe_namespace(("main", "owned")) == created
+    assert [request.split(" ")[0] for request in unity_stub.seen[:4]] == ["POST", "GET", "PATCH", "GET"]
+
+
+def test_a_schema_whose_owner_the_server_does_not_keep_is_not_created(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
+    for path in (("main", "owned"), ("main", "owned")):
+        with pytest.raises(Unsupported, match=r"main\$owned cannot have the owner 'ann'.*nothing was created"):
+            catalog.create_namespace(NamespaceRecord("lake", path, owner="ann"))
+    assert catalog.list_namespaces(("main",)) == []
+    assert not any("force" in request for request in unity_stub.seen)

@@ -42,12 +42,12 @@ def test_masks_hide_ids_and_times_only() -> None:
 
 @pytest.mark.parametrize("line", recorded("unity-oss-0.6.0-auth.txt")[2:], ids=lambda line: line.partition(" -> ")[0])
 def test_every_recorded_sign_in_is_answered_as_recorded(line: str) -> None:
-    asked, _, said = line.partition(" -> ")
-    status, _, text = said.partition(" ")
+    request, _, response = line.partition(" -> ")
+    status, _, text = response.partition(" ")
     with UnityStub(World(token="the-token")) as stub:
         answer = requests.request(
-            "POST" if asked.startswith("POST") else "GET", f"{stub.url}{API}/catalogs", timeout=10,
-            json={"name": "c1"} if asked.startswith("POST") else None, headers=_credentials(asked),
+            "POST" if request.startswith("POST") else "GET", f"{stub.url}{API}/catalogs", timeout=10,
+            json={"name": "c1"} if request.startswith("POST") else None, headers=_credentials(request),
         )  # fmt: skip
     assert answer.status_code == int(status.rstrip(","))
     if status == "401":
@@ -55,15 +55,15 @@ def test_every_recorded_sign_in_is_answered_as_recorded(line: str) -> None:
         before, _, after = text.partition("...")
         assert answer.text.startswith(before)
         assert answer.text.endswith(after)
-    elif asked.startswith("POST"):
+    elif request.startswith("POST"):
         assert (answer.json()["owner"], answer.json()["created_by"]) == ("admin", "admin")
 
 
-def _credentials(asked: str) -> dict[str, str]:
-    shown = asked.partition(", ")[2].strip().replace("<token.txt>", "the-token")
+def _credentials(request: str) -> dict[str, str]:
+    shown = request.partition(", ")[2].strip().replace("<token.txt>", "the-token")
     if shown.startswith("Bearer"):
         return {"Authorization": shown}
-    return {"Cookie": shown.removeprefix("Cookie ")} if "Cookie" in asked else {}
+    return {"Cookie": shown.removeprefix("Cookie ")} if "Cookie" in request else {}
 
 
 def test_the_official_client_reads_every_answer(unity_catalog: UnityCatalogOfTest) -> None:
@@ -90,13 +90,13 @@ async def _by_official_client(catalog: UnityCatalogOfTest) -> tuple[list[Any], A
         assert (await schemas.get_schema(f"{catalog.name}.made")).properties == {"x": "y"}
         assert [each.name for each in (await schemas.list_schemas(catalog.name)).schemas or []] == ["made"]
         for name in ("first", "second"):
-            await tables.create_table(_wanted(unity, catalog.name, name))
+            await tables.create_table(_table_to_create(unity, catalog.name, name))
         listed = await tables.list_tables(catalog.name, "made", max_results=50)
         found = await tables.get_table(f"{catalog.name}.made.first")
         return [row.to_dict() for row in listed.tables or []], json.loads(found.to_json())
 
 
-def _wanted(unity: Any, catalog: str, name: str) -> Any:
+def _table_to_create(unity: Any, catalog: str, name: str) -> Any:
     column = unity.ColumnInfo(
         name="id", type_text="bigint", type_name=unity.ColumnTypeName.LONG, position=0, nullable=True,
         type_json='{"name":"id","type":"long","nullable":true,"metadata":{}}',

@@ -1,4 +1,4 @@
-"""Unity over https: whom we trust, and who we are."""
+"""Unity over https: trusted certificates and client certificates."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def company_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def listed(stub: UnityStub, **tls: str) -> list[str]:
     given = {f"tls.{key}": value for key, value in tls.items()}
-    settings = CONNECTOR.configure({"endpoint": stub.url, "catalog": "main", "max_retries": "0", **given})
+    settings = CONNECTOR.parse_settings({"endpoint": stub.url, "catalog": "main", "max_retries": "0", **given})
     with CONNECTOR.open("lake", settings) as catalog:
         return catalog.list_namespaces(())
 
@@ -76,10 +76,10 @@ def test_a_client_that_shows_nothing(stub: UnityStub, certificate: Path, request
         assert listed(stub, ca_file=str(certificate)) == ["main"]
 
 
-def test_halves_and_missing_files_are_named(tmp_path: Path) -> None:
+def test_incomplete_pairs_and_missing_files_are_named(tmp_path: Path) -> None:
     needed = {"endpoint": "https://a", "catalog": "main"}
     with pytest.raises(ConfigError, match=r"lake\.unity\.tls\.cert_file: required"):
-        CONNECTOR.configure({**needed, "tls.key_file": __file__}, where="lake.")
+        CONNECTOR.parse_settings({**needed, "tls.key_file": __file__}, where="lake.")
     for wrong in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ConfigError, match=r"tls\.ca_file(.|\n)*a readable file"):
-            CONNECTOR.configure({**needed, "tls.ca_file": str(wrong)})
+            CONNECTOR.parse_settings({**needed, "tls.ca_file": str(wrong)})

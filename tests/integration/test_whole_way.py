@@ -1,4 +1,4 @@
-"""The whole way on real servers: from one catalog through Spark and the index into another."""
+"""All stages on real servers: from one catalog through Spark and the index into another."""
 
 from __future__ import annotations
 
@@ -13,50 +13,56 @@ import pyarrow as pa
 import pytest
 
 from federator.demo.servers.process import Server
-from federator.index import migrate, open_index, tree
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
-from federator.settings import Settings, load
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import Settings, load_settings
+from federator.store import migrations, open_index
+from federator.views import tree
 from tests.fixtures.glue import GlueAccount
+from tests.fixtures.iceberg import WAREHOUSE, IcebergServer
 
 DATABASE = "sales"
 
 
-def hive(impl: str, uri: str, place: Path) -> str:
-    return f'impl = "{impl}"\n{impl}.uri = "{uri}"\n{impl}.client.timeout = 20\n{impl}.root = "file:{place}"\n'
+def hive(impl: str, uri: str, directory: Path) -> str:
+    return f'impl = "{impl}"\n{impl}.uri = "{uri}"\n{impl}.client.timeout = 20\n{impl}.root = "file:{directory}"\n'
 
 
-def glue(account: GlueAccount, place: Path) -> str:
+def glue(account: GlueAccount, directory: Path) -> str:
     lines = ['impl = "glue"']
     for key, value in account.properties.items():
         if key in ("access_key_id", "secret_access_key", "session_token"):
-            secret = place / key
+            secret = directory / key
             secret.write_text(value, encoding="utf-8")
             value = f"file:{secret}"
         lines.append(f'glue.{key} = "{value}"')
     return "\n".join(lines) + "\n"
 
 
-def configured(place: Path, origin: str, target: str, mirror: str) -> Settings:
+def iceberg(server: IcebergServer) -> str:
+    return "".join(f'{key} = "{value}"\n' for key, value in {"impl": "iceberg", **server.properties}.items())
+
+
+def configured(directory: Path, origin: str, target: str, mirror: str) -> Settings:
     """A configuration of two sources and one mirror between them, in a directory of its own."""
-    place.mkdir(exist_ok=True)
-    file = place / "federator.toml"
+    directory.mkdir(exist_ok=True)
+    file = directory / "federator.toml"
     file.write_text(
         f'[instance]\nid = "test"\n[spark]\nmaster = "local[4,4]"\n[sources.origin]\n{origin}[sources.target]\n{target}'
         f'[mirrors.copy]\nfrom = "origin"\nto = "target"\nmin_miss_interval = "0s"\n{mirror}',
         encoding="utf-8",
     )
-    return load(file)
+    return load_settings(file)
 
 
-def declare(settings: Settings, source: str, namespace: tuple[str, ...], names: list[str], place: Path) -> None:
+def declare(settings: Settings, source: str, namespace: tuple[str, ...], names: list[str], directory: Path) -> None:
     """Real Lance tables, declared in a new namespace of a source."""
     with open_catalog(settings.source(source).spec) as catalog:
         namespace = catalog.canonical_path((*namespace, "any"))[:-1]
         catalog.create_namespace(NamespaceRecord(source, namespace))
         for number, name in enumerate(names):
-            location = place / f"{name}.lance"
+            location = directory / f"{name}.lance"
             lance.write_dataset(pa.table({"id": list(range(number + 1))}), str(location))
             catalog.declare_table(TableRecord(source, (*namespace, name), str(location), {"team": "data"}))
 
@@ -68,11 +74,11 @@ def declared_at(settings: Settings, namespace: tuple[str, ...]) -> dict[str, Tab
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def assert_mirrored(settings: Settings, source_place: Path, target_namespace: tuple[str, ...]) -> None:
+def assert_mirrored(settings: Settings, source_directory: Path, target_namespace: tuple[str, ...]) -> None:
     """One sync declares the two tables with our mark, the next finds nothing to do."""
     federator = Federator.open(settings)
     first = federator.sync()
@@ -80,36 +86,36 @@ def assert_mirrored(settings: Settings, source_place: Path, target_namespace: tu
     made = declared_at(settings, target_namespace)
     assert sorted(made) == ["customers", "orders"]
     for name, record in made.items():
-        assert record.canonical == f"file://{source_place}/{name}.lance"
+        assert record.canonical == f"file://{source_directory}/{name}.lance"
         assert record.properties["team"] == "data"
         assert record.properties["federator.instance"] == "test"
         assert record.properties["federator.path"] == record.key
     second = federator.sync()
-    assert (second.state, second.changes) == ("ok", 0)
-    view = tree.table(federator.index, ("target", *next(iter(made.values())).path))
+    assert (second.state, second.change_count) == ("ok", 0)
+    view = tree.get_table(federator.index, ("target", *next(iter(made.values())).path))
     assert view.dataset is not None
-    assert view.dataset["state"] == "valid"
+    assert view.dataset.state == "valid"
     assert len(view.also_declared) == 1
 
 
-def test_hive_2_into_glue(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+def test_hive_2_into_glue(hive2_uri: str, glue_account: GlueAccount, directory: Path) -> None:
     database = f"db_{secrets.token_hex(4)}"
     mirror = f'include = ["{database}$*"]\n'
-    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), mirror)
-    declare(settings, "origin", (database,), ["orders", "customers"], place)
-    assert_mirrored(settings, place, (database,))
+    settings = configured(directory, hive("hive2", hive2_uri, directory), glue(glue_account, directory), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], directory)
+    assert_mirrored(settings, directory, (database,))
 
 
 @pytest.mark.parametrize("on_missing", ["report", "recreate"])
 def test_a_copy_that_became_an_iceberg_table_is_not_reported_as_removed(
-    hive2_uri: str, glue_account: GlueAccount, place: Path, on_missing: str
+    hive2_uri: str, glue_account: GlueAccount, directory: Path, on_missing: str
 ) -> None:
     database = f"db_{secrets.token_hex(4)}"
     mirror = f'include = ["{database}$*"]\non_missing = "{on_missing}"\n'
-    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), mirror)
-    declare(settings, "origin", (database,), ["orders"], place)
+    settings = configured(directory, hive("hive2", hive2_uri, directory), glue(glue_account, directory), mirror)
+    declare(settings, "origin", (database,), ["orders"], directory)
     federator = Federator.open(settings)
-    assert federator.sync().changes == 2
+    assert federator.sync().change_count == 2
     client = glue_account.client()
     native = client.get_table(DatabaseName=database, Name="orders")["Table"]
     iceberg = {**native["Parameters"], "table_type": "ICEBERG"}
@@ -118,38 +124,38 @@ def test_a_copy_that_became_an_iceberg_table_is_not_reported_as_removed(
     client.update_table(DatabaseName=database, TableInput=table)
     result = federator.sync()
     (refusal,) = result.plans[0].refusals
-    assert (result.changes, refusal.reason.value) == (0, "name_taken")
+    assert (result.change_count, refusal.reason.value) == (0, "name_taken")
     assert "is not a Lance table" in refusal.detail or "is no Lance table" in refusal.detail
     assert client.get_table(DatabaseName=database, Name="orders")["Table"]["Parameters"] == iceberg
 
 
-def test_glue_into_hive_3(hive3_uri: str, glue_account: GlueAccount, place: Path) -> None:
+def test_glue_into_hive_3(hive3_uri: str, glue_account: GlueAccount, directory: Path) -> None:
     database = f"db_{secrets.token_hex(4)}"
     mirror = f'namespace = "hive$from_glue_{{database}}"\ninclude = ["*${database}$*"]\n'
-    settings = configured(place, glue(glue_account, place), hive("hive3", hive3_uri, place), mirror)
-    declare(settings, "origin", (database,), ["orders", "customers"], place)
-    assert_mirrored(settings, place, ("hive", f"from_glue_{database}"))
+    settings = configured(directory, glue(glue_account, directory), hive("hive3", hive3_uri, directory), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], directory)
+    assert_mirrored(settings, directory, ("hive", f"from_glue_{database}"))
 
 
-def test_glue_into_hive_2(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+def test_glue_into_hive_2(hive2_uri: str, glue_account: GlueAccount, directory: Path) -> None:
     database = f"db_{secrets.token_hex(4)}"
     mirror = f'namespace = "{{database}}"\ninclude = ["*${database}$*"]\n'
-    settings = configured(place, glue(glue_account, place), hive("hive2", hive2_uri, place), mirror)
-    declare(settings, "origin", (database,), ["orders", "customers"], place)
-    assert_mirrored(settings, place, (database,))
+    settings = configured(directory, glue(glue_account, directory), hive("hive2", hive2_uri, directory), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], directory)
+    assert_mirrored(settings, directory, (database,))
 
 
-def test_hive_2_into_hive_3(hive2_uri: str, hive3_uri: str, place: Path) -> None:
+def test_hive_2_into_hive_3(hive2_uri: str, hive3_uri: str, directory: Path) -> None:
     database = f"db_{secrets.token_hex(4)}"
     mirror = f'namespace = "hive${{database}}"\ninclude = ["{database}$*"]\n'
-    settings = configured(place, hive("hive2", hive2_uri, place), hive("hive3", hive3_uri, place), mirror)
-    declare(settings, "origin", (database,), ["orders", "customers"], place)
-    assert_mirrored(settings, place, ("hive", database))
+    settings = configured(directory, hive("hive2", hive2_uri, directory), hive("hive3", hive3_uri, directory), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], directory)
+    assert_mirrored(settings, directory, ("hive", database))
 
 
-def test_a_stopped_metastore_deregisters_nothing(hive2_throwaway: Server, glue_account: GlueAccount, place: Path) -> None:
-    settings = configured(place, hive("hive2", hive2_throwaway.uri, place), glue(glue_account, place), "")
-    declare(settings, "origin", (DATABASE,), ["orders", "customers"], place)
+def test_a_stopped_metastore_deregisters_nothing(hive2_throwaway: Server, glue_account: GlueAccount, directory: Path) -> None:
+    settings = configured(directory, hive("hive2", hive2_throwaway.uri, directory), glue(glue_account, directory), "")
+    declare(settings, "origin", (DATABASE,), ["orders", "customers"], directory)
     federator = Federator.open(settings)
     assert federator.sync().state == "ok"
     hive2_throwaway.stop()
@@ -158,30 +164,30 @@ def test_a_stopped_metastore_deregisters_nothing(hive2_throwaway: Server, glue_a
         assert result.state == "partial"
         assert result.sources["origin"].state == "failed"
         assert result.sources["target"].state == "ok"
-        assert result.changes == 0
+        assert result.change_count == 0
     assert sorted(declared_at(settings, (DATABASE,))) == ["customers", "orders"]
-    assert [node.name for node in tree.children(federator.index, ("origin", DATABASE)).nodes] == ["customers", "orders"]
+    assert [node.name for node in tree.list_children(federator.index, ("origin", DATABASE)).nodes] == ["customers", "orders"]
 
 
-def test_a_narrowed_include_deregisters_nothing(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+def test_a_narrowed_include_deregisters_nothing(hive2_uri: str, glue_account: GlueAccount, directory: Path) -> None:
     database = f"db_{secrets.token_hex(4)}"
-    both = (hive("hive2", hive2_uri, place), glue(glue_account, place))
-    wide = configured(place, *both, f'include = ["{database}$*"]\n')
-    declare(wide, "origin", (database,), ["orders", "customers"], place)
+    both = (hive("hive2", hive2_uri, directory), glue(glue_account, directory))
+    wide = configured(directory, *both, f'include = ["{database}$*"]\n')
+    declare(wide, "origin", (database,), ["orders", "customers"], directory)
     assert Federator.open(wide).sync().state == "ok"
-    narrow = Federator.open(configured(place, *both, f'include = ["{database}$orders"]\n'))
+    narrow = Federator.open(configured(directory, *both, f'include = ["{database}$orders"]\n'))
     for _ in range(3):
         result = narrow.sync()
-        assert result.changes == 0
+        assert result.change_count == 0
         assert [refusal.reason.value for refusal in result.plans[0].refusals] == ["unselected"]
     assert sorted(declared_at(wide, (database,))) == ["customers", "orders"]
 
 
-def test_a_dropped_table_is_deregistered_after_two_misses(hive2_uri: str, glue_account: GlueAccount, place: Path) -> None:
+def test_a_dropped_table_is_deregistered_after_two_misses(hive2_uri: str, glue_account: GlueAccount, directory: Path) -> None:
     database = f"db_{secrets.token_hex(4)}"
     mirror = f'include = ["{database}$*"]\n'
-    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), mirror)
-    declare(settings, "origin", (database,), ["orders", "customers"], place)
+    settings = configured(directory, hive("hive2", hive2_uri, directory), glue(glue_account, directory), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], directory)
     federator = Federator.open(settings)
     federator.sync()
     with open_catalog(settings.source("origin").spec) as origin:
@@ -192,25 +198,95 @@ def test_a_dropped_table_is_deregistered_after_two_misses(hive2_uri: str, glue_a
     second = federator.sync()
     assert [outcome.state.value for outcome in second.outcomes] == ["done"]
     assert sorted(declared_at(settings, (database,))) == ["customers"]
-    assert (place / "orders.lance").is_dir()
+    assert (directory / "orders.lance").is_dir()
 
 
 def test_the_same_sources_give_the_same_tree_from_sqlite_and_postgresql(
-    hive2_uri: str, glue_account: GlueAccount, postgres_database: Callable[[], str], place: Path
+    hive2_uri: str, glue_account: GlueAccount, postgres_database: Callable[[], str], directory: Path
 ) -> None:
     database = f"db_{secrets.token_hex(4)}"
-    settings = configured(place, hive("hive2", hive2_uri, place), glue(glue_account, place), "")
-    declare(settings, "origin", (database,), ["orders", "customers"], place)
-    declare(settings, "target", ("elsewhere",), ["returns"], place)
-    other = place / "postgresql.toml"
+    settings = configured(directory, hive("hive2", hive2_uri, directory), glue(glue_account, directory), "")
+    declare(settings, "origin", (database,), ["orders", "customers"], directory)
+    declare(settings, "target", ("elsewhere",), ["returns"], directory)
+    other = directory / "postgresql.toml"
     # A test's database has no password, and a URL without one is no secret.
     other.write_text(f'[index]\nurl = "{postgres_database()}"\n' + settings.path.read_text(encoding="utf-8"), encoding="utf-8")
     trees = []
     for file in (settings.path, other):
-        opened = load(file)
-        migrate.upgrade(open_index(opened.index.url, base=opened.base))
+        opened = load_settings(file)
+        migrations.upgrade_schema(open_index(opened.index.url, base=opened.base))
         assert Federator.open(opened).crawl().state == "ok"
         command = [str(Path(sys.executable).with_name("federator")), "-c", str(file), "tree", "--output", "json"]
         trees.append(subprocess.run(command, check=True, capture_output=True).stdout)
     assert b"orders" in trees[0]
     assert trees[0] == trees[1]
+
+
+def test_hive_2_into_iceberg_and_away_again(hive2_uri: str, iceberg_server: IcebergServer, directory: Path) -> None:
+    """A foreign table takes a name until it is dropped, and data stays."""
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'namespace = "{WAREHOUSE}${{database}}"\ninclude = ["{database}$*"]\n'
+    settings = configured(directory, hive("hive2", hive2_uri, directory), iceberg(iceberg_server), mirror)
+    declare(settings, "origin", (database,), ["orders", "customers"], directory)
+    namespace = iceberg_server.namespace((WAREHOUSE, database))
+    iceberg_server.table((*namespace, "customers"))
+    federator = Federator.open(settings)
+    assert [outcome.code_text for outcome in federator.sync().outcomes if outcome.state.value == "skipped"] == ["moved"]
+    (refusal,) = federator.sync().plans[0].refusals
+    assert (refusal.reason.value, refusal.detail.partition("$")[0]) == (
+        "name_taken", f"an object that is not a Lance table has the name: target: {WAREHOUSE}"
+    )  # fmt: skip
+    assert sorted(declared_at(settings, namespace)) == ["orders"]
+    iceberg_server.call("DELETE", f"/namespaces/{database}/tables/customers?purgeRequested=false")
+    assert_mirrored(settings, directory, namespace)
+    with open_catalog(settings.source("origin").spec) as origin:
+        origin.deregister_table(origin.describe_table((database, "orders")))
+    for reasons in (["misses"], []):
+        result = federator.sync()
+        assert [refusal.reason.value for refusal in result.plans[0].refusals] == reasons
+    assert sorted(declared_at(settings, namespace)) == ["customers"]
+    assert lance.dataset(str(directory / "orders.lance")).count_rows() == 1
+
+
+def test_a_directory_into_iceberg(iceberg_server: IcebergServer, directory: Path) -> None:
+    tables, namespace = directory / "tables", (WAREHOUSE, f"db_{secrets.token_hex(4)}")
+    for name in ("orders", "customers"):
+        lance.write_dataset(pa.table({"id": [1]}), str(tables / f"{name}.lance"))
+    mirror = f'namespace = "{"$".join(namespace)}"\n'
+    settings = configured(directory, f'impl = "dir"\ndir.path = "{tables}"\n', iceberg(iceberg_server), mirror)
+    federator = Federator.open(settings)
+    assert federator.sync().state == "ok"
+    made = declared_at(settings, namespace)
+    assert {name: record.canonical for name, record in made.items()} == {
+        name: f"file://{tables}/{name}.lance" for name in ("orders", "customers")
+    }
+    # The companions' metadata is in the directory, and is none of its tables.
+    assert (tables / "_iceberg" / "orders").is_dir()
+    again = federator.sync()
+    assert (again.state, again.change_count, again.sources["origin"].tables) == ("ok", 0, 2)
+
+
+def test_iceberg_into_hive_2(hive2_uri: str, iceberg_server: IcebergServer, directory: Path) -> None:
+    database = f"db_{secrets.token_hex(4)}"
+    mirror = f'namespace = "{{namespace}}"\ninclude = ["{WAREHOUSE}${database}$*"]\n'
+    settings = configured(directory, iceberg(iceberg_server), hive("hive2", hive2_uri, directory), mirror)
+    declare(settings, "origin", (WAREHOUSE, database), ["orders", "customers"], directory)
+    iceberg_server.table((WAREHOUSE, database, "foreign"))
+    iceberg_server.view((WAREHOUSE, database, "view"))
+    assert_mirrored(settings, directory, (database,))
+
+
+def test_iceberg_into_a_directory(iceberg_server: IcebergServer, directory: Path) -> None:
+    """A directory takes tables that are below it, and keeps no marker: the ledger alone knows what the mirror declared."""
+    database, tables = f"db_{secrets.token_hex(4)}", directory / "tables"
+    mirror = f'namespace = "sales"\ninclude = ["{WAREHOUSE}${database}$*"]\n'
+    target = f'impl = "dir"\ndir.path = "{tables}"\ndir.manifest_enabled = "true"\n'
+    settings = configured(directory, iceberg(iceberg_server), target, mirror)
+    declare(settings, "origin", (WAREHOUSE, database), ["orders", "customers"], tables / "_data")
+    federator = Federator.open(settings)
+    for count in (3, 0):
+        result = federator.sync()
+        assert (result.state, result.change_count, result.plans[0].refusals) == ("ok", count, ())
+    assert {name: record.canonical for name, record in declared_at(settings, ("sales",)).items()} == {
+        name: f"file://{tables}/_data/{name}.lance" for name in ("orders", "customers")
+    }

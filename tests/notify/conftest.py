@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from federator.index import Index, notices
-from federator.model.notices import Event, Notice
-from federator.settings import Settings, parse
+from federator.model.notices import Notice, NoticeEvent
+from federator.settings import Settings, parse_settings
+from federator.store import Index, notices
 from tests.notify.receiver import Receiver, receiving
 
 MEMORY = "federator.testing:CONNECTOR"
@@ -33,7 +33,7 @@ def settings_of(tmp_path: Path) -> Callable[..., Settings]:
 
     def make(**channels: Any) -> Settings:
         raw = {"instance": {"id": "test"}, "notify": channels, "sources": {"lake": {"impl": MEMORY}}}
-        return parse(raw, tmp_path / "federator.toml")
+        return parse_settings(raw, tmp_path / "federator.toml")
 
     return make
 
@@ -42,12 +42,12 @@ def settings_of(tmp_path: Path) -> Callable[..., Settings]:
 def note() -> Callable[..., None]:
     """Writes notices, as a transaction of the business would."""
 
-    def add(index: Index, *made: Notice) -> None:
+    def add(index: Index, *added: Notice) -> None:
         with index.write() as connection:
-            notices.add(connection, made)
+            notices.add_notices(connection, added)
 
     return add
 
 
 def failed(source: str, message: str = "does not answer", **more: Any) -> Notice:
-    return Notice(Event.SOURCE_FAILED, source, message, source=source, **more)
+    return Notice(NoticeEvent.SOURCE_FAILED, source, message, source=source, **more)

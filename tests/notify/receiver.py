@@ -1,4 +1,4 @@
-"""A real HTTP server that keeps what it is sent and answers as a test says."""
+"""A real HTTP server that records requests and responds as configured by a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration that is shown is one that can be read."""
+"""The configuration examples of the documentation are valid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from federator.settings import parse
+from federator.settings import parse_settings
 
 ROOT = Path(__file__).parents[2]
 SHOWN = [("deploy/federator.example.toml", ROOT.joinpath("deploy/federator.example.toml").read_text())] + [
@@ -24,7 +24,7 @@ def test_can_be_read(where: str, text: str, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setenv(
             variable, "https://hooks.example.com/x" if variable.upper().startswith(("SLACK", "FEDERATOR_SLACK")) else "x"
         )
-    settings = parse(tomllib.loads(text), tmp_path / "federator.toml")
+    settings = parse_settings(tomllib.loads(text), tmp_path / "federator.toml")
     assert settings.model_fields_set - {"path", "sources"} == set(tomllib.loads(text))
 
 

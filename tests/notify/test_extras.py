@@ -1,4 +1,4 @@
-"""Traces and lineage are off until they are asked for, and a missing extra names itself."""
+"""Traces and lineage are off by default, and the error for a missing extra names it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from federator.connector import ConfigError, spans
-from federator.index import Index
-from federator.index.runs import RunHandle
-from federator.settings import parse
-from federator.sync.lineage import CHUNK, Emitter, Flow, dataset_name
-from federator.sync.result import Result
-from federator.sync.tracing import VARIABLES, tracing
-from federator.sync.work import Work
+from federator.connector import ConfigError
+from federator.runtime import spans
+from federator.settings import parse_settings
+from federator.stages.context import RunContext
+from federator.stages.lineage import MAX_EVENT_DATASETS, LineageEmitter, TableFlow, dataset_name
+from federator.stages.result import RunResult
+from federator.stages.tracing import VARIABLES, trace_run
+from federator.store import Index
+from federator.store.runs import RunHandle
 
 RUN = RunHandle("r1", "sync", "ann")
 
@@ -48,13 +49,13 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return hide
 
 
-def work(settings: Any, index: Index) -> Work:
-    return Work(settings, index, lambda _: None, threading.Event(), RUN, Result("r1", "sync"))
+def work(settings: Any, index: Index) -> RunContext:
+    return RunContext(settings, index, lambda _: None, threading.Event(), RUN, RunResult("r1", "sync"))
 
 
 def test_nothing_is_loaded_that_nobody_asked_for() -> None:
     code = (
-        "import sys; from federator.sync import Federator; import federator.notify; "
+        "import sys; from federator.service import Federator; import federator.notify; "
         "print([name for name in ('opentelemetry', 'openlineage', 'requests', 'pyspark') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -63,10 +64,10 @@ def test_nothing_is_loaded_that_nobody_asked_for() -> None:
 
 def test_a_missing_extra_names_its_install(without: Callable[[str], None], tmp_path: Path, sqlite_index: Index) -> None:
     without("opentelemetry")
-    settings = parse({"telemetry": {"endpoint": "http://127.0.0.1:4318"}}, tmp_path / "federator.toml")
-    with pytest.raises(ConfigError, match="opentelemetry") as told, tracing(settings, RUN):
+    settings = parse_settings({"telemetry": {"endpoint": "http://127.0.0.1:4318"}}, tmp_path / "federator.toml")
+    with pytest.raises(ConfigError, match="opentelemetry") as caught, trace_run(settings, RUN):
         pass
-    assert told.value.hint == "pip install 'lance-federator[otel]'"
+    assert caught.value.hint == "pip install 'lance-federator[otel]'"
 
 
 def test_the_machine_s_variables_do_not_make_a_missing_extra_fatal(
@@ -75,43 +76,44 @@ def test_the_machine_s_variables_do_not_make_a_missing_extra_fatal(
     without("opentelemetry")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     ran = False
-    with tracing(parse({}, tmp_path / "federator.toml"), RUN):
+    with trace_run(parse_settings({}, tmp_path / "federator.toml"), RUN):
         ran = spans._tracer is None
     assert ran
 
 
 def test_lineage_without_its_extra(without: Callable[[str], None], tmp_path: Path, sqlite_index: Index) -> None:
     without("openlineage")
-    settings = parse({"lineage": {"file": "lineage.jsonl"}}, tmp_path / "federator.toml")
-    with pytest.raises(ConfigError) as told:
-        Emitter.of(work(settings, sqlite_index), "m")
-    assert told.value.hint == "pip install 'lance-federator[lineage]'"
+    settings = parse_settings({"lineage": {"file": "lineage.jsonl"}}, tmp_path / "federator.toml")
+    with pytest.raises(ConfigError) as caught:
+        LineageEmitter.from_settings(work(settings, sqlite_index), "m")
+    assert caught.value.hint == "pip install 'lance-federator[lineage]'"
 
 
 def test_lineage_into_a_file_in_several_events(tmp_path: Path, sqlite_index: Index) -> None:
-    settings = parse({"lineage": {"file": "lineage.jsonl", "namespace": "prod"}}, tmp_path / "federator.toml")
-    emitter = Emitter.of(work(settings, sqlite_index), "m")
+    settings = parse_settings({"lineage": {"file": "lineage.jsonl", "namespace": "prod"}}, tmp_path / "federator.toml")
+    emitter = LineageEmitter.from_settings(work(settings, sqlite_index), "m")
     assert emitter is not None
     emitter.emit(
-        "COMPLETE", [Flow(f"a$t{n}", f"s3://b/t{n}", f"b$t{n}", f"s3://b/t{n}", "CREATE") for n in range(2 * CHUNK + 1)]
+        "COMPLETE",
+        [TableFlow(f"a$t{n}", f"s3://b/t{n}", f"b$t{n}", f"s3://b/t{n}", "CREATE") for n in range(2 * MAX_EVENT_DATASETS + 1)],
     )
     events = [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()]
     assert [(event["eventType"], len(event["outputs"])) for event in events] == [
-        ("RUNNING", CHUNK),
-        ("RUNNING", CHUNK),
+        ("RUNNING", MAX_EVENT_DATASETS),
+        ("RUNNING", MAX_EVENT_DATASETS),
         ("COMPLETE", 1),
     ]
     assert {event["job"]["namespace"] for event in events} == {"prod"}
     assert len({event["run"]["runId"] for event in events}) == 1
-    assert len({each["name"] for event in events for each in event["inputs"]}) == 2 * CHUNK + 1
+    assert len({each["name"] for event in events for each in event["inputs"]}) == 2 * MAX_EVENT_DATASETS + 1
 
 
 def test_a_lineage_server_that_is_away_stops_nothing(tmp_path: Path, sqlite_index: Index) -> None:
-    settings = parse({"lineage": {"url": "http://127.0.0.1:9"}}, tmp_path / "federator.toml")
-    emitter = Emitter.of(work(settings, sqlite_index), "m")
+    settings = parse_settings({"lineage": {"url": "http://127.0.0.1:9"}}, tmp_path / "federator.toml")
+    emitter = LineageEmitter.from_settings(work(settings, sqlite_index), "m")
     assert emitter is not None
     emitter.emit("START", [])
-    assert Emitter.of(work(parse({}, tmp_path / "federator.toml"), sqlite_index), "m") is None
+    assert LineageEmitter.from_settings(work(parse_settings({}, tmp_path / "federator.toml"), sqlite_index), "m") is None
 
 
 @pytest.mark.parametrize(

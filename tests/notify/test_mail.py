@@ -1,4 +1,4 @@
-"""E-mail through a real SMTP server that speaks TLS and wants a password."""
+"""E-mail through a real SMTP server with TLS and a password."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
 
-from federator.index import Index, notifications
-from federator.notify import Delivered, deliver
+from federator.notify import DeliveryResult, deliver_due
 from federator.settings import Settings
+from federator.store import Index, notifications
 from tests.fixtures.certificates import Certificates, make
 from tests.notify.conftest import failed
 
@@ -69,10 +69,10 @@ def serving(mailbox: Mailbox, certificates: Certificates, kind: str) -> Iterator
     }
     loop = asyncio.new_event_loop()
 
-    def made() -> SMTP:
+    def build_server() -> SMTP:
         return SMTP(mailbox, hostname="localhost", loop=loop, **of[kind])
 
-    server = loop.run_until_complete(loop.create_server(made, "127.0.0.1", 0, ssl=context if kind == "tls" else None))
+    server = loop.run_until_complete(loop.create_server(build_server, "127.0.0.1", 0, ssl=context if kind == "tls" else None))
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
@@ -104,8 +104,8 @@ def channel(settings_of: Make, certificates: Certificates, monkeypatch: pytest.M
 
 def error(index: Index) -> str:
     with index.read() as connection:
-        (row,) = notifications.recent(connection)
-    return f"{row['state']}: {row['error']}"
+        (row,) = notifications.list_notifications(connection)
+    return f"{row.state}: {row.error}"
 
 
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
@@ -116,7 +116,7 @@ def test_arrives_over_tls_with_a_password(
     mailbox = Mailbox()
     note(sqlite_index, *(failed(f"läke{n}", "does not answer\nBcc: everybody@example.com") for n in range(12)))
     with serving(mailbox, certificates, tls) as port:
-        assert deliver(sqlite_index, channel(port, tls=tls), at_once=True) == Delivered(sent=1)
+        assert deliver_due(sqlite_index, channel(port, tls=tls), at_once=True) == DeliveryResult(sent=1)
     (mail,) = mailbox.mails
     assert mailbox.encrypted == [True]
     assert mail["Subject"] == "[federator] error: 12 source failed (test)"
@@ -126,29 +126,29 @@ def test_arrives_over_tls_with_a_password(
     assert "- source failed: läke0\n  does not answer Bcc: everybody@example.com\n  source läke0, 20" in text
     assert "- and 2 more" in text
     with sqlite_index.read() as connection:
-        (row,) = notifications.recent(connection)
-    assert mail["Message-ID"] == f"<{row['id']}@federator.invalid>"
+        (row,) = notifications.list_notifications(connection)
+    assert mail["Message-ID"] == f"<{row.id}@federator.invalid>"
 
 
 @pytest.mark.parametrize(
-    ("served", "more", "wanted"),
+    ("served", "more", "expected"),
     [
-        ("starttls", {"password": "${WRONG}"}, "dead: it answered 535 (SMTPAuthenticationError)"),
-        ("starttls", {"ca": None}, "queued: its certificate is not accepted, or it speaks no TLS"),
-        ("plain", {}, "dead: the server offers no STARTTLS, or no sign-in that we know"),
-        ("plain", {"tls": "none"}, "dead: the server offers no STARTTLS, or no sign-in that we know"),
+        ("starttls", {"password": "${WRONG}"}, "dead: it returned 535 (SMTPAuthenticationError)"),
+        ("starttls", {"ca": None}, "queued: its certificate is not accepted, or it does not support TLS"),
+        ("plain", {}, "dead: the server does not support STARTTLS, or no known authentication method"),
+        ("plain", {"tls": "none"}, "dead: the server does not support STARTTLS, or no known authentication method"),
     ],
 )
-def test_what_goes_wrong_is_said_without_the_password(
+def test_an_error_is_recorded_without_the_password(
     sqlite_index: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, monkeypatch: pytest.MonkeyPatch,
-    served: str, more: dict[str, Any], wanted: str,
+    served: str, more: dict[str, Any], expected: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("WRONG", "wr0ng-password")
     mailbox = Mailbox()
     note(sqlite_index, failed("lake"))
     with serving(mailbox, certificates, served) as port:
-        deliver(sqlite_index, channel(port, **more), at_once=True)
-    assert error(sqlite_index) == wanted
+        deliver_due(sqlite_index, channel(port, **more), at_once=True)
+    assert error(sqlite_index) == expected
     assert mailbox.mails == []
 
 
@@ -158,5 +158,5 @@ def test_a_server_may_want_it_later_or_never(
 ) -> None:
     note(sqlite_index, failed("lake"))
     with serving(Mailbox(refuses=refuses), certificates, "starttls") as port:
-        deliver(sqlite_index, channel(port), at_once=True)
-    assert error(sqlite_index) == f"{state}: it takes mail to none of the recipients ({refuses[:3]})"
+        deliver_due(sqlite_index, channel(port), at_once=True)
+    assert error(sqlite_index) == f"{state}: it refused all recipients ({refuses[:3]})"

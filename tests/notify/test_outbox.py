@@ -1,20 +1,21 @@
-"""From notices to notifications: grouped, counted, and never lost between a transaction and a receiver. On both databases."""
+"""From notices to notifications on both databases: grouped, counted, and not lost before delivery."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
 import pytest
 
-from federator.index import Index, notices, notifications
-from federator.index.leases import hold
-from federator.model.notices import Event, Notice, Severity
-from federator.notify import Delivered, deliver
-from federator.notify import test as try_channel
-from federator.notify.deliver import LEASE, route
+from federator.model.notices import Notice, NoticeEvent, Severity
+from federator.notify import DeliveryResult, deliver_due
+from federator.notify import send_test as try_channel
+from federator.notify.delivery import DELIVERY_LEASE, queue_notifications
 from federator.settings import Settings
+from federator.store import Index, notices, notifications
+from federator.store.leases import acquire_lease
 from tests.notify.conftest import failed
 from tests.notify.receiver import Receiver
 
@@ -24,26 +25,26 @@ Note = Callable[..., None]
 
 def rows(index: Index) -> list[dict[str, object]]:
     with index.read() as connection:
-        return [dict(row) | json.loads(row["body"]) for row in reversed(notifications.recent(connection))]
+        return [asdict(item) for item in reversed(notifications.list_notifications(connection))]
 
 
 def test_a_transaction_that_fails_leaves_no_notice(index: Index) -> None:
     def breaks() -> None:
         with index.write() as connection:
-            notices.add(connection, [failed("lake")])
+            notices.add_notices(connection, [failed("lake")])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         breaks()
     with index.read() as connection:
-        assert not notices.any_waiting(connection)
+        assert not notices.has_pending_notices(connection)
 
 
 def test_a_thousand_failures_are_one_message(index: Index, settings_of: Make, note: Note, receiver: Receiver) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url})
-    writes = [Notice(Event.WRITE_FAILED, f"aws$s$t{n:04}", "denied", source="aws", mirror="m") for n in range(1200)]
+    writes = [Notice(NoticeEvent.WRITE_FAILED, f"aws$s$t{n:04}", "denied", source="aws", mirror="m") for n in range(1200)]
     note(index, *writes, failed("lake"))
-    assert deliver(index, settings, at_once=True) == Delivered(sent=2)
+    assert deliver_due(index, settings, at_once=True) == DeliveryResult(sent=2)
     many, one = sorted((json.loads(body) for body in receiver.bodies), key=lambda body: -body["events"])
     assert (many["events"], many["counts"], many["more"]) == (1200, {"write_failed": 1200}, 1190)
     assert [notice["subject"] for notice in many["first"]] == [f"aws$s$t{n:04}" for n in range(10)]
@@ -54,21 +55,21 @@ def test_a_thousand_failures_are_one_message(index: Index, settings_of: Make, no
 def test_notices_join_a_group_that_still_waits(index: Index, settings_of: Make, note: Note, receiver: Receiver) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url, "group_wait": "1h"})
     note(index, *(failed(f"s{n}") for n in range(7)))
-    assert deliver(index, settings) == Delivered()
+    assert deliver_due(index, settings) == DeliveryResult()
     note(index, *(failed(f"s{n}", severity=Severity.CRITICAL) for n in range(7, 14)))
-    assert deliver(index, settings) == Delivered()
+    assert deliver_due(index, settings) == DeliveryResult()
     (row,) = rows(index)
     assert (row["events"], row["severity"], row["counts"]) == (14, "critical", {"source_failed": 14})
     assert [first["subject"] for first in row["first"]] == [f"s{n}" for n in range(10)]  # type: ignore[attr-defined]
     assert receiver.received == []
     # Its hour is over: what comes now begins a message of its own.
-    route(index, settings, time.time() + 3700)
+    queue_notifications(index, settings, time.time() + 3700)
     note(index, failed("late"))
-    route(index, settings, time.time() + 3700)
+    queue_notifications(index, settings, time.time() + 3700)
     assert [row["events"] for row in rows(index)] == [14, 1]
 
 
-def test_rules_say_who_is_told(index: Index, settings_of: Make, note: Note) -> None:
+def test_rules_choose_the_channels(index: Index, settings_of: Make, note: Note) -> None:
     def channel(**rules: object) -> dict[str, object]:
         return {"kind": "webhook", "url": "http://127.0.0.1:9/", "group_wait": "1h", "group_by": ["event", "source"], **rules}
 
@@ -83,15 +84,15 @@ def test_rules_say_who_is_told(index: Index, settings_of: Make, note: Note) -> N
         index,
         failed("lake_hive"),
         failed("aws"),
-        Notice(Event.PLAN_HELD, "plan 1", "too many", mirror="nightly"),
-        Notice(Event.PLAN_DECIDED, "plan 1", "approved", mirror="hourly"),
-        Notice(Event.AUDIT_UNSEALED, "audit", "the anchor is away"),
+        Notice(NoticeEvent.PLAN_HELD, "plan 1", "too many", mirror="nightly"),
+        Notice(NoticeEvent.PLAN_DECIDED, "plan 1", "approved", mirror="hourly"),
+        Notice(NoticeEvent.AUDIT_UNSEALED, "audit", "the anchor is away"),
     )
-    deliver(index, settings)
-    told: dict[str, list[str]] = {}
+    deliver_due(index, settings)
+    subjects_by_channel: dict[str, list[str]] = {}
     for row in rows(index):
-        told.setdefault(str(row["channel"]), []).append(str(row["first"][0]["subject"]))  # type: ignore[index]
-    assert {name: sorted(subjects) for name, subjects in told.items()} == {
+        subjects_by_channel.setdefault(str(row["channel"]), []).append(str(row["first"][0]["subject"]))  # type: ignore[index]
+    assert {name: sorted(subjects) for name, subjects in subjects_by_channel.items()} == {
         "everything": ["audit", "aws", "lake_hive", "plan 1", "plan 1"],
         "urgent": ["audit"],
         "plans": ["plan 1"],
@@ -102,9 +103,9 @@ def test_rules_say_who_is_told(index: Index, settings_of: Make, note: Note) -> N
 
 def test_without_channels_nothing_piles_up(index: Index, settings_of: Make, note: Note) -> None:
     note(index, failed("lake"))
-    deliver(index, settings_of())
+    deliver_due(index, settings_of())
     with index.read() as connection:
-        assert not notices.any_waiting(connection)
+        assert not notices.has_pending_notices(connection)
     assert rows(index) == []
 
 
@@ -118,10 +119,10 @@ def test_a_process_that_dies_after_sending_sends_again_under_the_same_id(
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(notifications, "tried", dies)
+        patched.setattr(notifications, "record_attempt", dies)
         with pytest.raises(SystemExit):
-            deliver(index, settings, at_once=True)
-    assert deliver(index, settings) == Delivered(sent=1)
+            deliver_due(index, settings, at_once=True)
+    assert deliver_due(index, settings) == DeliveryResult(sent=1)
     first, second = receiver.received
     assert first.headers["Federator-Notification"] == second.headers["Federator-Notification"] == rows(index)[0]["id"]
     assert first.body == second.body
@@ -137,21 +138,21 @@ def test_a_process_that_dies_while_grouping_loses_and_doubles_nothing(
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(notices, "remove", dies)
+        patched.setattr(notices, "delete_notices", dies)
         with pytest.raises(SystemExit):
-            deliver(index, settings, at_once=True)
+            deliver_due(index, settings, at_once=True)
     assert rows(index) == []
-    assert deliver(index, settings, at_once=True) == Delivered(sent=1)
+    assert deliver_due(index, settings, at_once=True) == DeliveryResult(sent=1)
     assert [row["events"] for row in rows(index)] == [2]
 
 
 def test_one_process_sends_at_a_time(index: Index, settings_of: Make, note: Note, receiver: Receiver) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url})
     note(index, failed("lake"))
-    with hold(index, LEASE):
-        assert deliver(index, settings, at_once=True) == Delivered()
+    with acquire_lease(index, DELIVERY_LEASE):
+        assert deliver_due(index, settings, at_once=True) == DeliveryResult()
     assert receiver.received == []
-    assert deliver(index, settings, at_once=True) == Delivered(sent=1)
+    assert deliver_due(index, settings, at_once=True) == DeliveryResult(sent=1)
 
 
 def test_a_channel_that_was_removed_leaves_its_messages_dead(
@@ -159,11 +160,11 @@ def test_a_channel_that_was_removed_leaves_its_messages_dead(
 ) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url, "group_wait": "1h"})
     note(index, failed("lake"))
-    deliver(index, settings)
+    deliver_due(index, settings)
     note(index, failed("aws"))
-    deliver(index, settings_of())
+    deliver_due(index, settings_of())
     (row,) = rows(index)
-    assert (row["state"], row["error"]) == ("dead", "its channel is not configured any more")
+    assert (row["state"], row["error"]) == ("dead", "the channel is no longer configured")
 
 
 def test_one_receiver_that_is_away_does_not_hold_the_others(
@@ -172,8 +173,8 @@ def test_one_receiver_that_is_away_does_not_hold_the_others(
     settings = settings_of(
         away={"kind": "webhook", "url": "http://127.0.0.1:9/"}, there={"kind": "webhook", "url": receiver.url},
     )  # fmt: skip
-    note(index, failed("lake"), Notice(Event.AUDIT_UNSEALED, "audit", "the anchor is away"))
-    assert deliver(index, settings, at_once=True) == Delivered(sent=2, later=1)
+    note(index, failed("lake"), Notice(NoticeEvent.AUDIT_UNSEALED, "audit", "the anchor is away"))
+    assert deliver_due(index, settings, at_once=True) == DeliveryResult(sent=2, retrying=1)
     states = {(row["channel"], row["state"], row["attempts"]) for row in rows(index)}
     # Its second message was not tried: it would only have waited for the same silence.
     assert states == {("there", "sent", 1), ("away", "queued", 1), ("away", "queued", 0)}
@@ -182,16 +183,16 @@ def test_one_receiver_that_is_away_does_not_hold_the_others(
 def test_old_ones_are_removed(index: Index, settings_of: Make, note: Note, receiver: Receiver) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url})
     note(index, failed("lake"))
-    deliver(index, settings, at_once=True)
+    deliver_due(index, settings, at_once=True)
     with index.write() as connection:
-        assert notifications.prune(connection, sent_before=time.time() - 60, dead_before=time.time() + 60) == 0
-        assert notifications.prune(connection, sent_before=time.time() + 60, dead_before=0.0) == 1
+        assert notifications.delete_finished(connection, sent_before=time.time() - 60, dead_before=time.time() + 60) == 0
+        assert notifications.delete_finished(connection, sent_before=time.time() + 60, dead_before=0.0) == 1
     assert rows(index) == []
 
 
 def test_a_test_is_sent_at_once_whatever_the_rules(index: Index, settings_of: Make, receiver: Receiver) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url, "group_wait": "1h", "min_severity": "critical"})
     row = try_channel(index, settings, "ops")
-    assert (row["state"], row["attempts"]) == ("sent", 1)
+    assert (row.state, row.attempts) == ("sent", 1)
     (body,) = map(json.loads, receiver.bodies)
     assert body["title"] == "info: test: test (test)"

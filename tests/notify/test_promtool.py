@@ -1,8 +1,7 @@
-"""The alert rules and a real scrape, as Prometheus' own tool judges them."""
+"""The alert rules and a real scrape, checked by Prometheus' own tool."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from federator.api.app import create_app
-from federator.connector.calls import Meter
-from federator.index import Index, calls
-from federator.index.leases import hold
-from federator.notify import deliver
+from federator.connector.call_metrics import CallMeter
+from federator.notify import deliver_due
 from federator.settings import Settings
+from federator.store import Index, call_metrics
+from federator.store.leases import acquire_lease
 from tests.api.conftest import Api
+from tests.fixtures.availability import fail_or_skip
 from tests.notify.conftest import failed
 from tests.notify.receiver import Receiver
 
@@ -27,8 +27,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 @pytest.fixture(scope="module")
 def promtool() -> Callable[..., subprocess.CompletedProcess[str]]:
     if shutil.which("promtool") is None:
-        reason = "promtool is not here: apt-get install prometheus"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+        fail_or_skip("promtool is not here: apt-get install prometheus")
 
     def run(*words: str, text: str | None = None, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["promtool", *words], input=text, cwd=folder, capture_output=True, text=True, check=False)
@@ -62,12 +61,12 @@ def test_a_scrape_is_as_it_should_be(
 ) -> None:
     settings = settings_of(ops={"kind": "webhook", "url": receiver.url})
     note(sqlite_index, failed("lake"))
-    deliver(sqlite_index, settings, at_once=True)
-    meter = Meter()
-    meter.count("lake", "observe", 0.2)
-    meter.count("lake", "observe", 700.0, {"17": 1})
-    calls.flush(sqlite_index, meter)
-    with hold(sqlite_index, "source:lake"):
+    deliver_due(sqlite_index, settings, at_once=True)
+    meter = CallMeter()
+    meter.record_call("lake", "observe", 0.2)
+    meter.record_call("lake", "observe", 700.0, {"17": 1})
+    call_metrics.flush_meter(sqlite_index, meter)
+    with acquire_lease(sqlite_index, "source:lake"):
         scrape = Api(create_app(settings)).get("/metrics").text
     assert 'federator_catalog_call_seconds_bucket{le="0.25",operation="observe",source="lake"} 1.0' in scrape
     assert 'federator_catalog_errors_total{code="17",operation="observe",source="lake"} 1.0' in scrape

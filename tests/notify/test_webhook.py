@@ -1,4 +1,4 @@
-"""Webhooks on a real server: signed, tried again as the server wishes, dead in the end, and never followed elsewhere."""
+"""Webhooks to a real server: signed, retried as the server requests, dead after the last attempt, no redirects."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from federator.connector import StateError
-from federator.index import Index, notifications
-from federator.notify import Delivered, deliver
-from federator.notify.deliver import pause
-from federator.notify.webhook import retry_after
+from federator.notify import DeliveryResult, deliver_due
+from federator.notify.delivery import retry_delay
+from federator.notify.webhook import parse_retry_after
 from federator.settings import Settings
+from federator.store import Index, notifications
 from tests.notify.conftest import failed
 from tests.notify.receiver import Receiver, receiving
 
@@ -34,10 +34,10 @@ def hook(receiver: Receiver, settings_of: Make, monkeypatch: pytest.MonkeyPatch)
     return settings_of(ops={"kind": "webhook", "url": f"{receiver.url}/hook", "secret": "${HOOK_SECRET}", "attempts": 3})
 
 
-def only_row(index: Index) -> dict[str, Any]:
+def only_row(index: Index) -> notifications.Notification:
     with index.read() as connection:
-        (row,) = notifications.recent(connection)
-    return dict(row)
+        (row,) = notifications.list_notifications(connection)
+    return row
 
 
 def is_genuine() -> Callable[..., bool]:
@@ -51,7 +51,7 @@ def is_genuine() -> Callable[..., bool]:
 
 def test_the_docs_verify_what_is_sent(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
     note(sqlite_index, failed("läke 😀"))
-    assert deliver(sqlite_index, hook, at_once=True) == Delivered(sent=1)
+    assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(sent=1)
     (got,) = receiver.received
     check = is_genuine()
     assert check(SECRET, got.headers, got.body)
@@ -61,7 +61,7 @@ def test_the_docs_verify_what_is_sent(sqlite_index: Index, hook: Settings, note:
     assert not check(SECRET, old, got.body)
     assert not check(SECRET, {}, got.body)
     body = json.loads(got.body)
-    assert body["id"] == got.headers["Federator-Notification"] == only_row(sqlite_index)["id"]
+    assert body["id"] == got.headers["Federator-Notification"] == only_row(sqlite_index).id
     documented = set(json.loads(re.sub("…", "", re.findall(r"```json\n(.*?)```", DOCS.read_text(), re.DOTALL)[0])))
     assert set(body) == documented
 
@@ -71,38 +71,38 @@ def test_later_means_later_and_the_server_says_when(
 ) -> None:
     receiver.answers = [(503, {"Retry-After": "3600"})]
     note(sqlite_index, failed("lake"))
-    assert deliver(sqlite_index, hook, at_once=True) == Delivered(later=1)
+    assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(retrying=1)
     row = only_row(sqlite_index)
-    assert (row["state"], row["attempts"], row["error"]) == ("queued", 1, "it answered 503")
-    assert row["due_at"] > time.time() + 3000
-    assert deliver(sqlite_index, hook) == Delivered()
-    assert deliver(sqlite_index, hook, only=row["id"]) == Delivered(sent=1)
+    assert (row.state, row.attempts, row.error) == ("queued", 1, "it returned 503")
+    assert row.due_at > time.time() + 3000
+    assert deliver_due(sqlite_index, hook) == DeliveryResult()
+    assert deliver_due(sqlite_index, hook, only=row.id) == DeliveryResult(sent=1)
     assert len(receiver.received) == 2
 
 
-def test_tries_end_and_a_person_begins_them_anew(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
+def test_attempts_end_and_a_person_retries_them(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver) -> None:
     receiver.answers = [(500, {}), (429, {}), (502, {})]
     note(sqlite_index, failed("lake"))
-    deliver(sqlite_index, hook, at_once=True)
-    number = only_row(sqlite_index)["id"]
-    assert deliver(sqlite_index, hook, only=number) == Delivered(later=1)
-    assert deliver(sqlite_index, hook, only=number) == Delivered(dead=1)
+    deliver_due(sqlite_index, hook, at_once=True)
+    number = only_row(sqlite_index).id
+    assert deliver_due(sqlite_index, hook, only=number) == DeliveryResult(retrying=1)
+    assert deliver_due(sqlite_index, hook, only=number) == DeliveryResult(dead=1)
     row = only_row(sqlite_index)
-    assert (row["state"], row["attempts"], row["error"]) == ("dead", 3, "it answered 502; that was try 3 of 3")
+    assert (row.state, row.attempts, row.error) == ("dead", 3, "it returned 502; that was attempt 3 of 3")
     with sqlite_index.write() as connection:
-        notifications.retry(connection, number[:20])
-    assert deliver(sqlite_index, hook) == Delivered(sent=1)
+        notifications.requeue_dead(connection, number[:20])
+    assert deliver_due(sqlite_index, hook) == DeliveryResult(sent=1)
     assert {got.headers["Federator-Notification"] for got in receiver.received} == {number}
     with pytest.raises(StateError, match="is sent, not dead"), sqlite_index.write() as connection:
-        notifications.retry(connection, number)
+        notifications.requeue_dead(connection, number)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 413])
 def test_a_refusal_is_final(sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver, status: int) -> None:
     receiver.answers = [(status, {})]
     note(sqlite_index, failed("lake"))
-    assert deliver(sqlite_index, hook, at_once=True) == Delivered(dead=1)
-    assert only_row(sqlite_index)["error"] == f"it answered {status}"
+    assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(dead=1)
+    assert only_row(sqlite_index).error == f"it returned {status}"
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -110,9 +110,9 @@ def test_a_redirect_is_not_followed(sqlite_index: Index, hook: Settings, note: N
     with receiving() as elsewhere:
         receiver.answers = [(status, {"Location": f"{elsewhere.url}/stolen"})]
         note(sqlite_index, failed("lake"))
-        assert deliver(sqlite_index, hook, at_once=True) == Delivered(dead=1)
+        assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(dead=1)
         assert elsewhere.received == []
-    assert only_row(sqlite_index)["error"] == f"it answered {status}: redirects are not followed"
+    assert only_row(sqlite_index).error == f"it returned {status}: redirects are not followed"
 
 
 def test_netrc_is_not_asked(
@@ -121,7 +121,7 @@ def test_netrc_is_not_asked(
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login ann password hunter2\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     note(sqlite_index, failed("lake"))
-    deliver(sqlite_index, hook, at_once=True)
+    deliver_due(sqlite_index, hook, at_once=True)
     assert "Authorization" not in receiver.received[0].headers
 
 
@@ -130,39 +130,41 @@ def test_silence_says_nothing_of_the_url(
 ) -> None:
     monkeypatch.setenv("URL", "http://127.0.0.1:9/T000/B000/planted-path")
     note(sqlite_index, failed("lake"))
-    deliver(sqlite_index, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True)
-    assert only_row(sqlite_index)["error"] == "no answer (ConnectionError)"
+    deliver_due(sqlite_index, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True)
+    assert only_row(sqlite_index).error == "no response (ConnectionError)"
 
 
 def test_pauses_grow_and_obey() -> None:
     def none() -> float:
         return 0.0
 
-    assert [pause(n, None, none) for n in (1, 2, 3, 4)] == [10, 20, 40, 80]
-    assert pause(50, None, none) == 3600
-    assert pause(1, None, lambda: 1.0) == 15
-    assert pause(1, 7.0, none) == 7
-    assert pause(1, 10**9, none) == 86_400
+    assert [retry_delay(n, None, none) for n in (1, 2, 3, 4)] == [10, 20, 40, 80]
+    assert retry_delay(50, None, none) == 3600
+    assert retry_delay(1, None, lambda: 1.0) == 15
+    assert retry_delay(1, 7.0, none) == 7
+    assert retry_delay(1, 10**9, none) == 86_400
 
 
 def test_retry_after_is_a_number_or_a_date() -> None:
-    assert retry_after({"Retry-After": " 12 "}) == 12
+    assert parse_retry_after({"Retry-After": " 12 "}) == 12
     soon = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    found = retry_after({"Retry-After": soon})
+    found = parse_retry_after({"Retry-After": soon})
     assert found is not None
     assert 3000 < found <= 3600
-    assert retry_after({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
-    assert [retry_after({"Retry-After": text}) for text in ("", "soon", "-5")] == [None, None, None]
+    assert parse_retry_after({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert [parse_retry_after({"Retry-After": text}) for text in ("", "soon", "-5")] == [None, None, None]
 
 
-def test_slack_gets_blocks_and_a_text_without_markup_of_ours(
+def test_slack_gets_blocks_and_a_text_without_the_federators_markup(
     sqlite_index: Index, settings_of: Make, note: Note, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("URL", receiver.url)
     note(
         sqlite_index, failed("<!channel> *lake*", "a & b\nover `two` lines"), *(failed(f"s{n}", "x" * 5000) for n in range(30))
     )
-    assert deliver(sqlite_index, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True) == Delivered(sent=1)
+    assert deliver_due(sqlite_index, settings_of(chat={"kind": "slack", "url": "${URL}"}), at_once=True) == DeliveryResult(
+        sent=1
+    )
     payload = json.loads(receiver.bodies[0])
     assert payload["text"] == ":x: error: 31 source failed (test)"
     header, section, context = payload["blocks"]

@@ -1,29 +1,30 @@
-"""Crawls through Spark: what is published, and that nothing but a proof removes a record or counts a miss."""
+"""Crawls through Spark: published revisions; a record is removed and a miss is counted only by proven absence."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from federator.index import ledger, revisions
-from federator.index import tables as t
-from federator.index.leases import hold
-from federator.index.observed import Observed, publish_observed
-from federator.model import Kind, TableRecord, parse_key
-from federator.pipeline import diff
-from federator.pipeline.diff import effect_column
-from federator.sync import Result
+from federator.model import Kind, TableRecord, parse_path_key
+from federator.pipeline import diff, staging_area
+from federator.stages.result import RunResult
+from federator.store import ledger, revisions
+from federator.store import tables as t
+from federator.store.leases import acquire_lease
+from federator.store.observations import ObservedObject, publish_observations
 from tests.fixtures.spark import ODD, World, Worlds
+from tests.integration.index_support import owned
 
 BROKEN = ("failing", "denied", "hanging", "short", "miscounted", "repeated", "unlisted", "crashing")
 FAULTS = "fail:failing; deny:denied; hang:hanging=600; short:short; undescribed:undescribed$kept"
 WORDS = "miscounted repeated unlisted crashing doubled"
 
 
-def crawl(world: World, *sources: str) -> Result:
+def crawl(world: World, *sources: str) -> RunResult:
     return world.federator.crawl(sources or ("lake",))
 
 
@@ -31,12 +32,7 @@ def watched(world: World, *paths: str) -> None:
     """As if a mirror had copied these tables: only what was copied is missed."""
     with world.federator.index.write() as connection:
         for path in paths:
-            row = {
-                "mirror": "m", "origin_source": "lake", "origin_path": path, "target_source": "x", "target_path": path, "is_table": 1,
-                "op_id": path, "native_id": None, "location": None, "origin_digest": None, "target_digest": None,
-                "mapping_digest": None, "declared": None, "run_id": "r",
-            }  # fmt: skip
-            ledger.put(connection, row)
+            ledger.upsert_entry(connection, owned("lake", path, "x", op_id=path))
 
 
 @dataclass
@@ -44,7 +40,7 @@ class Quiet:
     """A source crawled three times: as new, unchanged, and with one table changed."""
 
     world: World
-    results: list[Result]
+    results: list[RunResult]
     record_rows: list[int]
     coverage_rows: list[int]
     revisions: list[int]
@@ -107,15 +103,23 @@ class Evil:
 
     world: World
     before: dict[str, TableRecord]
-    results: list[Result]
+    results: list[RunResult]
     after: list[dict[str, TableRecord]]
     misses: list[dict[str, int]]
     evidence: dict[str, str]
     record_rows: list[int]
 
 
-@pytest.fixture(scope="module")
-def evil(worlds: Worlds) -> Evil:
+@pytest.fixture(scope="module", params=["one task", "a join"])
+def evil(worlds: Worlds, request: pytest.FixtureRequest) -> Iterator[Evil]:
+    """The same story with the rules in one Python task, and as queries of Spark."""
+    with pytest.MonkeyPatch.context() as limit:
+        if request.param == "a join":
+            limit.setattr(staging_area, "MAX_ROWS", -1)
+        yield tell_evil(worlds)
+
+
+def tell_evil(worlds: Worlds) -> Evil:
     world = worlds(sources={"lake": {"impl": ODD, "deadline": "3s"}})
     store = world.store("lake")
     for namespace in (*BROKEN, "healthy", "vanishing", "undescribed", "doubled", "direct"):
@@ -126,7 +130,7 @@ def evil(worlds: Worlds) -> Evil:
     watched(world, *before)
     for key in before:
         if key.endswith("$dropped"):
-            store.remove(parse_key(key))
+            store.remove(parse_path_key(key))
     store.remove(("vanishing",))
     store.add_table(("healthy", "new"))
     store.add_table(("doubled", "a_new"))
@@ -134,16 +138,16 @@ def evil(worlds: Worlds) -> Evil:
     # Somebody looked at these two directly, after the crawls that follow have begun to read.
     looked_at = time.time() + 3600
     seen = [before["direct$dropped"], replace(before["direct$kept"], properties={"seen": "directly"})]
-    with hold(world.federator.index, "source:lake") as lease:
-        looks = [Observed(record.path, replace(record, doc="seen"), looked_at, is_table=True) for record in seen]
-        publish_observed(world.federator.index, lease, "lake", "r", looks)
+    with acquire_lease(world.federator.index, "source:lake") as lease:
+        looks = [ObservedObject(record.path, replace(record, doc="seen"), looked_at, is_table=True) for record in seen]
+        publish_observations(world.federator.index, lease, "lake", "r", looks)
     (world.directory / "lake.json.odd").write_text(WORDS)
     store.faults(FAULTS)
     story = Evil(world, before, [first], [], [], {}, [])
     for _ in range(2):
         with pytest.MonkeyPatch.context() as clock:
             # The crawl is published after that look: one later than now would count as of a clock that went back.
-            clock.setattr(diff, "effect_column", lambda began_at, _: effect_column(began_at, looked_at + 1))
+            clock.setattr(diff, "current_time", lambda: looked_at + 1)
             story.results.append(crawl(world))
         story.after.append(world.tables("lake"))
         story.misses.append(world.misses("lake"))
@@ -154,7 +158,7 @@ def evil(worlds: Worlds) -> Evil:
 
 class TestASourceThatIsWrong:
     @pytest.mark.parametrize("namespace", BROKEN)
-    def test_what_could_not_be_read_rightly_keeps_its_records_and_misses_nothing(self, evil: Evil, namespace: str) -> None:
+    def test_an_invalid_crawl_keeps_the_records_and_counts_no_miss(self, evil: Evil, namespace: str) -> None:
         for after, misses in zip(evil.after, evil.misses, strict=True):
             for name in ("kept", "dropped"):
                 key = f"{namespace}${name}"
@@ -162,7 +166,7 @@ class TestASourceThatIsWrong:
                 assert key not in misses
         assert evil.evidence[namespace] == "failed"
 
-    def test_what_is_absent_from_a_complete_listing_is_removed_and_missed_each_time(self, evil: Evil) -> None:
+    def test_a_table_absent_from_complete_listings_is_removed_and_missed_each_time(self, evil: Evil) -> None:
         for turn, (after, misses) in enumerate(zip(evil.after, evil.misses, strict=True)):
             assert "healthy$dropped" not in after
             assert misses["healthy$dropped"] == turn + 1
@@ -170,7 +174,7 @@ class TestASourceThatIsWrong:
             assert "healthy$kept" not in misses
             assert "healthy$new" in after
 
-    def test_a_namespace_that_its_complete_parent_no_longer_lists_is_gone_with_its_tables(self, evil: Evil) -> None:
+    def test_a_namespace_absent_from_a_complete_listing_is_removed_with_its_tables(self, evil: Evil) -> None:
         for turn, (after, misses) in enumerate(zip(evil.after, evil.misses, strict=True)):
             for key in ("vanishing$kept", "vanishing$dropped"):
                 assert key not in after
@@ -189,7 +193,7 @@ class TestASourceThatIsWrong:
         for after in evil.after:
             assert {key for key in after if key.startswith("doubled$")} == {"doubled$a_new", "doubled$kept"}
 
-    def test_evidence_older_than_a_direct_look_neither_closes_nor_replaces(self, evil: Evil) -> None:
+    def test_evidence_older_than_an_observation_neither_closes_nor_replaces(self, evil: Evil) -> None:
         for after, misses in zip(evil.after, evil.misses, strict=True):
             assert after["direct$dropped"].doc == "seen"
             assert after["direct$kept"].properties == {"seen": "directly"}
@@ -245,7 +249,7 @@ def test_a_crash_before_publishing_leaves_readers_on_the_old_state_and_is_swept(
     small.store("lake").add_table(("sales", "t1"), doc="changed")
     small.store("lake").add_table(("sales", "t9"))
     with monkeypatch.context() as patched:
-        patched.setattr(revisions, "publish", dies)
+        patched.setattr(revisions, "publish_draft", dies)
         with pytest.raises(Killed):
             crawl(small)
     assert (small.tables("lake"), small.revision("lake"), small.misses("lake")) == (before, revision, {})

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from federator.index import coverage, records, revisions
-from federator.index import tables as t
-from federator.index.leases import Lease
 from federator.model import Path
-from federator.sync.explaining import explain
+from federator.store import coverage, records, revisions
+from federator.store import tables as t
+from federator.store.leases import Lease
 from federator.testing import MemoryStore
+from federator.views.explain import explain_object
 from tests.fixtures.spark import World, Worlds, changes, outcomes, refusals
 
 FEEDING = "federator.testing:FEEDING"
@@ -49,7 +49,7 @@ def lake(world: World, **how: Any) -> Any:
 def reads(world: World) -> dict[str, str]:
     """What each namespace's evidence is: ``complete``, or ``carried 1``."""
     with world.read() as connection:
-        found = coverage.read(connection, "lake", records.published(connection, "lake"))
+        found = coverage.read_coverage(connection, "lake", records.published_revision(connection, "lake"))
     return {
         key: " ".join(map(str, filter(None, (each.presence.state.value, each.presence.revision))))
         for key, each in found.items()
@@ -69,7 +69,7 @@ def cursor(world: World) -> str | None:
 
 def as_it_is(world: World) -> None:
     """The index has what the catalog has."""
-    with world.store("lake").state() as state:
+    with world.store("lake").locked_state() as state:
         locations = {key: row["location"] for key, row in state["tables"].items()}
         assert world.namespaces("lake") == set(state["namespaces"])
     assert {key: table.location for key, table in world.tables("lake").items()} == locations
@@ -79,7 +79,7 @@ def unseen(store: MemoryStore, *removed: Path) -> None:
     """Removes tables, and no event says so."""
     for path in removed:
         store.remove(path)
-    with store.state(write=True) as state:
+    with store.locked_state(write=True) as state:
         state["feed"]["events"].clear()
 
 
@@ -94,7 +94,7 @@ def test_where_nothing_happened_nothing_is_read_or_written(world: World) -> None
         assert len(connection.execute(select(t.coverage)).all()) == rows
 
 
-def test_only_what_was_named_is_read(world: World) -> None:
+def test_only_namespaces_of_events_are_read(world: World) -> None:
     store = world.store("lake")
     store.add_table(("sales", "one"), "s3://moved/one.lance")
     store.add_table(("sales", "three"))
@@ -124,7 +124,7 @@ def test_namespaces_come_and_go_with_all_that_is_in_them(world: World) -> None:
     as_it_is(world)
 
 
-def test_what_could_not_be_read_whole_is_read_again_until_it_is(world: World) -> None:
+def test_an_incompletely_read_namespace_is_read_again_until_it_is_complete(world: World) -> None:
     store = world.store("lake")
     for namespace in ("failing", "denied", "short", "undescribed"):
         store.add_table((namespace, "t"))
@@ -143,14 +143,15 @@ def test_what_could_not_be_read_whole_is_read_again_until_it_is(world: World) ->
     assert read(world) == set()
 
 
-def test_a_root_that_could_not_be_read_leaves_no_place_to_go_on_from(world: World) -> None:
-    store = world.store("lake")
+def test_after_a_root_that_could_not_be_read_everything_is_read(world: World) -> None:
+    store, before = world.store("lake"), cursor(world)
     store.faults("fail:/")
     store.add_namespace(("newer",))
     assert lake(world).state == "failed"
-    assert cursor(world) is None
+    assert cursor(world) == before, "only a cursor from before can tell whether the feed went back"
     store.faults("")
-    assert "no place" in (lake(world).full_because or "")
+    assert lake(world).full_because == "the last crawl could not read the source"
+    assert cursor(world) != before
     as_it_is(world)
 
 
@@ -169,7 +170,7 @@ def test_a_namespace_that_hangs_fails_alone(world: World) -> None:
 def test_everything_is_read_where_the_feed_cannot_tell(world: World) -> None:
     store = world.store("lake")
     store.add_table(("sales", "five"))
-    store.forget_events()
+    store.expire_events()
     expired = lake(world)
     assert (expired.full_because, expired.carried, expired.added) == ("the log has expired", 0, 1)
     assert lake(world).carried > 0
@@ -177,9 +178,10 @@ def test_everything_is_read_where_the_feed_cannot_tell(world: World) -> None:
         connection.execute(update(t.source).values(cursor="999"))
     assert lake(world).full_because == "the cursor is ahead of the log"
     store.faults("feed:/=15")
+    before = cursor(world)
     denied = lake(world)
-    assert "its feed of changes could not be read: " in (denied.full_because or "")
-    assert (denied.state, denied.carried, cursor(world)) == ("ok", 0, None)
+    assert "its change feed could not be read: " in (denied.full_because or "")
+    assert (denied.state, denied.carried, cursor(world)) == ("ok", 0, before)
     store.faults("feed:/=0")
     without = lake(world)
     assert (without.carried, without.full_because) == (0, None), "a server that keeps no feed is nothing to talk about"
@@ -188,23 +190,23 @@ def test_everything_is_read_where_the_feed_cannot_tell(world: World) -> None:
 
 
 def test_everything_is_read_when_it_is_asked_for_or_due_or_another_configuration_reads(world: World) -> None:
-    assert lake(world, full=True).full_because == "it was asked for"
+    assert lake(world, full=True).full_because == "it was requested"
     assert lake(world).carried > 0
     world.sources["lake"]["full_every"] = "1h"
     assert lake(world).carried > 0
     with world.federator.index.write() as connection:
         connection.execute(update(t.source).values(full_at=t.source.c.full_at - 3601))
-    assert lake(world).full_because == "everything is read every 3600 s"
+    assert lake(world).full_because == "a full crawl is due every 3600 s"
     world.sources["lake"]["root"] = "s3://other"
     assert lake(world).full_because == "the source's configuration has changed"
     assert lake(world).carried > 0
     world.sources["lake"]["incremental"] = False
     assert (lake(world).carried, cursor(world)) == (0, None)
     world.sources["lake"].pop("incremental")
-    assert "no place" in (lake(world).full_because or "")
+    assert "stored no cursor" in (lake(world).full_because or "")
 
 
-def test_what_the_feed_left_out_the_next_full_crawl_finds(world: World) -> None:
+def test_the_next_full_crawl_finds_changes_without_an_event(world: World) -> None:
     store = world.store("lake")
     store.add_table(("sales", "six"))
     unseen(store, ("ops", "one"))
@@ -226,9 +228,10 @@ def die(*_: Any, **__: Any) -> None:
 def test_the_cursor_never_runs_ahead_of_its_revision(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     before = cursor(world), world.revision("lake")
     world.store("lake").add_table(("sales", "seven"))
-    for place, name in ((revisions, "begin"), (revisions, "add_records"), (revisions, "publish"), (Lease, "check")):
+    steps = ((revisions, "begin_draft"), (revisions, "add_records"), (revisions, "publish_draft"), (Lease, "require_held"))
+    for owner, name in steps:
         with monkeypatch.context() as patched:
-            patched.setattr(place, name, die)
+            patched.setattr(owner, name, die)
             with pytest.raises(Died):
                 world.federator.crawl(["lake"])
         assert (cursor(world), world.revision("lake")) == before
@@ -252,8 +255,8 @@ def mirrored(worlds: Worlds) -> World:
     return made
 
 
-def there(store: MemoryStore, kind: str = "tables") -> set[str]:
-    with store.state() as state:
+def declared_paths(store: MemoryStore, kind: str = "tables") -> set[str]:
+    with store.locked_state() as state:
         return set(state[kind])
 
 
@@ -272,19 +275,19 @@ def test_a_mirror_misses_twice_what_events_named_once(mirrored: World) -> None:
     mirrored.age(601)
     last = mirrored.sync()
     assert outcomes(last) == dict.fromkeys(gone, "done")
-    assert there(target) == {"sales$two", "ops$one", "ops$two"}, "what nobody read is not missed"
+    assert declared_paths(target) == {"sales$two", "ops$one", "ops$two"}, "what nobody read is not missed"
     # What the mirror did at the target is in the target's own feed, and the namespace that it made is dropped.
     assert outcomes(mirrored.sync()) == {"hr": "done"}
     mirrored.sync()
     quiet = mirrored.sync()
     assert not changes(quiet)
     assert (quiet.sources["a"].carried, quiet.sources["b"].carried) == (3, 3), "nothing is read for ever"
-    found = explain(mirrored.settings, mirrored.federator.index, ("a", "sales", "nothing"))
+    found = explain_object(mirrored.settings, mirrored.federator.index, ("a", "sales", "nothing"))
     assert (found.evidence.state, found.evidence.proves) == ("carried", True)
-    assert "the feed of changes has named nothing in it since" in found.summary
+    assert "the change feed has named nothing in it since" in found.summary
 
 
-def test_what_is_new_or_changed_reaches_a_target_that_was_carried(mirrored: World) -> None:
+def test_new_and_changed_tables_reach_a_carried_target(mirrored: World) -> None:
     origin, target = mirrored.store("a"), mirrored.store("b")
     origin.add_table(("sales", "four"))
     origin.add_table(("sales", "two"), "s3://moved/two.lance")

@@ -1,4 +1,4 @@
-"""A lost index, and a copied one, through whole runs: what is ours is known again, and a clone keeps its hands off."""
+"""Whole runs with a lost index and with a copied one: owned objects are found again, and a clone writes nothing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from federator.index import audit_log, notices
-from federator.index import tables as t
-from federator.sync import Federator
+from federator.service import Federator
+from federator.store import audit_log, notices
+from federator.store import tables as t
 from tests.fixtures.spark import World, Worlds, changes, content, outcomes, refusals, wrote
 
 
@@ -21,7 +21,7 @@ def mirrored(worlds: Worlds) -> World:
     return world
 
 
-def test_a_lost_index_knows_again_what_is_ours(worlds: Worlds) -> None:
+def test_a_lost_index_finds_the_owned_objects_again(worlds: Worlds) -> None:
     world = mirrored(worlds)
     before, calls, kept = content(world.store("b")), world.store("b").calls(), world.ledger("m")
     namespaces = world.rows(t.ledger) - len(kept)
@@ -30,9 +30,9 @@ def test_a_lost_index_knows_again_what_is_ours(worlds: Worlds) -> None:
     for file in world.directory.glob("one.db*"):
         file.unlink()
     assert refusals(world.sync()) == {"sales$items": "unledgered", "sales$orders": "unledgered"}
-    listed = world.federator.rebuild(enter=False)
+    listed = world.federator.rebuild_ledger(enter=False)
     assert (listed.state, world.rows(t.ledger)) == ("ok", 0)
-    result = world.federator.rebuild(enter=True)
+    result = world.federator.rebuild_ledger(enter=True)
     assert (result.state, [len(found.entries) for found in result.rebuilt]) == ("ok", [2 + namespaces])
     assert namespaces == 1
     again = world.ledger("m")
@@ -66,11 +66,13 @@ def test_a_clone_plans_and_reads_and_does_not_write(worlds: Worlds, tmp_path: Pa
         assert (synced.state, list(synced.errors)) == ("partial", ["mirror m"])
         assert synced.errors["mirror m"].startswith("this index is a clone: it belongs to ")
         with federator.index.read() as connection:
-            told = [kept.notice for kept in notices.waiting(connection) if kept.notice.run_id == synced.run_id]
-        assert {(notice.event.value, notice.mirror) for notice in told} == {("mirror_failed", "m"), ("run_partial", None)}
+            pending = [
+                stored.notice for stored in notices.list_pending_notices(connection) if stored.notice.run_id == synced.run_id
+            ]
+        assert {(notice.event.value, notice.mirror) for notice in pending} == {("mirror_failed", "m"), ("run_partial", None)}
         assert wrote(world.store("b")) == written
         assert not [
-            row for row in audit_log.events(federator.index) if row["run_id"] == synced.run_id and row["kind"] == "write"
+            row for row in audit_log.list_events(federator.index) if row.run_id == synced.run_id and row.kind == "write"
         ]
     finally:
         federator.index.close()

@@ -1,4 +1,4 @@
-"""Each report over one small index that real runs and random revisions filled: its figures are those of plain SQL."""
+"""Each report over one small index of real runs and random revisions: its figures equal those of plain SQL."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import pytest
 from sqlalchemy import insert, text, update
 
 from federator.connector import ConfigError
-from federator.index import datasets, retention, runs, tokens
-from federator.index import tables as t
-from federator.index.leases import hold
 from federator.model import Scopes
-from federator.settings.keeping import REPORT_KINDS
-from federator.sync.reporting import ReportWanted
+from federator.settings.retention import REPORT_KINDS, ReportSettings
+from federator.stages.report import ReportSpec
+from federator.store import retention, runs, tokens, verifications
+from federator.store import tables as t
+from federator.store.leases import acquire_lease
 from tests.fixtures.spark import World, Worlds
 from tests.integration.index_support import fill, namespace, table
 
@@ -32,15 +32,15 @@ _ODD = '<script>alert("x")</script>, "quoted"\nand $a%'
 
 @pytest.fixture(scope="module")
 def world(worlds: Worlds) -> World:
-    made = worlds(mirrors={"copy": {"from": "a", "to": "b", "namespace": "from_a"}})
-    lake = made.store("a")
+    built = worlds(mirrors={"copy": {"from": "a", "to": "b", "namespace": "from_a"}})
+    lake = built.store("a")
     lake.add_namespace(("sales",))
     for name in ("orders", "items", "gone"):
         lake.add_table(("sales", name), f"s3://lake/sales/{name}", owner="anna")
-    assert made.sync().state == "ok"
+    assert built.sync().state == "ok"
     lake.remove(("sales", "gone"))
-    assert made.sync().state == "ok"
-    index = made.federator.index
+    assert built.sync().state == "ok"
+    index = built.federator.index
     chosen = random.Random(7)
     for source in ("x", "y"):
         for step in range(5):
@@ -49,22 +49,24 @@ def world(worlds: Worlds) -> World:
             tables = [table(source, *path, doc=str(step), owner=chosen.choice(["ben", None])) for path in sorted(paths)]
             fill(index, source, namespace(source, "s"), *tables, gone=sorted(gone))
     fill(index, "x", table("x", "s", _ODD, location="s3a://other/odd", owner=_ODD))
-    with hold(index, "source:y") as lease:
-        retention.prune(index, lease, "y", _published(made, "y", 3), runs.RunHandle("r", "prune", "me"))
+    with acquire_lease(index, "source:y") as lease:
+        retention.prune_source(index, lease, "y", _published(built, "y", 3), runs.RunHandle("r", "prune", "me"))
     with index.write() as connection:
         for source in ("x", "y"):
             for number in range(1, 7):
                 mine = (t.revision.c.source == source) & (t.revision.c.number == number)
                 connection.execute(update(t.revision).where(mine).values(published_at=_noon(20 - 2 * number)))
-        places = [
+        locations = [
             r[0] for r in connection.execute(text("SELECT DISTINCT canonical FROM record WHERE canonical > '' ORDER BY 1"))
         ]
-        datasets.save(connection, [_checked(place, number) for number, place in enumerate(places[:5])])
+        verifications.save_verifications(
+            connection, [_checked(location, number) for number, location in enumerate(locations[:5])]
+        )
         connection.execute(insert(t.drift), [_drift(number) for number in range(9)])
-    tokens.create(index, "ci", role="operator", scopes=Scopes.parse(["a$sales"]), lifetime=None, actor="anna")
-    tokens.create(index, "old", role="viewer", scopes=Scopes.parse(["*"]), lifetime=None, actor="anna")
-    tokens.revoke(index, "old", actor="ben")
-    return made
+    tokens.create_token(index, "ci", role="operator", scopes=Scopes.parse(["a$sales"]), lifetime=None, actor="anna")
+    tokens.create_token(index, "old", role="viewer", scopes=Scopes.parse(["*"]), lifetime=None, actor="anna")
+    tokens.revoke_token(index, "old", actor="ben")
+    return built
 
 
 def _published(world: World, source: str, number: int) -> float:
@@ -80,9 +82,9 @@ def _noon(days_ago: int) -> float:
     return datetime(today.year, today.month, today.day, tzinfo=UTC).timestamp() - days_ago * _DAY + _DAY / 2
 
 
-def _checked(place: str, number: int) -> dict[str, Any]:
+def _checked(location: str, number: int) -> dict[str, Any]:
     return {
-        "canonical": place, "location": place, "state": "valid" if number else "missing", "message": None, "version": 1,
+        "canonical": location, "location": location, "state": "valid" if number else "missing", "message": None, "version": 1,
         "rows": 10 * number, "fragments": 1, "schema": None, "checked_at": time.time() - number * 3 * _DAY, "checked_through": "a",
         "size": 1000 * number,
         "indices": 0, "fingerprint": None, "format": "2.1", "changed_at": None,
@@ -99,19 +101,21 @@ def _drift(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def made(world: World) -> dict[str, Path]:
-    """Every kind of report, made once."""
-    found: dict[str, Path] = {}
+def report_directories(world: World) -> dict[str, Path]:
+    """The directory of one report of each kind."""
+    directories: dict[str, Path] = {}
     for kind in REPORT_KINDS:
-        result = world.federator.make_report(ReportWanted(kind, kind))
+        result = world.federator.make_report(ReportSpec(kind, ReportSettings(kind=kind)))
         assert result.state == "ok", result.errors
-        found[kind] = Path(result.reports[0].directory)
-    return found
+        directories[kind] = Path(result.reports[0].directory)
+    return directories
 
 
-def figures(made: dict[str, Path], kind: str, title: str = "figures") -> list[dict[str, Any]]:
+def figures(report_directories: dict[str, Path], kind: str, title: str = "figures") -> list[dict[str, Any]]:
     """A section of a report as its JSON has it."""
-    (section,) = [s for s in json.loads((made[kind] / "report.json").read_text())["sections"] if s["title"] == title]
+    (section,) = [
+        s for s in json.loads((report_directories[kind] / "report.json").read_text())["sections"] if s["title"] == title
+    ]
     return [dict(zip(section["columns"], row, strict=True)) for row in section["rows"]]
 
 
@@ -123,8 +127,8 @@ def sql(world: World, query: str) -> list[tuple[Any, ...]]:
 _NOW = "record r JOIN source s ON s.name = r.source AND r.valid_from <= s.revision AND (r.valid_to IS NULL OR r.valid_to > s.revision)"
 
 
-def test_inventory(world: World, made: dict[str, Path]) -> None:
-    (tiles,) = figures(made, "inventory")
+def test_inventory(world: World, report_directories: dict[str, Path]) -> None:
+    (tiles,) = figures(report_directories, "inventory")
     (counted,) = sql(
         world, f"SELECT sum(is_table = 0), sum(is_table), count(DISTINCT canonical), count(DISTINCT r.source) FROM {_NOW}"
     )
@@ -136,34 +140,34 @@ def test_inventory(world: World, made: dict[str, Path]) -> None:
     bytes_of = f"SELECT sum(size), sum(rows) FROM dataset WHERE canonical IN (SELECT canonical FROM {_NOW} WHERE is_table = 1)"
     assert [(tiles["bytes"], tiles["rows"])] == sql(world, bytes_of)
     by_source = sql(world, f"SELECT r.source, count(*) FROM {_NOW} WHERE is_table = 1 GROUP BY 1 ORDER BY 2 DESC, 1")
-    assert [(row["source"], row["tables"]) for row in figures(made, "inventory", "Tables by source")] == by_source
+    assert [(row["source"], row["tables"]) for row in figures(report_directories, "inventory", "Tables by source")] == by_source
     owners = sql(
         world, f"SELECT coalesce(r.owner, '(nobody)'), count(*) FROM {_NOW} WHERE is_table = 1 GROUP BY 1 ORDER BY 2 DESC, 1"
     )
-    assert [tuple(row.values()) for row in figures(made, "inventory", "Tables by owner")] == owners
-    opened = figures(made, "inventory", "What opening the locations found")
+    assert [tuple(row.values()) for row in figures(report_directories, "inventory", "Tables by owner")] == owners
+    opened = figures(report_directories, "inventory", "What opening the locations found")
     states = "coalesce((SELECT state FROM dataset d WHERE d.canonical = r.canonical), 'unverified')"
     assert {(row["state"], row["tables"]) for row in opened} == set(
         sql(world, f"SELECT {states}, count(*) FROM {_NOW} WHERE is_table = 1 GROUP BY 1")
     )
-    details = pq.read_table(made["inventory"] / "inventory.parquet")
+    details = pq.read_table(report_directories["inventory"] / "inventory.parquet")
     assert list(zip(details["source"].to_pylist(), details["path"].to_pylist(), strict=True)) == sql(
         world, f"SELECT r.source, r.path FROM {_NOW} WHERE is_table = 1 ORDER BY 1, 2"
     )
 
 
-def test_drift(world: World, made: dict[str, Path]) -> None:
-    (tiles,) = figures(made, "drift")
+def test_drift(world: World, report_directories: dict[str, Path]) -> None:
+    (tiles,) = figures(report_directories, "drift")
     count = "SELECT count(*), sum(severity = 'high'), sum(severity = 'medium') FROM drift WHERE resolved_at IS NULL"
     assert [(tiles["open"], tiles["high"], tiles["medium"])] == sql(world, count)
     kinds = sql(
         world, "SELECT replace(kind, '_', ' '), count(*) FROM drift WHERE resolved_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
     )
-    assert [(row["kind"], row["open"]) for row in figures(made, "drift", "Open drift by kind")] == kinds
-    first = figures(made, "drift", "The gravest, oldest first")[0]
+    assert [(row["kind"], row["open"]) for row in figures(report_directories, "drift", "Open drift by kind")] == kinds
+    first = figures(report_directories, "drift", "The gravest, oldest first")[0]
     grave = "SELECT subject FROM drift WHERE resolved_at IS NULL AND severity = 'high' ORDER BY first_seen LIMIT 1"
     assert [(first["table"],)] == sql(world, grave)
-    with (made["drift"] / "drift.csv").open(newline="", encoding="utf-8") as file:
+    with (report_directories["drift"] / "drift.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["subject"] for row in rows] == [
         s for (s,) in sql(world, "SELECT subject FROM drift ORDER BY kind, subject, other")
@@ -171,8 +175,8 @@ def test_drift(world: World, made: dict[str, Path]) -> None:
     assert _ODD in {row["detail"] for row in rows}
 
 
-def test_mirrors(world: World, made: dict[str, Path]) -> None:
-    (tiles,) = figures(made, "mirrors")
+def test_mirrors(world: World, report_directories: dict[str, Path]) -> None:
+    (tiles,) = figures(report_directories, "mirrors")
     assert (tiles["mirrors"], tiles["copies"]) == sql(
         world, "SELECT count(DISTINCT mirror), count(*) FROM ledger WHERE is_table = 1"
     )[0]
@@ -182,37 +186,38 @@ def test_mirrors(world: World, made: dict[str, Path]) -> None:
         "SELECT mirror, replace(action, '_', ' '), state, count(*) FROM journal GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 2, 3",
     )
     assert [
-        (r["mirror"], r["action"], r["state"], r["writes"]) for r in figures(made, "mirrors", "Writes of the last 30 days")
+        (r["mirror"], r["action"], r["state"], r["writes"])
+        for r in figures(report_directories, "mirrors", "Writes of the last 30 days")
     ] == written
-    (gone,) = figures(made, "mirrors", "Copies of which an end is gone")
+    (gone,) = figures(report_directories, "mirrors", "Copies of which an end is gone")
     assert (gone["origin"], gone["target"], gone["state"]) == ("a$sales$gone", "b$from_a$gone", "origin gone")
     (newest,) = sql(world, "SELECT body FROM plan WHERE mirror = 'copy' ORDER BY created_at DESC LIMIT 1")
     reasons = sorted(refusal["reason"] for refusal in json.loads(newest[0])["refusals"])
-    told = figures(made, "mirrors", "Refusals of each mirror's newest plan")
-    assert sorted(row["reason"] for row in told for _ in range(row["tables"])) == reasons
+    refusals = figures(report_directories, "mirrors", "Refusals of each mirror's newest plan")
+    assert sorted(row["reason"] for row in refusals for _ in range(row["tables"])) == reasons
 
 
-def test_freshness(world: World, made: dict[str, Path]) -> None:
-    (tiles,) = figures(made, "freshness")
+def test_freshness(world: World, report_directories: dict[str, Path]) -> None:
+    (tiles,) = figures(report_directories, "freshness")
     assert tiles["sources"] == 4
     never = f"SELECT count(DISTINCT r.canonical) FROM {_NOW} WHERE is_table = 1 AND r.canonical NOT IN (SELECT canonical FROM dataset)"
     assert [(tiles["locations never opened"],)] == sql(world, never)
-    listed = figures(made, "freshness", "Namespaces by what their listing proved")
+    listed = figures(report_directories, "freshness", "Namespaces by what their listing proved")
     assert (
         sum(row["namespaces"] for row in listed)
         == sql(world, f"SELECT count(*) FROM {_NOW.replace('record r', 'coverage r')}")[0][0]
     )
-    kinds = figures(made, "freshness", "Runs that ended in the last 30 days")
+    kinds = figures(report_directories, "freshness", "Runs that ended in the last 30 days")
     assert {(r["kind"], r["state"], r["runs"]) for r in kinds if r["kind"] == "sync"} == {("sync", "ok", 2)}
-    opened = figures(made, "freshness", "When locations were last opened")
+    opened = figures(report_directories, "freshness", "When locations were last opened")
     assert (
         sum(row["locations"] for row in opened)
         == sql(world, f"SELECT count(DISTINCT r.canonical) FROM {_NOW} WHERE is_table = 1")[0][0]
     )
 
 
-def test_growth(world: World, made: dict[str, Path]) -> None:
-    details = pq.read_table(made["growth"] / "growth.parquet").to_pylist()
+def test_growth(world: World, report_directories: dict[str, Path]) -> None:
+    details = pq.read_table(report_directories["growth"] / "growth.parquet").to_pylist()
     today = datetime.now(UTC).date()
     for source in ("x", "y"):
         mine = {row["day"]: row for row in details if row["source"] == source}
@@ -234,20 +239,25 @@ def test_growth(world: World, made: dict[str, Path]) -> None:
             closed = f"SELECT path FROM record WHERE source = '{source}' AND is_table = 1 AND valid_to = {number}"
             new, old = ({path for (path,) in sql(world, query)} for query in (opened, closed))
             assert (row["added"], row["removed"], row["changed"]) == (len(new - old), len(old - new), len(new & old))
-    (tiles,) = figures(made, "growth")
+    (tiles,) = figures(report_directories, "growth")
     assert tiles["tables now"] == sql(world, f"SELECT sum(is_table) FROM {_NOW}")[0][0]
 
 
-def test_access(world: World, made: dict[str, Path]) -> None:
-    rows = pq.read_table(made["access"] / "access.parquet", columns=["seq"])["seq"].to_pylist()
+def test_access(world: World, report_directories: dict[str, Path]) -> None:
+    rows = pq.read_table(report_directories["access"] / "access.parquet", columns=["seq"])["seq"].to_pylist()
     assert rows == list(range(1, len(rows) + 1))
     sealed = f"FROM audit_event WHERE seq <= {len(rows)}"
     actors = sql(world, f"SELECT actor, count(*), count(DISTINCT run_id) {sealed} GROUP BY 1 ORDER BY 2 DESC, 1")
-    assert [(r["actor"], r["events"], r["runs"]) for r in figures(made, "access", "Events by actor")] == actors
-    told = {(row["token"], row["role"], row["scopes"], row["state"]) for row in figures(made, "access", "Who may do what")}
-    assert told == {("ci", "operator", "a$sales", "works"), ("old", "viewer", "*", "revoked by ben")}
+    assert [(r["actor"], r["events"], r["runs"]) for r in figures(report_directories, "access", "Events by actor")] == actors
+    token_rows = {
+        (row["token"], row["role"], row["scopes"], row["state"])
+        for row in figures(report_directories, "access", "Who may do what")
+    }
+    assert token_rows == {("ci", "operator", "a$sales", "works"), ("old", "viewer", "*", "revoked by ben")}
     digests = [digest for (digest,) in sql(world, "SELECT digest FROM token")]
-    assert not any(digest in file.read_text(errors="replace") for digest in digests for file in made["access"].iterdir())
+    assert not any(
+        digest in file.read_text(errors="replace") for digest in digests for file in report_directories["access"].iterdir()
+    )
 
 
 class _Page(HTMLParser):
@@ -268,31 +278,31 @@ class _Page(HTMLParser):
 
 
 @pytest.mark.parametrize("kind", REPORT_KINDS)
-def test_a_page_stands_alone_and_runs_nothing(made: dict[str, Path], kind: str) -> None:
-    html = (made[kind] / "report.html").read_text(encoding="utf-8")
+def test_a_page_loads_no_other_file_and_runs_no_script(report_directories: dict[str, Path], kind: str) -> None:
+    html = (report_directories[kind] / "report.html").read_text(encoding="utf-8")
     page = _Page()
     page.feed(html)
     assert (page.loads, "url(" in html, "@import" in html) == ([], False, False)
-    sections = json.loads((made[kind] / "report.json").read_text())["sections"]
+    sections = json.loads((report_directories[kind] / "report.json").read_text())["sections"]
     for section in sections[1:]:
         assert section["title"] in page.text
 
 
-def test_a_page_shows_what_is_odd_as_it_is(made: dict[str, Path]) -> None:
+def test_a_page_shows_what_is_odd_as_it_is(report_directories: dict[str, Path]) -> None:
     page = _Page()
-    page.feed((made["inventory"] / "report.html").read_text(encoding="utf-8"))
+    page.feed((report_directories["inventory"] / "report.html").read_text(encoding="utf-8"))
     assert _ODD in page.text
 
 
-def test_reports_are_kept_as_long_as_they_are_wanted(world: World, made: dict[str, Path]) -> None:
-    from federator.index import reports
+def test_reports_are_kept_as_long_as_they_are_wanted(world: World, report_directories: dict[str, Path]) -> None:
+    from federator.store import reports
 
-    wanted = ReportWanted("drift", "weekly", ("csv",), keep=1)
+    wanted = ReportSpec("weekly", ReportSettings(kind="drift", formats=("csv",), keep=1))
     first, second = (world.federator.make_report(wanted).reports[0] for _ in range(2))
     with world.read() as connection:
-        assert [kept.id for kept in reports.page(connection, name="weekly")] == [second.id]
-        assert {kept.kind for kept in reports.page(connection)} == set(REPORT_KINDS)
+        assert [kept.id for kept in reports.list_reports(connection, name="weekly")] == [second.id]
+        assert {kept.kind for kept in reports.list_reports(connection)} == set(REPORT_KINDS)
     assert [file.name for file in second.files] == ["drift.csv"]
     assert not Path(first.directory).exists()
-    with pytest.raises(ConfigError, match="no report is called 'nothing'"):
-        ReportWanted.of(world.settings, "nothing")
+    with pytest.raises(ConfigError, match="unknown report: 'nothing'"):
+        ReportSpec.from_settings(world.settings, "nothing")

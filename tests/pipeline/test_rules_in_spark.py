@@ -1,20 +1,27 @@
-"""Rules that Spark states once more as an expression: equal to the pure function on every cell, each in one job."""
+"""Rules that are also Spark expressions: equal to the pure function on every cell, each in one job."""
 
 from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any, cast
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from federator.connector.calls import Counts
-from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Record, TableRecord, failed, fold_digest
-from federator.pipeline.columns import RECORD
-from federator.pipeline.normalise import normalise, per_namespace
-from federator.pipeline.staging import SCHEMA, batches, coverage_of
-from federator.planning.crawls import Arrival, collect_arrivals, validate_crawl
-from federator.planning.publication import Effect, Version, compare, known_time
+from federator.connector.call_metrics import CallCounts
+from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Record, TableRecord, failed_evidence, fold_digest
+from federator.model.rows import record_to_row
+from federator.pipeline import candidates
+from federator.pipeline.crawl_columns import RECORD
+from federator.pipeline.staging import SCHEMA, coverage_from_row, crawl_batches
+from federator.pipeline.validation import group_by_namespace, validate_crawl
+from federator.planning.crawls import Arrival, collect_arrivals, validate_arrivals
+from federator.planning.publication import Effect, Version, compare_versions, known_time
+from federator.runtime.redaction import register_secret
+from federator.store.lexemes import row_lexemes
+from tests.fixtures.spark import Worlds
 
 BEGAN_AT, NOW = 100.0, 220.0
 INDEXED = [None, *(Version(kind, "d1", at) for kind, at in product(Kind, (None, 50.0, 100.0, 150.0, 250.0)))]
@@ -28,7 +35,7 @@ def test_the_effect_of_a_crawl_on_one_record() -> None:
     from pyspark.sql import functions as F
 
     from federator.pipeline.diff import effect_column
-    from federator.pipeline.frames import local_frame
+    from federator.pipeline.local_frames import local_frame
 
     cells = [(i, c) for i, c in product(INDEXED, CRAWLED) if i is not None or c is not None]
     texts = [
@@ -47,7 +54,7 @@ def test_the_effect_of_a_crawl_on_one_record() -> None:
     rows = frame.select("number", *sides).select("number", effect_column(BEGAN_AT, NOW).alias("effect")).collect()
     found = {int(row["number"]): row["effect"] for row in rows}
     expected = {
-        number: compare(indexed and indexed._replace(at=known_time(indexed.at, NOW)), crawled, BEGAN_AT).value
+        number: compare_versions(indexed and indexed._replace(at=known_time(indexed.at, NOW)), crawled, BEGAN_AT).value
         for number, (indexed, crawled) in enumerate(cells)
     }
     assert found == expected
@@ -55,7 +62,7 @@ def test_the_effect_of_a_crawl_on_one_record() -> None:
 
 
 def _columns(version: Version | None) -> tuple[object, ...]:
-    return (None, None, None, None) if version is None else ("p", version.kind.value, version.digest, version.at)  # type: ignore[union-attr]
+    return (None, None, None, None) if version is None else ("p", version.kind.value, version.digest, version.at)  # type: ignore[attr-defined]
 
 
 NAMESPACES = {"sound": 2, "lost": 3, "empty": 0, "gone": 0, "twice": 1, "unstated": 1, "failing": 1, "undescribed": 2}
@@ -71,9 +78,9 @@ def crawl_of_every_kind() -> list[list[Record | Coverage]]:
         inside += [NamespaceRecord("lake", (name, "below"))] if name == "sound" else []
         stated = _stated((name,), inside)
         if name == "gone":
-            stated = Coverage("lake", (name,), failed(1, "absent"), failed(1, "absent"), found=False)
+            stated = Coverage("lake", (name,), failed_evidence(1, "absent"), failed_evidence(1, "absent"), found=False)
         if name == "failing":
-            stated = Coverage("lake", (name,), failed(17, "cut off"), failed(17, "cut off"), 5, 0)
+            stated = Coverage("lake", (name,), failed_evidence(17, "cut off"), failed_evidence(17, "cut off"), 5, 0)
         shards.append([*(inside[1:] if name == "lost" else inside), *([stated] if name != "unstated" else [])])
         shards += [[stated]] if name == "twice" else []
     return shards
@@ -91,22 +98,67 @@ def test_what_arrives_of_each_namespace(tmp_path: Path) -> None:
 
     shards, spark = crawl_of_every_kind(), SparkSession.active()
     for number, shard in enumerate(shards):
-        handed = batches(shard, source="lake", shard=number, began_at=BEGAN_AT, calls=Counts().to_json)
+        handed = crawl_batches(shard, source="lake", shard=number, began_at=BEGAN_AT, calls=CallCounts().to_json)
         with pq.ParquetWriter(tmp_path / f"{number}.parquet", SCHEMA) as writer:
             for batch in handed:
                 writer.write_batch(batch)
     rows = spark.read.parquet(str(tmp_path))
     found = {}
-    for row in per_namespace(rows, rows.where(F.col("row") == RECORD)).collect():
+    for row in group_by_namespace(rows, rows.where(F.col("row") == RECORD)).collect():
         if row["key"] is not None:
-            stated = coverage_of(row["stated"].asDict()) if row["stated"] else None
+            stated = coverage_from_row(row["stated"].asDict()) if row["stated"] else None
             found[row["key"]] = Arrival(stated, row["times"], row["arrived"], row["fold"] or 0, row["listed"])
     expected = collect_arrivals(item for shard in shards for item in shard)
     assert found == expected
-    proven = validate_crawl("lake", expected)
+    proven = validate_arrivals("lake", expected)
     complete = {key for key, coverage in proven.coverage.items() if coverage.complete}
     assert complete == {"", "sound", "empty", "undescribed"}
     assert set(proven.coverage) == {"", *NAMESPACES, "sound$below"} - {"gone"}
-    crawled = normalise(spark, "lake", str(tmp_path), began_at=BEGAN_AT)
-    assert (crawled.coverage, crawled.namespaces) == (proven.coverage, proven.namespaces)
-    assert crawled.total == sum(arrival.records for arrival in expected.values())
+    for small in (False, True):
+        crawled = validate_crawl(spark, "lake", str(tmp_path), began_at=BEGAN_AT, small=small)
+        assert (crawled.coverage, crawled.namespaces) == (proven.coverage, proven.namespaces)
+        assert crawled.record_count == sum(arrival.records for arrival in expected.values())
+
+
+def test_a_mirror_is_decided_alike_in_one_task_and_in_partitions(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New, changed, unchanged, foreign, unselected and vanished tables, with their ledger."""
+    world = worlds(mirrors={"m": {"from": "a", "to": "b", "exclude": ["sales$tmp"], "misses_before_delete": 1, "min_miss_interval": "0s"}})  # fmt: skip  # noqa: E501
+    a, b = world.store("a"), world.store("b")
+    for name in ("kept", "changed", "gone"):
+        a.add_table(("sales", name), f"s3://a/sales/{name}")
+    world.sync()
+    a.add_table(("sales", "changed"), "s3://a/sales/changed", properties={"team": "x"})
+    a.remove(("sales", "gone"))
+    for name in ("new", "tmp", "taken"):
+        a.add_table(("sales", name), f"s3://a/sales/{name}")
+    b.add_table(("sales", "taken"), "s3://b/other")
+    world.federator.crawl()
+    plans = []
+    for limit in (5_000, -1):
+        monkeypatch.setattr(candidates, "_MAX_ROWS_IN_TASK", limit)
+        (plan,) = world.federator.plan(refresh=False).plans
+        plans.append(plan.to_json())
+    assert plans[0] == plans[1]
+    assert {change["action"] for change in plans[0]["changes"]} == {"declare_table", "update_table", "deregister_table"}
+    assert plans[0]["refusals"]
+
+
+def test_search_words_of_tasks_have_no_secret_that_only_the_driver_knows(tmp_path: Path) -> None:
+    from federator.pipeline.diff import RevisionDelta, StagedRecords
+    from federator.pipeline.staging_area import StagingArea
+
+    records = [
+        TableRecord("s", ("t",), "s3://b/t", {"k": "v"}),
+        TableRecord("s", ("u",), "s3://b/u", doc="has driverspassword"),
+    ]
+    rows = [record_to_row(record) for record in records]
+    batch = pa.RecordBatch.from_pylist([{**row, "words": row_lexemes("s", row)} for row in rows])
+    pq.write_table(pa.Table.from_batches([batch]), tmp_path / "rows.parquet")
+    staged = StagingArea(cast(Any, None), str(tmp_path))
+    delta = RevisionDelta("s", 2, 0, (), (), StagedRecords(staged, str(tmp_path / "rows.parquet")))
+    before = [row[-1] for row in delta.iter_inserts()]
+    assert "driverspassword" in before[1]
+    register_secret("driverspassword")
+    after = [row[-1] for row in delta.iter_inserts()]
+    assert after[0] == before[0]
+    assert "driverspassword" not in after[1]

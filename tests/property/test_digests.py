@@ -1,4 +1,4 @@
-"""Digests: content only, in any order."""
+"""Digests depend on content only, in any order."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_what_catalogs_rewrite_on_their_own_does_not_matter(table: TableRecord, 
 
 
 @given(tables(), tables())
-def test_equal_digests_mean_equal_content(one: TableRecord, other: TableRecord) -> None:
-    same = replace(one, version=None) == replace(other, version=None)
+def test_equal_digests_mean_equal_content(first: TableRecord, other: TableRecord) -> None:
+    same = replace(first, version=None) == replace(other, version=None)
     if same:
-        assert one.digest == other.digest
-    elif one.digest == other.digest:
-        assert one.canonical == other.canonical
-        assert (one.path, one.doc, one.owner, one.schema, one.native_id) == (
+        assert first.digest == other.digest
+    elif first.digest == other.digest:
+        assert first.canonical == other.canonical
+        assert (first.path, first.doc, first.owner, first.schema, first.native_id) == (
             other.path,
             other.doc,
             other.owner,

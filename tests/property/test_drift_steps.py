@@ -1,22 +1,22 @@
-"""Looking only at what was touched finds what looking at everything would."""
+"""Detecting drift in the dirty set finds the same drift as detection over everything."""
 
 from __future__ import annotations
 
 import random
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from federator.index import Index, datasets, drift, ledger, migrate, open_index, roots, touched
-from federator.index.roots import Gap, Scanned
-from federator.model import Aliases, TableRecord
-from federator.planning.rule import MirrorRule, Relocate
-from tests.integration.index_support import fill, table
+from federator.model import LocationAliases, TableRecord
+from federator.planning.rule import LocationReplacement, MirrorRule
+from federator.store import Index, drift_detection, drift_dirty_set, ledger, migrations, open_index, roots, verifications
+from federator.store.roots import ScanGap, ScanResult
+from federator.views import drift
+from tests.integration.index_support import fill, owned, table
 
 NAMES = ("a", "b", "B", "c", "d")
-PLACES = ("s3://b/1", "s3://b/2", "s3://ap/1", "s3://b/3", "s3://b/4")
+LOCATIONS = ("s3://b/1", "s3://b/2", "s3://ap/1", "s3://b/3", "s3://b/4")
 COLUMNS = (None, '[{"name":"id","type":"bigint"}]', '[{"name":"id","type":"string"}]', '[{"name":"old","type":"int"}]')
 
 
@@ -45,42 +45,37 @@ class World:
 
     def mirror(self) -> None:
         path = f"s${self.random.choice(NAMES)}"
-        row: dict[str, Any] = dict.fromkeys(
-            ("native_id", "location", "origin_digest", "target_digest", "mapping_digest", "declared")
-        ) | {
-            "mirror": "m", "origin_source": "lake", "origin_path": path, "target_source": "copy", "target_path": path, "is_table": 1,
-            "op_id": "o", "run_id": "r",
-        }  # fmt: skip
         with self.index.write() as connection:
-            ledger.put(connection, row)
+            ledger.upsert_entry(connection, owned("lake", path, "copy"))
 
     def forget(self) -> None:
         with self.index.write() as connection:
-            row = {"target_source": "copy", "target_path": f"s${self.random.choice(NAMES)}", "is_table": 1, "mirror": "m"}
-            ledger.forget_target(connection, row)
+            ledger.delete_target_entries(connection, "copy", f"s${self.random.choice(NAMES)}", is_table=True, mirror="m")
 
     def open(self) -> None:
-        place, state = self.random.choice(PLACES), self.random.choice(("valid", "missing"))
+        location, state = self.random.choice(LOCATIONS), self.random.choice(("valid", "missing"))
         row = dict.fromkeys(("message", "version", "rows", "fragments")) | {
-            "canonical": place, "location": place, "state": state, "checked_at": time.time(), "checked_through": "lake",
+            "canonical": location, "location": location, "state": state, "checked_at": time.time(), "checked_through": "lake",
             "schema": '[{"name":"id","type":"int64"}]' if state == "valid" else None,
         }  # fmt: skip
         with self.index.write() as connection:
-            datasets.save(connection, [row])
+            verifications.save_verifications(connection, [row])
 
     def scan(self) -> None:
-        found = self.random.sample(PLACES, 2)
-        gaps = [Gap("s3://b", "denied", "no")] if self.random.random() < 0.3 else []
-        scanned = Scanned("disk", "s3://b", "partial" if gaps else "complete", None, time.time(), 1, len(found), len(gaps))
+        found = self.random.sample(LOCATIONS, 2)
+        gaps = [ScanGap("s3://b", "denied", "no")] if self.random.random() < 0.3 else []
+        scanned = ScanResult("disk", "s3://b", "partial" if gaps else "complete", None, time.time(), 1, len(found), len(gaps))
         with self.index.write() as connection:
-            roots.save(connection, scanned, found, gaps, Aliases.of({}))
+            roots.save_scan(connection, scanned, found, gaps, LocationAliases.from_prefixes({}))
 
     def alias(self) -> None:
         with self.index.write() as connection:
-            datasets.follow(connection, Aliases.of({"s3://ap": "s3://b"} if self.random.random() < 0.5 else {}))
+            verifications.refresh_location_aliases(
+                connection, LocationAliases.from_prefixes({"s3://ap": "s3://b"} if self.random.random() < 0.5 else {})
+            )
 
     def rule(self) -> None:
-        move = (Relocate("s3://b", "s3://c"),) if self.random.random() < 0.5 else ()
+        move = (LocationReplacement("s3://b", "s3://c"),) if self.random.random() < 0.5 else ()
         self.rules = {"m": MirrorRule(name="m", origin="lake", target="copy", location=move)}
 
     def no_root(self) -> None:
@@ -92,7 +87,7 @@ class World:
     def table(self, source: str) -> TableRecord:
         choose = self.random.choice
         return table(
-            source, "s", choose(NAMES), location=choose(PLACES), schema=choose(COLUMNS), doc=choose((None, "x", "y")),
+            source, "s", choose(NAMES), location=choose(LOCATIONS), schema=choose(COLUMNS), doc=choose((None, "x", "y")),
             properties=choose(({}, {"team": "eu"}, {"team": "us"})),
         )  # fmt: skip
 
@@ -100,25 +95,25 @@ class World:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_touched_is_all_that_can_have_drifted(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # What was written a moment ago is looked at again by its time alone: here everything would be.
-    monkeypatch.setattr(touched, "_SKEW", 0.0)
+    monkeypatch.setattr(drift_dirty_set, "_CLOCK_SKEW_SECONDS", 0.0)
     index = open_index("sqlite:///federator.db", base=tmp_path)
-    migrate.upgrade(index)
+    migrations.upgrade_schema(index)
     world = World(index, seed)
     for _ in range(30):
         world.step()
-        drift.refresh(index, world.rules, world.names)
+        drift_detection.refresh_drift(index, world.rules, world.names)
         with index.read() as connection:
-            everything = {each.key: each.detail for each in drift.find(connection, world.rules)}
-        assert {seen.key: seen.detail for seen in drift.page(index, limit=1000)} == everything
+            everything = {each.key: each.detail for each in drift_detection.detect_drift(connection, world.rules)}
+        assert {seen.key: seen.detail for seen in drift.list_drift(index, limit=1000)} == everything
     index.close()
 
 
 def test_too_much_to_look_at_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(touched, "LIMIT", 1)
+    monkeypatch.setattr(drift_dirty_set, "MAX_DIRTY_OBJECTS", 1)
     index = open_index("sqlite:///federator.db", base=tmp_path)
-    migrate.upgrade(index)
-    drift.refresh(index, {})
+    migrations.upgrade_schema(index)
+    drift_detection.refresh_drift(index, {})
     fill(index, "lake", *(table("lake", "s", name, location="s3://b/1") for name in ("a", "b", "c")))
-    drift.refresh(index, {})
-    assert [seen.key[1] for seen in drift.page(index)] == ["lake$s$b", "lake$s$c"]
+    drift_detection.refresh_drift(index, {})
+    assert [seen.key[1] for seen in drift.list_drift(index)] == ["lake$s$b", "lake$s$c"]
     index.close()

@@ -1,4 +1,4 @@
-"""Catalogs that mirror each other while people change them: all comes to rest, nothing dead stays, nothing foreign is touched."""
+"""Catalogs that mirror each other while users change them: a fixed point, no dead declarations, no foreign changes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from federator.connector import Capabilities
-from federator.model import TableRecord, canonical_location, parse_key
+from federator.model import TableRecord, canonical_location, parse_path_key
 from federator.planning.changes import Action, Change
-from federator.planning.mapping import MirrorContext, at_origin, relocated
-from federator.planning.marks import bound_mark, plain_doc, unmarked
+from federator.planning.mapping import MirrorContext, relocate, relocate_to_origin
+from federator.planning.ownership import find_bound_marker, strip_comment_marker, strip_marker_properties
 from federator.planning.reasons import Reason
-from federator.planning.rule import MirrorRule, Relocate
+from federator.planning.rule import LocationReplacement, MirrorRule
 from tests.fixtures.planning import ANY, Mirrors, context
 
 COMMENTS = replace(ANY, keeps_properties=False)
@@ -65,7 +65,7 @@ def world(shape: str, policy: dict[str, Any], to: Capabilities = ANY) -> Mirrors
 
 
 def edit(world: Mirrors, what: str, source: str, key: str, number: int) -> None:
-    """What a person does. Tables of mirrors are changed like any other, but never made anew at a place that is taken."""
+    """What a person does. Tables of mirrors are changed like any other, but never created at a location that is taken."""
     if what == "round":
         world.round()
         return
@@ -76,7 +76,7 @@ def edit(world: Mirrors, what: str, source: str, key: str, number: int) -> None:
     if what == "make":
         taken = {other.canonical for catalog in world.catalogs.values() for other in catalog.values()}
         if record is None and f"s3://x/{number}" not in taken:
-            path = parse_key(key)
+            path = parse_path_key(key)
             native = f"p{next(world.numbers)}"
             tables[key] = TableRecord(source, path, f"s3://x/{number}", {"p": str(number)}, native_id=native)
             world.__post_init__()
@@ -87,13 +87,13 @@ def edit(world: Mirrors, what: str, source: str, key: str, number: int) -> None:
     elif what == "tag":
         tables[key] = replace(record, properties={**record.properties, "q": str(number)})
     elif what == "say":
-        tables[key] = replace(record, doc=f"said {number}") if bound_mark(record) is None else record
-    elif bound_mark(record) is not None:
+        tables[key] = replace(record, doc=f"said {number}") if find_bound_marker(record) is None else record
+    elif find_bound_marker(record) is not None:
         return
     elif what == "move":
         tables[key] = replace(record, location=f"s3://x/{number}")
     elif NAMES[number] not in tables:
-        tables[NAMES[number]] = replace(tables.pop(key), path=parse_key(NAMES[number]))
+        tables[NAMES[number]] = replace(tables.pop(key), path=parse_path_key(NAMES[number]))
         world.__post_init__()
 
 
@@ -115,18 +115,18 @@ def rest(world: Mirrors) -> None:
 def test_whatever_people_do_mirrors_come_to_rest_and_keep_nothing_dead(
     shape: str, policy: dict[str, Any], to: Capabilities, edits: list[tuple[str, str, str, int]]
 ) -> None:
-    made = world(shape, policy, to)
+    mirrors = world(shape, policy, to)
     for step in edits:
-        edit(made, *step)
-    rest(made)
-    for source, tables in made.catalogs.items():
+        edit(mirrors, *step)
+    rest(mirrors)
+    for source, tables in mirrors.catalogs.items():
         for key, record in tables.items():
-            mark = bound_mark(record)
+            mark = find_bound_marker(record)
             if mark is None:
                 continue
             first, _, path = mark.origin.partition("$")
-            assert path in made.catalogs[first], f"{source}${key} outlived {mark.origin}"
-            assert source not in mark.passed, f"{source}${key} came back to {source}"
+            assert path in mirrors.catalogs[first], f"{source}${key} outlived {mark.origin}"
+            assert source not in mark.visited_sources, f"{source}${key} came back to {source}"
 
 
 @settings(max_examples=150)
@@ -134,27 +134,28 @@ def test_whatever_people_do_mirrors_come_to_rest_and_keep_nothing_dead(
 def test_what_no_mirror_made_is_never_touched(
     shape: str, policy: dict[str, Any], to: Capabilities, edits: list[tuple[str, str, str, int]]
 ) -> None:
-    made = world(shape, {**policy, "on_conflict": "report"}, to)
+    mirrors = world(shape, {**policy, "on_conflict": "report"}, to)
     for step in edits:
-        edit(made, *step)
+        edit(mirrors, *step)
     before = {
         (source, key): record
-        for source, tables in made.catalogs.items()
+        for source, tables in mirrors.catalogs.items()
         for key, record in tables.items()
-        if bound_mark(record) is None and not any((True, key) in made.ledgers.get(c.rule.name, {}) for c in made.contexts)
+        if find_bound_marker(record) is None
+        and not any((True, key) in mirrors.ledgers.get(c.rule.name, {}) for c in mirrors.contexts)
     }
-    rest(made)
-    assert {(source, key): made.catalogs[source].get(key) for source, key in before} == before
+    rest(mirrors)
+    assert {(source, key): mirrors.catalogs[source].get(key) for source, key in before} == before
 
 
 @given(st.sampled_from(sorted(SHAPES)), POLICIES)
 def test_the_same_table_everywhere_from_the_start_is_nobodys_echo(shape: str, policy: dict[str, Any]) -> None:
-    made = world(shape, policy)
-    for source in made.catalogs:
-        made.catalogs[source]["s$t"] = TableRecord(source, ("s", "t"), "s3://x/1", {"of": source}, native_id=source)
-    made.__post_init__()
-    rest(made)
-    for tables in made.catalogs.values():
+    mirrors = world(shape, policy)
+    for source in mirrors.catalogs:
+        mirrors.catalogs[source]["s$t"] = TableRecord(source, ("s", "t"), "s3://x/1", {"of": source}, native_id=source)
+    mirrors.__post_init__()
+    rest(mirrors)
+    for tables in mirrors.catalogs.values():
         assert set(tables) == {"s$t"}
         assert tables["s$t"].canonical == "s3://x/1"
 
@@ -162,126 +163,131 @@ def test_the_same_table_everywhere_from_the_start_is_nobodys_echo(shape: str, po
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 @pytest.mark.parametrize("to", [ANY, COMMENTS], ids=["properties", "comments"])
 def test_a_forwarded_table_reaches_everyone_and_leaves_everyone(shape: str, to: Capabilities) -> None:
-    made = world(shape, {"transitive": True}, to)
+    mirrors = world(shape, {"transitive": True}, to)
     first = "x" if shape == "feed" else "a"
-    edit(made, "make", first, "s$t", 1)
-    rest(made)
-    assert all(set(tables) == {"s$t"} for tables in made.catalogs.values())
-    edit(made, "drop", first, "s$t", 0)
-    rest(made)
-    assert all(tables == {} for tables in made.catalogs.values())
+    edit(mirrors, "make", first, "s$t", 1)
+    rest(mirrors)
+    assert all(set(tables) == {"s$t"} for tables in mirrors.catalogs.values())
+    edit(mirrors, "drop", first, "s$t", 0)
+    rest(mirrors)
+    assert all(tables == {} for tables in mirrors.catalogs.values())
 
 
 def test_two_instances_on_one_target_leave_each_others_alone() -> None:
-    ours, theirs = mirror("a", "c"), replace(mirror("b", "c"), instance="you")
-    made = Mirrors({"a": {}, "b": {}, "c": {}}, [ours, theirs])
-    for source, place in (("a", "1"), ("b", "2")):
-        made.catalogs[source]["s$t"] = TableRecord(source, ("s", "t"), f"s3://x/{place}", native_id=source)
-    made.catalogs["b"]["s$u"] = TableRecord("b", ("s", "u"), "s3://x/3", native_id="u")
-    rest(made)
-    marks = {key: bound_mark(record) for key, record in made.catalogs["c"].items()}
+    own_mirror, other_mirror = mirror("a", "c"), replace(mirror("b", "c"), instance="you")
+    mirrors = Mirrors({"a": {}, "b": {}, "c": {}}, [own_mirror, other_mirror])
+    for source, number in (("a", "1"), ("b", "2")):
+        mirrors.catalogs[source]["s$t"] = TableRecord(source, ("s", "t"), f"s3://x/{number}", native_id=source)
+    mirrors.catalogs["b"]["s$u"] = TableRecord("b", ("s", "u"), "s3://x/3", native_id="u")
+    rest(mirrors)
+    marks = {key: find_bound_marker(record) for key, record in mirrors.catalogs["c"].items()}
     assert {key: mark and mark.instance for key, mark in marks.items()} == {"s$t": "me", "s$u": "you"}
-    assert [refusal.reason for refusal in made.refusals] == [Reason.NOT_OURS]
-    del made.catalogs["a"]["s$t"]
-    rest(made)
-    assert {key: bound_mark(record).instance for key, record in made.catalogs["c"].items()} == {"s$t": "you", "s$u": "you"}  # type: ignore[union-attr]
+    assert [refusal.reason for refusal in mirrors.refusals] == [Reason.NOT_OURS]
+    del mirrors.catalogs["a"]["s$t"]
+    rest(mirrors)
+    assert {key: find_bound_marker(record).instance for key, record in mirrors.catalogs["c"].items()} == {
+        "s$t": "you",
+        "s$u": "you",
+    }  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_of_many_mirrors_into_one_target_the_best_source_gets_the_name(first: str) -> None:
     policy = {"on_conflict": "source_priority", "source_priority": ("a", "b")}
-    contexts = [replace(mirror(s, "c", **policy), rivals={f"{o}c": o}) for s, o in (("a", "b"), ("b", "a"))]
-    made = Mirrors({"a": {}, "b": {}, "c": {}}, contexts)
+    contexts = [replace(mirror(s, "c", **policy), competing_mirrors={f"{o}c": o}) for s, o in (("a", "b"), ("b", "a"))]
+    mirrors = Mirrors({"a": {}, "b": {}, "c": {}}, contexts)
     tables = {s: TableRecord(s, ("s", "t"), f"s3://x/{s}", {"from": s, f"of_{s}": "1"}, native_id=s) for s in "ab"}
-    made.catalogs[first]["s$t"] = tables[first]
-    rest(made)
-    assert made.catalogs["c"]["s$t"].location == f"s3://x/{first}"
+    mirrors.catalogs[first]["s$t"] = tables[first]
+    rest(mirrors)
+    assert mirrors.catalogs["c"]["s$t"].location == f"s3://x/{first}"
     for source in "ab":
-        made.catalogs[source]["s$t"] = tables[source]
-    rest(made)
-    assert unmarked(made.catalogs["c"]["s$t"].properties) == {"from": "a", "of_a": "1"}
-    assert [refusal.reason for refusal in made.refusals] == [Reason.OUTRANKED]
-    del made.catalogs["a"]["s$t"]
-    rest(made)
-    assert made.catalogs["c"]["s$t"].location == "s3://x/b"
+        mirrors.catalogs[source]["s$t"] = tables[source]
+    rest(mirrors)
+    assert strip_marker_properties(mirrors.catalogs["c"]["s$t"].properties) == {"from": "a", "of_a": "1"}
+    assert [refusal.reason for refusal in mirrors.refusals] == [Reason.OUTRANKED]
+    del mirrors.catalogs["a"]["s$t"]
+    rest(mirrors)
+    assert mirrors.catalogs["c"]["s$t"].location == "s3://x/b"
 
 
 class TestRenames:
-    def made(self, to: Capabilities = ANY, **policy: Any) -> Mirrors:
-        made = Mirrors({"a": {}, "b": {}}, [mirror("a", "b", to, **policy)])
-        made.catalogs["a"]["s$old"] = TableRecord("a", ("s", "old"), "s3://x/1", {"team": "x", "gone": "1"}, native_id="1")
-        rest(made)
-        copy = made.catalogs["b"]["s$old"]
-        made.catalogs["b"]["s$old"] = replace(copy, properties={**copy.properties, "theirs": "kept"})
-        rest(made)
-        moved = replace(made.catalogs["a"].pop("s$old"), path=("s", "new"), properties={"team": "y"})
-        made.catalogs["a"]["s$new"] = moved
-        return made
+    def build_renamed(self, to: Capabilities = ANY, **policy: Any) -> Mirrors:
+        mirrors = Mirrors({"a": {}, "b": {}}, [mirror("a", "b", to, **policy)])
+        mirrors.catalogs["a"]["s$old"] = TableRecord("a", ("s", "old"), "s3://x/1", {"team": "x", "gone": "1"}, native_id="1")
+        rest(mirrors)
+        copy = mirrors.catalogs["b"]["s$old"]
+        mirrors.catalogs["b"]["s$old"] = replace(copy, properties={**copy.properties, "theirs": "kept"})
+        rest(mirrors)
+        moved = replace(mirrors.catalogs["a"].pop("s$old"), path=("s", "new"), properties={"team": "y"})
+        mirrors.catalogs["a"]["s$new"] = moved
+        return mirrors
 
     def test_the_new_name_waits_for_the_old_one_and_both_go_together(self) -> None:
-        made = self.made()
-        assert made.round() == []
-        assert [(r.reason, r.target_path) for r in made.refusals] == [
+        mirrors = self.build_renamed()
+        assert mirrors.round() == []
+        assert [(r.reason, r.target_path) for r in mirrors.refusals] == [
             (Reason.RENAME_PENDING, "s$new"), (Reason.MISSES, "s$old"),
         ]  # fmt: skip
-        pair = made.round()
+        pair = mirrors.round()
         assert [(c.action, c.target_path, c.pair) for c in pair] == [
             (Action.DEREGISTER_TABLE, "s$old", "s$old -> s$new"), (Action.DECLARE_TABLE, "s$new", "s$old -> s$new"),
         ]  # fmt: skip
-        assert set(made.catalogs["b"]) == {"s$new"}
-        assert unmarked(made.catalogs["b"]["s$new"].properties) == {"team": "y", "theirs": "kept"}
-        rest(made)
-        assert set(made.catalogs["b"]) == {"s$new"}
+        assert set(mirrors.catalogs["b"]) == {"s$new"}
+        assert strip_marker_properties(mirrors.catalogs["b"]["s$new"].properties) == {"team": "y", "theirs": "kept"}
+        rest(mirrors)
+        assert set(mirrors.catalogs["b"]) == {"s$new"}
 
-    def test_a_run_that_died_between_the_halves_is_completed_as_it_was_meant(self) -> None:
-        made = self.made()
-        made.round()
-        made.crawl()
-        old, new = made.plan(made.contexts[0]).changes
-        assert made.apply(made.contexts[0], old)
-        made.halves = [Change.from_json(old.to_json())]
-        (again,) = made.round()
+    def test_a_rename_that_a_dead_run_left_unfinished_is_completed_as_planned(self) -> None:
+        mirrors = self.build_renamed()
+        mirrors.round()
+        mirrors.crawl()
+        old, new = mirrors.plan(mirrors.contexts[0]).changes
+        assert mirrors.apply(mirrors.contexts[0], old)
+        mirrors.pending_renames = [Change.from_json(old.to_json())]
+        (again,) = mirrors.round()
         assert (again.pair, again.after) == (new.pair, new.after)
-        assert unmarked(made.catalogs["b"]["s$new"].properties)["theirs"] == "kept"
+        assert strip_marker_properties(mirrors.catalogs["b"]["s$new"].properties)["theirs"] == "kept"
 
     def test_every_table_of_a_catalog_may_be_renamed_without_a_persons_word(self) -> None:
-        made = Mirrors({"a": {}, "b": {}}, [mirror("a", "b")])
+        mirrors = Mirrors({"a": {}, "b": {}}, [mirror("a", "b")])
         for n in range(9):
-            made.catalogs["a"][f"s$t{n}"] = TableRecord("a", ("s", f"t{n}"), f"s3://x/{n}", native_id=str(n))
-        rest(made)
-        made.catalogs["a"] = {f"s$u{n}": replace(r, path=("s", f"u{n}")) for n, r in enumerate(made.catalogs["a"].values())}
-        made.round()
-        changes = made.round()
+            mirrors.catalogs["a"][f"s$t{n}"] = TableRecord("a", ("s", f"t{n}"), f"s3://x/{n}", native_id=str(n))
+        rest(mirrors)
+        mirrors.catalogs["a"] = {
+            f"s$u{n}": replace(r, path=("s", f"u{n}")) for n, r in enumerate(mirrors.catalogs["a"].values())
+        }
+        mirrors.round()
+        changes = mirrors.round()
         assert len(changes) == 18
-        assert made.plans[0].held == ()
-        assert set(made.catalogs["b"]) == {f"s$u{n}" for n in range(9)}
+        assert mirrors.plans[0].held == ()
+        assert set(mirrors.catalogs["b"]) == {f"s$u{n}" for n in range(9)}
 
     def test_a_comment_of_the_targets_own_goes_along_with_a_mark_in_the_comment(self) -> None:
-        made = self.made(COMMENTS)
-        copy = made.catalogs["b"]["s$old"]
-        mark = bound_mark(copy)
+        mirrors = self.build_renamed(COMMENTS)
+        copy = mirrors.catalogs["b"]["s$old"]
+        mark = find_bound_marker(copy)
         assert mark is not None
-        made.catalogs["b"]["s$old"] = replace(copy, doc=f"our own words\n{copy.doc}")
-        rest(made)
-        new = made.catalogs["b"]["s$new"]
-        assert plain_doc(new.doc) == "our own words"
-        assert bound_mark(new) == replace(mark, origin="a$s$new", op_id=bound_mark(new).op_id)  # type: ignore[union-attr]
+        mirrors.catalogs["b"]["s$old"] = replace(copy, doc=f"our own words\n{copy.doc}")
+        rest(mirrors)
+        new = mirrors.catalogs["b"]["s$new"]
+        assert strip_comment_marker(new.doc) == "our own words"
+        assert find_bound_marker(new) == replace(mark, origin="a$s$new", op_id=find_bound_marker(new).op_id)  # type: ignore[union-attr]
 
 
 def test_a_namespace_that_we_made_goes_when_nothing_is_in_it_and_a_foreign_one_stays() -> None:
-    made = Mirrors({"a": {}, "b": {}}, [mirror("a", "b")])
-    made.catalogs["b"]["kept$x"] = TableRecord("b", ("kept", "x"), "s3://x/x", native_id="x")
+    mirrors = Mirrors({"a": {}, "b": {}}, [mirror("a", "b")])
+    mirrors.catalogs["b"]["kept$x"] = TableRecord("b", ("kept", "x"), "s3://x/x", native_id="x")
     for key in ("deep$s$t", "kept$t"):
-        made.catalogs["a"][key] = TableRecord("a", parse_key(key), f"s3://x/{key}", native_id=key)
-    made.__post_init__()
-    rest(made)
-    assert set(made.namespaces["b"]) == {"kept", "deep", "deep$s"}
-    made.catalogs["a"].clear()
-    made.catalogs["b"].pop("kept$x")
-    rest(made)
-    assert made.catalogs["b"] == {}
-    assert set(made.namespaces["b"]) == {"kept"}
-    assert made.ledgers["ab"] == {}
+        mirrors.catalogs["a"][key] = TableRecord("a", parse_path_key(key), f"s3://x/{key}", native_id=key)
+    mirrors.__post_init__()
+    rest(mirrors)
+    assert set(mirrors.namespaces["b"]) == {"kept", "deep", "deep$s"}
+    mirrors.catalogs["a"].clear()
+    mirrors.catalogs["b"].pop("kept$x")
+    rest(mirrors)
+    assert mirrors.catalogs["b"] == {}
+    assert set(mirrors.namespaces["b"]) == {"kept"}
+    assert mirrors.ledgers["ab"] == {}
 
 
 # Places that one catalog writes differently than the other.
@@ -294,26 +300,31 @@ PATHS = st.sampled_from(["", "/", "/t.lance", "/a/b", "//x", "2/t"])
 
 @given(PREFIXES, st.data())
 def test_a_location_finds_its_way_back(prefixes: list[str], data: st.DataObject) -> None:
-    moves = tuple(Relocate(prefix, f"gs://copy{n}{'/' if prefix.endswith('/') else ''}") for n, prefix in enumerate(prefixes))
+    moves = tuple(
+        LocationReplacement(prefix, f"gs://copy{n}{'/' if prefix.endswith('/') else ''}") for n, prefix in enumerate(prefixes)
+    )
     rule = MirrorRule(name="m", origin="a", target="b", location=moves)
     location = data.draw(st.sampled_from(prefixes)) + data.draw(PATHS)
-    there = relocated(rule, location)
-    back = MirrorRule(name="n", origin="b", target="a", location=tuple(Relocate(m.target, m.origin) for m in moves))
-    assert at_origin(rule, there) == location
-    assert relocated(back, there) == location
+    there = relocate(rule, location)
+    back = MirrorRule(name="n", origin="b", target="a", location=tuple(LocationReplacement(m.target, m.origin) for m in moves))
+    assert relocate_to_origin(rule, there) == location
+    assert relocate(back, there) == location
 
 
 @given(st.booleans())
 def test_replicas_that_mirror_each_other_come_to_rest(both: bool) -> None:
-    there, back = (Relocate("s3://eu", "s3://us"), Relocate("s3a://", "s3://")), (Relocate("s3://us", "s3://eu"),)
+    there, back = (
+        (LocationReplacement("s3://eu", "s3://us"), LocationReplacement("s3a://", "s3://")),
+        (LocationReplacement("s3://us", "s3://eu"),),
+    )
     contexts = [mirror("a", "b", location=there), mirror("b", "a", location=back)]
-    made = Mirrors({"a": {}, "b": {}}, contexts)
-    made.catalogs["a"]["s$t"] = TableRecord("a", ("s", "t"), "s3://eu/t", native_id="1")
-    made.catalogs["a"]["s$u"] = TableRecord("a", ("s", "u"), "s3a://eu2/u", native_id="2")
+    mirrors = Mirrors({"a": {}, "b": {}}, contexts)
+    mirrors.catalogs["a"]["s$t"] = TableRecord("a", ("s", "t"), "s3://eu/t", native_id="1")
+    mirrors.catalogs["a"]["s$u"] = TableRecord("a", ("s", "u"), "s3a://eu2/u", native_id="2")
     if both:
-        made.catalogs["b"]["s$v"] = TableRecord("b", ("s", "v"), "s3://us/v", native_id="3")
-        made.__post_init__()
-    rest(made)
-    places = {key: record.location for key, record in made.catalogs["b"].items()}
-    assert places == {"s$t": "s3://us/t", "s$u": "s3://eu2/u"} | ({"s$v": "s3://us/v"} if both else {})
-    assert canonical_location(made.catalogs["a"]["s$t"].location or "") == "s3://eu/t"
+        mirrors.catalogs["b"]["s$v"] = TableRecord("b", ("s", "v"), "s3://us/v", native_id="3")
+        mirrors.__post_init__()
+    rest(mirrors)
+    locations = {key: record.location for key, record in mirrors.catalogs["b"].items()}
+    assert locations == {"s$t": "s3://us/t", "s$u": "s3://eu2/u"} | ({"s$v": "s3://us/v"} if both else {})
+    assert canonical_location(mirrors.catalogs["a"]["s$t"].location or "") == "s3://eu/t"

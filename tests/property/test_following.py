@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federator.connector import Changes
-from federator.model import ROOT, Coverage, Path, ancestors, failed, parent, path_key
-from federator.planning.evidence import proves_absent
-from federator.planning.rereading import Known, carried, to_read
+from federator.connector import CatalogChanges
+from federator.model import ROOT, Coverage, Path, failed_evidence, iter_ancestors, parent_path, path_key
+from federator.planning.evidence import is_proven_absent
+from federator.planning.incremental import KnownState, carried_coverage, namespaces_to_read
 
 NAMES = ("a", "b")
 NAMESPACES = [(x,) for x in NAMES] + [(x, y) for x in NAMES for y in NAMES]
@@ -27,23 +27,23 @@ class Catalog:
     tables: set[Path] = field(default_factory=set)
 
     def put(self, path: Path, *, is_table: bool, version: int) -> None:
-        for above in reversed(list(ancestors(path))):
+        for above in reversed(list(iter_ancestors(path))):
             if above != ROOT and (above, False) not in self.objects:
-                self._told(above, False)
+                self._record(above, False)
                 self.objects[above, False] = 0
-        self._told(path, is_table)
+        self._record(path, is_table)
         self.objects[path, is_table] = version
 
     def remove(self, path: Path) -> None:
         for at, is_table in [key for key in self.objects if key[0][: len(path)] == path]:
-            self._told(at, is_table)
+            self._record(at, is_table)
             del self.objects[at, is_table]
 
-    def _told(self, path: Path, is_table: bool) -> None:
+    def _record(self, path: Path, is_table: bool) -> None:
         (self.tables if is_table else self.namespaces).add(path)
 
-    def take(self) -> Changes:
-        changes = Changes("c", frozenset(self.namespaces), frozenset(self.tables))
+    def take(self) -> CatalogChanges:
+        changes = CatalogChanges("c", frozenset(self.namespaces), frozenset(self.tables))
         self.namespaces, self.tables = set(), set()
         return changes
 
@@ -59,26 +59,32 @@ class Crawler:
     coverage: dict[str, Coverage] = field(default_factory=dict)
     revision: int = 0
 
-    def crawl(self, catalog: Catalog, changes: Changes | None, denied: set[Path]) -> set[Path]:
+    def crawl(self, catalog: Catalog, changes: CatalogChanges | None, denied: set[Path]) -> set[Path]:
         """Returns what it read. ``changes``: None reads everything."""
         there = {path for path, is_table in catalog.objects if not is_table} | {ROOT}
         recorded = {path_key(path) for path, is_table in self.index if not is_table}
-        read = set(there) if changes is None else set(to_read(changes, Known(coverage=self.coverage, namespaces=recorded)))
-        kept = {} if changes is None else carried(self.coverage, read, self.revision)
-        refused = failed(15, "denied")
+        read = (
+            set(there)
+            if changes is None
+            else set(namespaces_to_read(changes, KnownState(coverage=self.coverage, namespaces=recorded)))
+        )
+        kept = {} if changes is None else carried_coverage(self.coverage, read, self.revision)
+        refused = failed_evidence(15, "denied")
         stated = {
             path_key(path): Coverage("s", path, refused, refused) if path in denied else Coverage("s", path)
             for path in read
             if catalog.has(path)
         }
         found = {
-            key: version for key, version in catalog.objects.items() if parent(key[0]) in read and parent(key[0]) not in denied
+            key: version
+            for key, version in catalog.objects.items()
+            if parent_path(key[0]) in read and parent_path(key[0]) not in denied
         }
         listed = {path_key(path) for path, is_table in found if not is_table}
         self.coverage = {**kept, **stated}
-        missing = [key for key in self.index if key not in found and (changes is None or parent(key[0]) in read)]
+        missing = [key for key in self.index if key not in found and (changes is None or parent_path(key[0]) in read)]
         for key in missing:
-            if proves_absent(key[0], self.coverage, listed):
+            if is_proven_absent(key[0], self.coverage, listed):
                 del self.index[key]
         self.index |= found
         self.revision += 1
@@ -138,7 +144,7 @@ def test_a_feed_that_leaves_out_what_it_likes_makes_nothing_gone(
         _change(catalog, edits, version)
         changes = catalog.take()
         before = dict(crawler.index)
-        crawler.crawl(catalog, Changes("c") if silent else changes, denied)
+        crawler.crawl(catalog, CatalogChanges("c") if silent else changes, denied)
         lost = before.keys() - crawler.index.keys()
         assert not lost & catalog.objects.keys()
     crawler.crawl(catalog, None, set())

@@ -1,4 +1,4 @@
-"""Locations: one text per place, and never one text for two places."""
+"""Canonical locations: one text per location, and never one text for two locations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from federator.model import Aliases, canonical_location, is_location, lance_uri, local_path, places_above
+from federator.model import LocationAliases, canonical_location, is_location, local_path, parent_locations, to_lance_uri
 
 # What readers of URIs strip from both ends.
 STRIPPED = "".join(map(chr, range(0x21)))
@@ -27,7 +27,7 @@ URIS = st.builds(
     lambda scheme, host, port, rest: f"{scheme}://{host}{port}/{rest}",
     SCHEMES, BUCKET | AZURE | st.just(""), st.sampled_from(["", ":443", ":80", ":8020", ":1"]), st.text(max_size=20),
 )  # fmt: skip
-ALIASES = Aliases.of(
+ALIASES = LocationAliases.from_prefixes(
     {
         "s3://ap-xyz/": "s3a://bucket/", "s3://ap-xyz/deep": "s3://other/x", "/mnt/lake": "s3://bucket/lake",
         "hdfs:///": "hdfs://NN/", "s3://fuse/": "/mnt/fuse",
@@ -63,6 +63,9 @@ ALIASES = Aliases.of(
 @example("https://a.blob.core.windows.net/c/%00")
 @example("https://a.blob.core.windows.net/c/%ff")
 @example("wasb:///x")
+@example("wasb://@443")
+@example("wasb://c@h:443/x")
+@example("https://443/x")
 @example("s3+ddb://b/k?ddbTableName=t")
 @example("s3+ddb://b?ddbTableName=t")
 @example("s3://ap-xyz/deep/a%20b/..")
@@ -73,7 +76,7 @@ def test_canonical_is_idempotent_and_total(text: str) -> None:
     assert canonical_location(once) == once
     aliased = canonical_location(text, ALIASES)
     assert canonical_location(aliased, ALIASES) == canonical_location(once, ALIASES) == canonical_location(aliased) == aliased
-    assert all(canonical_location(place) == place for place in places_above(text))
+    assert all(canonical_location(parent) == parent for parent in parent_locations(text))
 
 
 @given(st.sampled_from(["s3", "az", "gs", "wasb"]), BUCKET, SEGMENTS)
@@ -101,7 +104,7 @@ def test_the_forms_of_an_azure_container_are_one(scheme: str, segments: list[str
 
 
 @given(SEGMENTS)
-def test_an_alias_leads_to_the_place_that_it_stands_for(segments: list[str]) -> None:
+def test_an_alias_leads_to_the_location_that_it_stands_for(segments: list[str]) -> None:
     key = "/".join(segments)
     assume(key == key.strip(STRIPPED) and segments[0] != "deep")
     assert canonical_location(f"s3a://ap-xyz/{key}", ALIASES) == canonical_location(f"s3://bucket/{key}")
@@ -114,7 +117,7 @@ def test_an_alias_leads_to_the_place_that_it_stands_for(segments: list[str]) -> 
         assert canonical_location(text, ALIASES) == canonical_location(text)
 
 
-def test_aliases_of_roots_and_of_the_places_themselves() -> None:
+def test_aliases_of_roots_and_of_the_locations_themselves() -> None:
     assert canonical_location("s3n://ap-xyz", ALIASES) == "s3://bucket"
     assert canonical_location("hdfs:///", ALIASES) == "hdfs://nn/"
     assert canonical_location("hdfs:/a/../b", ALIASES) == "hdfs://nn/b"
@@ -130,18 +133,18 @@ def test_aliases_of_roots_and_of_the_places_themselves() -> None:
 )  # fmt: skip
 def test_aliases_that_lead_on_or_nowhere_are_refused(aliases: dict[str, str]) -> None:
     with pytest.raises(ValueError):
-        Aliases.of(aliases)
+        LocationAliases.from_prefixes(aliases)
 
 
-def test_the_places_above() -> None:
-    assert places_above("s3a://b/a//t/") == ["s3://b/a", "s3://b"]
-    assert places_above("/a/b/../c") == ["file:///a", "file:///"]
-    assert places_above("hdfs://nn/a") == ["hdfs://nn/"]
-    assert places_above("s3://b") == places_above("relative") == []
+def test_the_parent_locations() -> None:
+    assert parent_locations("s3a://b/a//t/") == ["s3://b/a", "s3://b"]
+    assert parent_locations("/a/b/../c") == ["file:///a", "file:///"]
+    assert parent_locations("hdfs://nn/a") == ["hdfs://nn/"]
+    assert parent_locations("s3://b") == parent_locations("relative") == []
 
 
 @given(SEGMENTS)
-def test_the_spellings_of_a_local_place_are_one(segments: list[str]) -> None:
+def test_the_spellings_of_a_local_location_are_one(segments: list[str]) -> None:
     path = "/" + "/".join(segments)
     encoded = quote(path, errors="surrogatepass")
     spellings = [path, path + "/", "/" + path, path.replace("/", "//"), f"/.{path}", f"/x/..{path}"]
@@ -155,8 +158,8 @@ def test_the_spellings_of_a_local_place_are_one(segments: list[str]) -> None:
 @example(["a"], ["a/"])
 @example(["a%20b"], ["a b"])
 @example(["A"], ["a"])
-def test_two_local_places_stay_two(one: list[str], other: list[str]) -> None:
-    first, second = ("/" + "/".join(segments) for segments in (one, other))
+def test_two_local_locations_stay_two(segments_of_first: list[str], segments_of_second: list[str]) -> None:
+    first, second = ("/" + "/".join(segments) for segments in (segments_of_first, segments_of_second))
     folded = [[part for part in path.split("/") if part] for path in (first, second)]
     assert (canonical_location(first) == canonical_location(second)) == (folded[0] == folded[1])
 
@@ -167,20 +170,20 @@ def test_two_local_places_stay_two(one: list[str], other: list[str]) -> None:
 @example("b", ["a", "", "b"], ["a", "b"])
 @example("b", ["a", "..", "b"], ["b"])
 @example("b", ["A"], ["a"])
-def test_two_objects_of_a_bucket_stay_two(bucket: str, one: list[str], other: list[str]) -> None:
-    keys = ["/".join(segments) for segments in (one, other)]
+def test_two_objects_of_a_bucket_stay_two(bucket: str, first: list[str], second: list[str]) -> None:
+    keys = ["/".join(segments) for segments in (first, second)]
     assume(all(key == key.strip(STRIPPED) for key in keys))
     canonical = [canonical_location(f"s3://{bucket}/{key}") for key in keys]
     assert (canonical[0] == canonical[1]) == (keys[0].rstrip("/") == keys[1].rstrip("/"))
 
 
 @given(BUCKET, BUCKET, SEGMENTS)
-def test_buckets_and_schemes_stay_apart(one: str, other: str, segments: list[str]) -> None:
+def test_buckets_and_schemes_stay_apart(first: str, second: str, segments: list[str]) -> None:
     key = "/".join(segments)
-    if one != other:
-        assert canonical_location(f"s3://{one}/{key}") != canonical_location(f"s3://{other}/{key}")
-    assert len({canonical_location(f"{scheme}://{one}/{key}") for scheme in ("s3", "gs", "hdfs", "az")}) == 4
-    assert canonical_location(f"/{one}/{key}") != canonical_location(f"s3://{one}/{key}")
+    if first != second:
+        assert canonical_location(f"s3://{first}/{key}") != canonical_location(f"s3://{second}/{key}")
+    assert len({canonical_location(f"{scheme}://{first}/{key}") for scheme in ("s3", "gs", "hdfs", "az")}) == 4
+    assert canonical_location(f"/{first}/{key}") != canonical_location(f"s3://{first}/{key}")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_known_spellings(spellings: list[str], canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("s3://b/a//b", "s3://b/a/b"),
         ("s3://b/k", "s3://B/k"),
@@ -226,8 +229,8 @@ def test_known_spellings(spellings: list[str], canonical: str) -> None:
         ("file:///x%C3(", "file:///x%EF%BF%BD("),
     ],
 )
-def test_known_differences(one: str, other: str) -> None:
-    assert canonical_location(one) != canonical_location(other)
+def test_known_differences(first: str, second: str) -> None:
+    assert canonical_location(first) != canonical_location(second)
 
 
 @given(st.text())
@@ -254,11 +257,11 @@ def test_what_is_no_location_stays_as_it_is(text: str) -> None:
     ],
 )  # fmt: skip
 def test_lance_opens_every_spelling_under_a_scheme_that_it_has(written: str, opened: str) -> None:
-    assert lance_uri(written) == opened
+    assert to_lance_uri(written) == opened
 
 
 @given(URIS)
-def test_what_lance_opens_is_the_same_place(location: str) -> None:
+def test_what_lance_opens_is_the_same_location(location: str) -> None:
     assume(not location.lower().startswith("https"))
-    assert canonical_location(lance_uri(location)) == canonical_location(location)
-    assert lance_uri(lance_uri(location)) == lance_uri(location)
+    assert canonical_location(to_lance_uri(location)) == canonical_location(location)
+    assert to_lance_uri(to_lance_uri(location)) == to_lance_uri(location)

@@ -1,4 +1,4 @@
-"""Crawls over random catalogs whose answers lose, repeat and cut rows: nothing that exists is removed, and a sound crawl finds all."""
+"""Crawls of random catalogs whose responses lose, repeat and cut rows: no existing object is removed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,19 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, failed, fold_digest, parent
-from federator.planning.crawls import CrawlEvidence, collect_arrivals, validate_crawl
-from federator.planning.publication import Effect, Version, compare, removable
+from federator.model import (
+    ROOT,
+    Coverage,
+    NamespaceRecord,
+    Path,
+    Record,
+    TableRecord,
+    failed_evidence,
+    fold_digest,
+    parent_path,
+)
+from federator.planning.crawls import SourceEvidence, collect_arrivals, validate_arrivals
+from federator.planning.publication import Effect, Version, compare_versions, removable
 
 NAMES = ("a", "b")
 NAMESPACES: list[Path] = [(x,) for x in NAMES] + [(x, y) for x in NAMES for y in NAMES]
@@ -21,8 +31,8 @@ Objects = dict[tuple[int, str], Record]
 def catalogs(draw: st.DrawFn) -> list[Record]:
     """Namespaces with the ones above them, and tables in them, each of one of two contents."""
     chosen = draw(st.sets(st.sampled_from(NAMESPACES)))
-    namespaces = sorted(chosen | {parent(path) for path in chosen if len(path) > 1})
-    tables = draw(st.sets(st.sampled_from([path for path in TABLES if parent(path) in {ROOT, *namespaces}])))
+    namespaces = sorted(chosen | {parent_path(path) for path in chosen if len(path) > 1})
+    tables = draw(st.sets(st.sampled_from([path for path in TABLES if parent_path(path) in {ROOT, *namespaces}])))
     contents = draw(st.lists(st.sampled_from(("x", "y")), min_size=len(tables), max_size=len(tables)))
     found: list[Record] = [NamespaceRecord("lake", path) for path in namespaces]
     return found + [TableRecord("lake", path, doc=doc) for path, doc in zip(sorted(tables), contents, strict=True)]
@@ -36,7 +46,7 @@ def listing(catalog: list[Record]) -> dict[Path, list[Record | Coverage]]:
     """What a sound crawl hands over, by namespace."""
     handed: dict[Path, list[Record | Coverage]] = {}
     for namespace in (ROOT, *(record.path for record in catalog if isinstance(record, NamespaceRecord))):
-        inside = [record for record in catalog if parent(record.path) == namespace]
+        inside = [record for record in catalog if parent_path(record.path) == namespace]
         coverage = Coverage("lake", namespace, records=len(inside), digest=fold_digest(record.digest for record in inside))
         handed[namespace] = [*inside, coverage]
     return handed
@@ -48,18 +58,23 @@ def spoil(namespace: Path, items: list[Record | Coverage], how: str, number: int
     if how == "repeated" and items:
         return [*items, items[number % len(items)]]
     if how == "failed":
-        return [*items[: number % (len(items) + 1)], Coverage("lake", namespace, failed(17, "cut off"), failed(17, "cut off"))]
+        return [
+            *items[: number % (len(items) + 1)],
+            Coverage("lake", namespace, failed_evidence(17, "cut off"), failed_evidence(17, "cut off")),
+        ]
     return [] if how == "silent" else items
 
 
-def publish(indexed: Mapping[tuple[int, str], Record], items: list[Record | Coverage]) -> tuple[Objects, CrawlEvidence]:
-    proven = validate_crawl("lake", collect_arrivals(items))
+def publish(indexed: Mapping[tuple[int, str], Record], items: list[Record | Coverage]) -> tuple[Objects, SourceEvidence]:
+    proven = validate_arrivals("lake", collect_arrivals(items))
     crawled = keyed([item for item in items if not isinstance(item, Coverage)])
 
     def version(record: Record | None) -> Version | None:
         return Version(record.kind, record.digest) if record is not None else None
 
-    effects = {key: compare(version(indexed.get(key)), version(crawled.get(key)), 1.0) for key in {**indexed, **crawled}}
+    effects = {
+        key: compare_versions(version(indexed.get(key)), version(crawled.get(key)), 1.0) for key in {**indexed, **crawled}
+    }
     missing = [key for key, effect in effects.items() if effect is Effect.MISSING]
     removed = set(removable(missing, proven.coverage, proven.namespaces))
     return {key: crawled.get(key) or indexed[key] for key in effects if key not in removed}, proven

@@ -16,7 +16,21 @@ from tests.prove.world import World
 CATALOGS = st.integers(0, 2)
 MIRRORS = st.integers(0, 3)
 NUMBERS = st.integers(0, 255)
-_USERS = ("new", "drop", "rename", "alter", "unlance", "drop_namespace", "revoke", "restore", "change_principal")
+_USERS = (
+    "new",
+    "drop",
+    "rename",
+    "alter",
+    "unlance",
+    "drop_namespace",
+    "revoke",
+    "restore",
+    "change_principal",
+    "replace_catalog",
+    "put_back",
+    "confirm",
+    "feed_back",
+)
 _FAULTS = ("arm_listing", "arm_write", "arm_look", "arm_race", "arm_outage")
 _SERVICE = ("crawl", "plan", "apply", "approve", "arm_journal", "tamper", "change_mirror")
 

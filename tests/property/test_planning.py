@@ -1,4 +1,4 @@
-"""Planning over random worlds: the two things that must never happen never do, and mirrors come to rest."""
+"""Planning over random worlds: the two forbidden results never occur, and mirrors reach a fixed point."""
 
 from __future__ import annotations
 
@@ -10,19 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federator.connector import Capabilities
-from federator.model import COMPLETE, Coverage, Kind, TableRecord, carried, failed, parse_key, skipped
+from federator.model import (
+    COMPLETE,
+    Coverage,
+    Kind,
+    TableRecord,
+    carried_evidence,
+    failed_evidence,
+    parse_path_key,
+    skipped_evidence,
+)
 from federator.planning.changes import Action, Change
-from federator.planning.decide import Cell, Knowledge, LedgerEntry, OriginState, decide
-from federator.planning.evidence import counted_misses, covered
-from federator.planning.mapping import MirrorContext, desire
-from federator.planning.marks import Mark, bound_mark
+from federator.planning.decision import Cell, CrawlEvidence, LedgerEntry, OriginState, decide
+from federator.planning.evidence import count_spaced_misses, is_covered
+from federator.planning.mapping import MirrorContext, map_table
+from federator.planning.ownership import OwnershipMarker, find_bound_marker
 from tests.fixtures.planning import ANY, Mirrors, context, table
 
 PATH = ("s", "t")
-EVIDENCE = st.sampled_from([COMPLETE, failed(17, "down"), failed(15, "denied"), skipped("appeared"), carried(2)])
+EVIDENCE = st.sampled_from(
+    [COMPLETE, failed_evidence(17, "down"), failed_evidence(15, "denied"), skipped_evidence("appeared"), carried_evidence(2)]
+)
 IDS = st.sampled_from([None, "n1", "n2"])
 MARKS = st.none() | st.builds(
-    lambda instance, mirror, path: Mark(instance, mirror, "a$s$t", "op").properties(path),
+    lambda instance, mirror, path: OwnershipMarker(instance, mirror, "a$s$t", "op").to_properties(path),
     st.sampled_from(["me", "you"]), st.sampled_from(["m", "n"]), st.sampled_from([PATH, ("s", "copied")]),
 )  # fmt: skip
 LOCATIONS = st.sampled_from(["s3://x/1", "s3://x/2", "s3a://x/1/"])
@@ -32,7 +43,7 @@ WRITES = (Action.DECLARE_TABLE, Action.UPDATE_TABLE, Action.DEREGISTER_TABLE)
 @st.composite
 def coverages(draw: st.DrawFn, source: str) -> dict[str, Coverage]:
     keys = draw(st.sets(st.sampled_from(["", "s", "z"])))
-    return {key: Coverage(source, parse_key(key), draw(EVIDENCE), found=draw(st.booleans())) for key in keys}
+    return {key: Coverage(source, parse_path_key(key), draw(EVIDENCE), found=draw(st.booleans())) for key in keys}
 
 
 @st.composite
@@ -58,11 +69,11 @@ def targets(draw: st.DrawFn) -> TableRecord:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[MirrorContext, Cell, Knowledge]:
+def worlds(draw: st.DrawFn) -> tuple[MirrorContext, Cell, CrawlEvidence]:
     """One target path with anything in it, anything known of it, and any origins that want it."""
     where = draw(contexts())
     origins = draw(st.lists(st.sampled_from(["s$t", "S$T", "z$t"]), unique=True, max_size=2))
-    wanted = [desire(where, table("a", key, draw(LOCATIONS), properties={"p": "1"})) for key in origins]
+    wanted = [map_table(where, table("a", key, draw(LOCATIONS), properties={"p": "1"})) for key in origins]
     target = draw(st.none() | targets())
     states = st.sampled_from(OriginState)
     ledgers = st.builds(
@@ -71,11 +82,11 @@ def worlds(draw: st.DrawFn) -> tuple[MirrorContext, Cell, Knowledge]:
     misses = st.dictionaries(
         st.sampled_from(["s$t", "z$t", "old$t"]), st.lists(st.sampled_from([0.0, 300.0, 600.0, 1200.0])).map(sorted)
     )
-    knowledge = Knowledge(draw(coverages("a")), draw(coverages("b")), draw(misses))
+    knowledge = CrawlEvidence(draw(coverages("a")), draw(coverages("b")), draw(misses))
     return where, Cell(PATH, wanted, target, draw(st.none() | ledgers)), knowledge
 
 
-def is_ours(where: MirrorContext, cell: Cell) -> bool:
+def is_owned(where: MirrorContext, cell: Cell) -> bool:
     """Rule 2 once more, written down a second time and differently."""
     target, ledger = cell.target, cell.ledger
     if target is None or ledger is None or target.kind is not Kind.TABLE:
@@ -90,29 +101,29 @@ def is_ours(where: MirrorContext, cell: Cell) -> bool:
 
 
 @given(worlds())
-def test_nothing_is_removed_without_proof_that_the_origin_is_gone_and_the_target_ours(
-    world: tuple[MirrorContext, Cell, Knowledge],
+def test_nothing_is_removed_without_proof_that_the_origin_is_absent_and_the_target_owned(
+    world: tuple[MirrorContext, Cell, CrawlEvidence],
 ) -> None:
     where, cell, knowledge = world
     found = decide(where, cell, knowledge)
     if not isinstance(found, Change) or found.action is not Action.DEREGISTER_TABLE:
         return
     assert cell.ledger is not None
-    assert cell.ledger.origin is not OriginState.SELECTED
+    assert cell.ledger.origin_state is not OriginState.SELECTED
     misses = knowledge.misses.get(cell.ledger.origin_path, [])
-    proven = counted_misses(misses, where.rule.min_miss_interval) >= where.rule.misses_before_delete
-    gone = cell.ledger.origin is OriginState.ABSENT and proven and found.precondition["origin"] == "absent"
-    assert gone or (where.rule.prune_unselected and cell.ledger.origin is OriginState.UNSELECTED)
+    proven = count_spaced_misses(misses, where.rule.min_miss_interval) >= where.rule.misses_before_delete
+    gone = cell.ledger.origin_state is OriginState.ABSENT and proven and found.precondition["origin"] == "absent"
+    assert gone or (where.rule.prune_unselected and cell.ledger.origin_state is OriginState.UNSELECTED)
     if cell.target is None:
-        assert covered(PATH, knowledge.target)
+        assert is_covered(PATH, knowledge.target)
     else:
-        assert is_ours(where, cell)
+        assert is_owned(where, cell)
         assert where.rule.delete == "owned"
         assert found.precondition["target"] == cell.target.digest
 
 
 @given(worlds())
-def test_nothing_is_written_onto_what_is_not_ours_but_by_adoption(world: tuple[MirrorContext, Cell, Knowledge]) -> None:
+def test_only_an_adoption_writes_onto_what_is_not_owned(world: tuple[MirrorContext, Cell, CrawlEvidence]) -> None:
     where, cell, knowledge = world
     found = decide(where, cell, knowledge)
     if not isinstance(found, Change):
@@ -121,19 +132,19 @@ def test_nothing_is_written_onto_what_is_not_ours_but_by_adoption(world: tuple[M
         assert where.rule.on_conflict == "adopt_if_same_location"
         assert cell.target is not None
         assert cell.ledger is None
-        assert bound_mark(cell.target) is None
+        assert find_bound_marker(cell.target) is None
         assert found.after is not None
         assert found.after.canonical == cell.target.canonical
     elif cell.target is not None:
         assert found.action in WRITES
-        assert is_ours(where, cell)
+        assert is_owned(where, cell)
     elif found.action is Action.DECLARE_TABLE:
-        assert covered(PATH, knowledge.target)
+        assert is_covered(PATH, knowledge.target)
 
 
 @given(worlds())
-def test_a_name_changes_its_origin_and_its_place_together_only_where_the_first_origin_lost_it(
-    world: tuple[MirrorContext, Cell, Knowledge],
+def test_a_name_changes_its_origin_and_its_location_together_only_where_the_first_origin_lost_it(
+    world: tuple[MirrorContext, Cell, CrawlEvidence],
 ) -> None:
     where, cell, knowledge = world
     found = decide(where, cell, knowledge)
@@ -143,13 +154,13 @@ def test_a_name_changes_its_origin_and_its_place_together_only_where_the_first_o
 
 
 @given(worlds())
-def test_deciding_is_a_function(world: tuple[MirrorContext, Cell, Knowledge]) -> None:
+def test_deciding_is_a_function(world: tuple[MirrorContext, Cell, CrawlEvidence]) -> None:
     assert decide(*world) == decide(*world)
 
 
 @given(st.lists(st.floats(0, 5000), max_size=12).map(sorted), st.integers(1, 5), st.floats(0, 1000))
 def test_misses_are_never_counted_closer_than_the_interval(misses: list[float], needed: int, interval: float) -> None:
-    counted = counted_misses(misses, interval)
+    counted = count_spaced_misses(misses, interval)
     assert counted <= len(misses)
     if counted > 1 and interval:
         assert (counted - 1) * interval <= misses[-1] - misses[0] + 1e-6
@@ -158,9 +169,9 @@ def test_misses_are_never_counted_closer_than_the_interval(misses: list[float], 
 # Fixed points.
 
 NAMES = st.sampled_from(["s$t", "s$u", "S$T", "z$t"])
-PLACES = st.sampled_from(["s3://x/1", "s3://x/2", "s3://x/3"])
+TABLE_LOCATIONS = st.sampled_from(["s3://x/1", "s3://x/2", "s3://x/3"])
 PROPERTIES = st.dictionaries(st.sampled_from("pq"), st.sampled_from("12"))
-TABLES = st.dictionaries(NAMES, st.tuples(PLACES, PROPERTIES), max_size=3)
+TABLES = st.dictionaries(NAMES, st.tuples(TABLE_LOCATIONS, PROPERTIES), max_size=3)
 FOLDED = replace(ANY, names=replace(ANY.names, folds_case=True))
 
 
@@ -168,10 +179,10 @@ def mirror(name: str, origin: str, target: str, to: Capabilities = ANY, **rule: 
     return context(to, **{"name": name, "origin": origin, "target": target} | rule)
 
 
-def catalog(source: str, made: dict[str, tuple[str, dict[str, str]]]) -> dict[str, TableRecord]:
+def catalog(source: str, tables: dict[str, tuple[str, dict[str, str]]]) -> dict[str, TableRecord]:
     return {
-        key: TableRecord(source, parse_key(key), location, properties, native_id=f"{source}{number}")
-        for number, (key, (location, properties)) in enumerate(made.items())
+        key: TableRecord(source, parse_path_key(key), location, properties, native_id=f"{source}{number}")
+        for number, (key, (location, properties)) in enumerate(tables.items())
     }
 
 
@@ -201,10 +212,10 @@ def test_one_mirror_is_settled_by_one_round(origin: dict[str, Any], policy: dict
 
 @given(TABLES, TABLES, POLICIES, POLICIES)
 def test_two_way_mirrors_come_to_rest(
-    one: dict[str, Any], two: dict[str, Any], there: dict[str, Any], back: dict[str, Any]
+    a_tables: dict[str, Any], b_tables: dict[str, Any], forward: dict[str, Any], backward: dict[str, Any]
 ) -> None:
-    contexts = [mirror("ab", "a", "b", **there), mirror("ba", "b", "a", **back)]
-    world = Mirrors({"a": catalog("a", one), "b": catalog("b", two)}, contexts)
+    contexts = [mirror("ab", "a", "b", **forward), mirror("ba", "b", "a", **backward)]
+    world = Mirrors({"a": catalog("a", a_tables), "b": catalog("b", b_tables)}, contexts)
     before = {name: dict(tables) for name, tables in world.catalogs.items()}
     settle(world)
     for name, tables in before.items():
@@ -214,10 +225,10 @@ def test_two_way_mirrors_come_to_rest(
 
 @given(TABLES, TABLES, TABLES, POLICIES)
 def test_a_ring_of_mirrors_comes_to_rest(
-    one: dict[str, Any], two: dict[str, Any], three: dict[str, Any], policy: dict[str, Any]
+    a_tables: dict[str, Any], b_tables: dict[str, Any], c_tables: dict[str, Any], policy: dict[str, Any]
 ) -> None:
     contexts = [mirror("ab", "a", "b", **policy), mirror("bc", "b", "c", **policy), mirror("ca", "c", "a", **policy)]
-    world = Mirrors({"a": catalog("a", one), "b": catalog("b", two), "c": catalog("c", three)}, contexts)
+    world = Mirrors({"a": catalog("a", a_tables), "b": catalog("b", b_tables), "c": catalog("c", c_tables)}, contexts)
     settle(world, rounds=6)
 
 
@@ -232,7 +243,7 @@ class TestExchange:
         assert set(world.catalogs["a"]) == set(world.catalogs["b"]) == {"s$a", "s$b"}
 
     @pytest.mark.parametrize("transitive", [False, True])
-    def test_a_ring_forwards_only_where_it_is_told_to_and_never_back(self, transitive: bool) -> None:
+    def test_a_ring_forwards_only_as_configured_and_never_back(self, transitive: bool) -> None:
         world = Mirrors(
             {"a": catalog("a", {"s$a": ("s3://x/1", {})}), "b": {}, "c": {}},
             [mirror(name, name[0], name[1], transitive=transitive) for name in ("ab", "bc", "ca")],
@@ -241,9 +252,9 @@ class TestExchange:
             pass
         assert set(world.catalogs["b"]) == {"s$a"}
         assert set(world.catalogs["c"]) == ({"s$a"} if transitive else set())
-        assert bound_mark(world.catalogs["a"]["s$a"]) is None
+        assert find_bound_marker(world.catalogs["a"]["s$a"]) is None
         if transitive:
-            mark = bound_mark(world.catalogs["c"]["s$a"])
+            mark = find_bound_marker(world.catalogs["c"]["s$a"])
             assert mark is not None
             assert mark.origin == "a$s$a"
 

@@ -1,4 +1,4 @@
-"""Scopes as values and scopes as conditions of a query mean the same, on both databases, whatever names catalogs have."""
+"""Scopes as values and as SQL conditions are equivalent, on both databases, for any names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, select
 
-from federator.index import Index, open_index, visible
-from federator.model import Path, parse_key, path_key
+from federator.model import Path, parse_path_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
+from federator.store import Index, open_index, visibility
 
 # Neighbours of the delimiter in every order, case, marks of patterns, quotes, what folds or expands in some collation.
 NAMES = ("a", "A", "a$", "a%", "a#", "a ", "ab", "%24", "$", "a'b", "_", "ä", "aͤ", "ss", "ß", "😀", "a\x01", "\\")
@@ -33,7 +33,7 @@ rows = [
 
 names = st.sampled_from(NAMES)
 prefixes = st.builds(lambda source, rest: (source, *rest), st.sampled_from((*SOURCES, "nope")), st.lists(names, max_size=4))
-scopes = st.builds(lambda some: Scopes(tuple(some)), st.lists(prefixes, max_size=4))
+scopes = st.builds(lambda chosen: Scopes(tuple(chosen)), st.lists(prefixes, max_size=4))
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -56,16 +56,20 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_what_a_query_finds_is_what_the_scope_covers(index: Index, scopes: Scopes) -> None:
     c = found.c
     with index.read() as connection:
-        inside = set(connection.execute(select(c.n).where(visible.inside(connection, scopes, c.source, c.path))).scalars())
-        shown = visible.shown(connection, scopes, c.source, c.path, c.is_table)
+        inside = set(
+            connection.execute(select(c.n).where(visibility.is_covered(connection, scopes, c.source, c.path))).scalars()
+        )
+        shown = visibility.is_visible(connection, scopes, c.source, c.path, c.is_table)
         shown_rows = set(connection.execute(select(c.n).where(shown)).scalars())
-        by_id = set(connection.execute(select(c.n).where(visible.inside_id(connection, scopes, c.whole))).scalars())
-        sources = set(connection.execute(select(c.source).where(visible.sources(scopes, c.source)).distinct()).scalars())
+        by_id = set(connection.execute(select(c.n).where(visibility.is_covered_id(connection, scopes, c.whole))).scalars())
+        sources = set(
+            connection.execute(select(c.source).where(visibility.is_visible_source(scopes, c.source)).distinct()).scalars()
+        )
     covered = {n for n, path in enumerate(PATHS) if scopes.covers(path)}
     assert inside == covered
     assert by_id == covered
-    assert shown_rows == covered | {n for n, path in enumerate(PATHS) if scopes.shows(path) and n % 2 == 0}
-    assert sources == {source for source in SOURCES if scopes.shows((source,))}
+    assert shown_rows == covered | {n for n, path in enumerate(PATHS) if scopes.is_visible(path) and n % 2 == 0}
+    assert sources == {source for source in SOURCES if scopes.is_visible((source,))}
 
 
 def test_everything_and_nothing(index: Index) -> None:
@@ -73,8 +77,8 @@ def test_everything_and_nothing(index: Index) -> None:
     with index.read() as connection:
         for scopes, number in ((EVERYTHING, len(PATHS)), (Scopes(), 0)):
             conditions = (
-                visible.inside(connection, scopes, c.source, c.path), visible.inside_id(connection, scopes, c.whole),
-                visible.shown(connection, scopes, c.source, c.path, c.is_table), visible.sources(scopes, c.source),
+                visibility.is_covered(connection, scopes, c.source, c.path), visibility.is_covered_id(connection, scopes, c.whole),
+                visibility.is_visible(connection, scopes, c.source, c.path, c.is_table), visibility.is_visible_source(scopes, c.source),
             )  # fmt: skip
             for condition in conditions:
                 assert len(connection.execute(select(c.n).where(condition)).all()) == number
@@ -82,19 +86,19 @@ def test_everything_and_nothing(index: Index) -> None:
 
 @given(scopes=scopes)
 def test_texts_are_read_as_they_were_written(scopes: Scopes) -> None:
-    assert Scopes.parse(scopes.texts) == Scopes(tuple(sorted(set(scopes.prefixes))))
-    assert all(parse_key(text) in scopes.prefixes for text in scopes.texts)
+    assert Scopes.parse(scopes.to_texts) == Scopes(tuple(sorted(set(scopes.prefixes))))
+    assert all(parse_path_key(text) in scopes.prefixes for text in scopes.to_texts)
 
 
 @given(scopes=scopes, path=prefixes)
 def test_what_is_covered_covers_all_below_and_is_reached_through_all_above(scopes: Scopes, path: Path) -> None:
     if scopes.covers(path):
         assert scopes.covers((*path, "below"))
-        assert all(scopes.shows(path[:depth]) for depth in range(len(path)))
-    assert not scopes.covers(()) or scopes.everything
+        assert all(scopes.is_visible(path[:depth]) for depth in range(len(path)))
+    assert not scopes.covers(()) or scopes.covers_all
 
 
 @pytest.mark.parametrize("text", ["", "$", "a$", "$a", "a$$b", "a\0", "a$\ud800"])
 def test_what_could_mean_more_than_it_says_is_no_scope(text: str) -> None:
-    with pytest.raises(ValueError, match="is no scope"):
+    with pytest.raises(ValueError, match="is not a valid scope"):
         Scopes.parse(["lake", text])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import json
 import multiprocessing
 import os
@@ -23,6 +24,8 @@ from tests.prove.rules_off import RULES, without
 from tests.prove.run import shorten, tell
 from tests.prove.tally import Tally
 
+_ROOT = Path(__file__).parents[2]
+_STORY = ("federator/apply", "federator/connector", "federator/model", "federator/planning", "tests/prove")
 _CHUNK = 500
 _KEPT = 20
 
@@ -31,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     if options.run is not None:
         with without(options.without_rule):
-            return _one(options.seed, options.run, short=options.short)
+            return _run_single(options.seed, options.run, short=options.short)
     began = time.monotonic()
     tally = _many(options)
     text = _recorded(tally, arguments, options, time.monotonic() - began)
@@ -66,13 +69,15 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _one(seed: int, number: int, *, short: bool) -> int:
-    told = tell(seed, number, verbose=True)
-    if told.violation is not None and short:
-        told = tell(seed, number, story=shorten(seed, number, told.violation), verbose=True)
-    print("\n".join(told.story))
-    print(f"{told.steps} steps, {sum(told.faults.values())} faults, {told.writes} writes, at rest after {told.rounds} rounds")
-    return 1 if told.violation is not None else 0
+def _run_single(seed: int, number: int, *, short: bool) -> int:
+    result = tell(seed, number, verbose=True)
+    if result.violation is not None and short:
+        result = tell(seed, number, story=shorten(seed, number, result.violation), verbose=True)
+    print("\n".join(result.story))
+    print(
+        f"{result.steps} steps, {sum(result.faults.values())} faults, {result.writes} writes, at rest after {result.rounds} rounds"
+    )
+    return 1 if result.violation is not None else 0
 
 
 def _many(options: argparse.Namespace) -> Tally:
@@ -119,8 +124,17 @@ def _checkpointed(options: argparse.Namespace) -> Iterator[tuple[int, Tally]]:
 
 
 def _what(options: argparse.Namespace) -> list[object]:
-    # Progress of another seed, rule or commit is not this one's.
-    return [options.seed, options.without_rule, _commit()]
+    # Progress of another seed, rule or code is not this one's.
+    return [options.seed, options.without_rule, _code()]
+
+
+def _code() -> str:
+    """A digest of what a story runs: a commit that changes nothing of it keeps a record's progress and its worth."""
+    files = sorted(file for package in _STORY for file in (_ROOT / package).rglob("*.py"))
+    content = hashlib.sha256()
+    for file in files:
+        content.update(f"{file.relative_to(_ROOT)}\0".encode() + file.read_bytes() + b"\0")
+    return content.hexdigest()[:16]
 
 
 def _progress(tally: Tally, runs: int) -> None:
@@ -132,11 +146,11 @@ def _keep(tally: Tally, options: argparse.Namespace) -> None:
     directory = options.keep
     with without(options.without_rule):
         for number, _ in tally.violations[: _KEPT if directory is not None else 1]:
-            told = tell(options.seed, number)
-            if told.violation is None:
+            result = tell(options.seed, number)
+            if result.violation is None:
                 continue
-            told = tell(options.seed, number, story=shorten(options.seed, number, told.violation), verbose=True)
-            text = "\n".join([f"python -m tests.prove --seed {options.seed} --run {number} --short", *told.story])
+            result = tell(options.seed, number, story=shorten(options.seed, number, result.violation), verbose=True)
+            text = "\n".join([f"python -m tests.prove --seed {options.seed} --run {number} --short", *result.story])
             if directory is None:
                 print(text)
             else:
@@ -150,6 +164,7 @@ def _recorded(tally: Tally, arguments: Sequence[str], options: argparse.Namespac
         f"command     python -m tests.prove {shlex.join(arguments)}",
         f"date        {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         f"commit      {_commit()}",
+        f"code        {_code()} ({', '.join(_STORY)})",
         f"machine     {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         f"rule off    {options.without_rule}: {RULES[options.without_rule][0]}" if options.without_rule else "",
         f"runs        {tally.runs:,} of seed {options.seed}; {tally.steps:,} steps (at least {tally.fewest_steps} a run)",

@@ -1,4 +1,4 @@
-"""A light catalog: dictionaries behind the port, with faults that strike once, a side door for users, and a witness of every write.
+"""A light catalog: dictionaries behind the port, with faults that strike once and a witness of every write.
 
 Records are kept as they are handed out, so that their digests are computed once.
 """
@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from federator.connector import (
-    Capabilities,
     Catalog,
-    CatalogError,
+    CatalogChanges,
     ConcurrentModification,
     Confirm,
     Internal,
@@ -39,27 +38,12 @@ from federator.model import (
     Path,
     Record,
     TableRecord,
-    failed,
+    failed_evidence,
     fold_digest,
     path_key,
 )
-from federator.planning.marks import PREFIX, bound_mark
-
-#: seconds that a slow look takes
-SLOW = 3.0
-
-
-class Crash(BaseException):
-    """The process dies here; nothing of it catches this."""
-
-
-# Made anew each time: an exception that is raised again keeps every frame it has been through.
-_LOOKS: dict[str, Callable[[], CatalogError]] = {
-    "look_failed": lambda: ServiceUnavailable("no answer"),
-    "look_denied": lambda: PermissionDenied("denied"),
-    "look_throttled": lambda: Throttled("too many requests"),
-    "look_without_fields": lambda: Internal("the answer lacks what it always has"),
-}
+from tests.prove.armed import OBSERVATION_ERRORS, SLOW, Armed, Crash
+from tests.prove.truth import CatalogTruth
 
 
 class Witness(Protocol):
@@ -75,7 +59,7 @@ class Witness(Protocol):
 
     def denied(self, catalog: LightCatalog, key: str) -> None: ...
 
-    def observed(self, catalog: LightCatalog, key: str, truth: str, began: float) -> None: ...
+    def observed(self, catalog: LightCatalog, key: str, truth: str, started_at: float) -> None: ...
 
     def now(self) -> float: ...
 
@@ -83,91 +67,45 @@ class Witness(Protocol):
 
 
 @dataclass
-class Armed:
-    """Faults that wait for their moment: at the next crawl, write or look; each strikes once."""
+class LightCatalog(CatalogTruth, Catalog):
+    """A catalog that shows its truth to the product, unless an armed fault strikes."""
 
-    listing: tuple[str, int] | None = None
-    write: str | None = None
-    look: str | None = None
-    #: what users do just before the next write, or after this many looks
-    race: Callable[[], None] | None = None
-    race_after: int = 0
-    #: nothing answers, until the application ends
-    outage: bool = False
-    #: what meets the second call of a recreation
-    halfway: str | None = None
-    #: a declaration that is refused, as often as it is tried
-    refused: TableRecord | None = None
-    #: how many of the next looks take longer than any mirror allows
-    slow: int = 0
-
-    def clear(self) -> None:
-        self.listing = None
-        self.calm()
-
-    def calm(self) -> None:
-        """What waits for an application does not outlast it."""
-        self.write = self.look = self.race = self.halfway = self.refused = None
-        self.outage = False
-        self.slow = 0
-
-
-@dataclass
-class LightCatalog(Catalog):
-    """``has_ids``: objects have native ids. ``hidden``: namespaces (text form) that the principal may not see any more."""
-
-    source: str
-    capabilities: Capabilities
-    witness: Witness
-    has_ids: bool = True
-    tables: dict[str, TableRecord] = field(default_factory=dict)
-    namespaces: dict[str, NamespaceRecord] = field(default_factory=dict)
-    foreign: dict[str, str] = field(default_factory=dict)
-    #: who an object really is, whatever the catalog tells
-    uids: dict[str, int] = field(default_factory=dict)
-    hidden: set[str] = field(default_factory=set)
+    witness: Witness = field(kw_only=True)
     armed: Armed = field(default_factory=Armed)
-    #: writes whose effect comes after their answer was given up
-    late: list[Callable[[], None]] = field(default_factory=list)
-    #: tables that users dropped and may declare again as they were, the newest last
-    dropped: list[TableRecord] = field(default_factory=list)
     #: whether the catalog tells which one it is
     has_identity: bool = False
-    #: tables, namespaces, foreign objects and identities of the catalog that another one stands in for
-    replaced: tuple[dict[str, Any], ...] | None = None
-    #: counts every change of the truth
-    version: int = 0
-    _next: int = 0
+    #: number, tables, namespaces, foreign objects and identities of the catalog that another one replaces
+    replaced: tuple[Any, ...] | None = None
     _removed: str = ""
 
     # The port.
 
     def list_namespaces(self, parent: Path) -> list[str]:
-        self._there(parent)
+        self._require_namespace(parent)
         return [r.path[-1] for r in self.namespaces.values() if r.path[:-1] == parent]
 
     def describe_namespace(self, path: Path) -> NamespaceRecord:
-        self._look()
+        self._meet_observation_faults()
         if path == ROOT:
             return NamespaceRecord(self.source, ROOT)
-        self._there(path)
+        self._require_namespace(path)
         return self.namespaces[path_key(path)]
 
     def list_tables(self, namespace: Path) -> list[str]:
-        self._there(namespace)
+        self._require_namespace(namespace)
         if path_key(namespace) in self.hidden:
             return []
         return [r.path[-1] for r in self.tables.values() if r.path[:-1] == namespace and r.kind is Kind.TABLE]
 
     def describe_table(self, path: Path) -> TableRecord:
-        began, key = self.witness.now(), path_key(path)
-        self._look()
-        self.witness.observed(self, key, self.truth(path), began)
+        started_at, key = self.witness.now(), path_key(path)
+        self._meet_observation_faults()
+        self.witness.observed(self, key, self.truth(path), started_at)
         if path_key(path[:-1]) in self.hidden:
             # The worst that such a catalog does: what may not be seen is said not to exist.
             self.witness.denied(self, key)
             raise TableNotFound(f"{key} is not there")
-        self._there(path[:-1])
+        self._require_namespace(path[:-1])
         if key in self.foreign:
             raise InvalidInput(f"{key} is {self.foreign[key]}")
         record = self.tables.get(key)
@@ -183,7 +121,7 @@ class LightCatalog(Catalog):
         fault = self._before_write()
         if len(record.path) not in self.capabilities.creates_namespaces_at:
             raise Unsupported(f"{key} cannot be created here")
-        self._there(record.path[:-1])
+        self._require_namespace(record.path[:-1])
         if key in self.namespaces:
             raise NamespaceAlreadyExists(f"{key} is there")
         uid = self._uid()
@@ -201,7 +139,7 @@ class LightCatalog(Catalog):
     def drop_namespace(self, path: Path) -> None:
         key = path_key(path)
         fault = self._before_write()
-        self._there(path)
+        self._require_namespace(path)
         # Where the catalog drops whatever is inside, nothing but a look is before it, and that does not see what is hidden.
         cascades = self.capabilities.drop_cascades and key in self.hidden
         if not cascades and self._has_contents(path):
@@ -223,13 +161,13 @@ class LightCatalog(Catalog):
         if not self.capabilities.writes_tables:
             raise Unsupported("this catalog takes no declarations")
         key = record.key
-        self._there(record.path[:-1])
+        self._require_namespace(record.path[:-1])
         if fault == "name_raced":
             self._create_first(record)
         if key in self.tables or key in self.foreign:
             raise TableAlreadyExists(f"{key} is there")
         uid = self._uid()
-        made = replace(self._kept(record), source=self.source, native_id=self._id(uid), version=str(uid))
+        made = replace(self._storable(record), source=self.source, native_id=self._id(uid), version=str(uid))
 
         def effect() -> None:
             if key not in self.tables and key not in self.foreign and self._exists(record.path[:-1]):
@@ -246,7 +184,7 @@ class LightCatalog(Catalog):
             raise Unsupported("this catalog cannot alter tables")
         now = self._expected(before)
         confirm()
-        made = replace(self._kept(after), source=self.source, native_id=now.native_id, version=str(self._uid()))
+        made = replace(self._storable(after), source=self.source, native_id=now.native_id, version=str(self._uid()))
 
         def effect() -> None:
             if self.tables.get(now.key) is now:
@@ -272,27 +210,31 @@ class LightCatalog(Catalog):
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
         raise Unsupported("mirrors never rename")
 
-    def native(self, path: Path) -> dict[str, Any]:
+    def read_native(self, path: Path) -> dict[str, Any]:
         record = self.describe_table(path)
         return {"path": record.key, "location": record.location, "properties": dict(record.properties)}
 
-    def lost_by_recreation(self, native: Mapping[str, Any]) -> str | None:
+    def describe_recreate_loss(self, native: Mapping[str, Any]) -> str | None:
         # Some tables have grants that nobody could restore.
         return "its grants" if native["properties"].get("q") else None
 
     def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:
-        return Identity.of(f"{self.source}, {'another' if self.replaced else 'the first'}") if self.has_identity else None
+        return Identity.of(f"{self.source}, number {self.number}") if self.has_identity else None
+
+    def changes_since(self, cursor: str) -> CatalogChanges:
+        back = cursor != str(self.past)
+        return CatalogChanges(str(self.past), full_crawl="its past is another one" if back else None, went_back=back)
 
     # The crawl.
 
-    def shards(self) -> Sequence[Shard]:
+    def plan_shards(self) -> Sequence[Shard]:
         if self.armed.listing is not None and self.armed.listing[0] == "unreachable":
             self.armed.listing = None
             self.witness.struck("unreachable", self.source)
             raise ServiceUnavailable(f"{self.source} does not answer")
         return [Shard((ROOT,)), *(Shard((record.path,)) for record in sorted(self.namespaces.values(), key=lambda r: r.path))]
 
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         for namespace in shard.namespaces:
             yield from self._read(namespace)
 
@@ -301,25 +243,25 @@ class LightCatalog(Catalog):
         if kind == "namespace_vanished":
             self.take_away(namespace)
         if not self._exists(namespace):
-            evidence = failed(1, "it does not exist")
+            evidence = failed_evidence(1, "it does not exist")
             yield Coverage(self.source, namespace, evidence, evidence, found=False)
             return
         if kind == "listing_failed":
-            evidence = failed(17, "the catalog did not answer")
+            evidence = failed_evidence(17, "the catalog did not answer")
             yield Coverage(self.source, namespace, evidence, evidence)
             return
         if kind == "answer_without_fields":
-            evidence = failed(Internal.code, "the answer lacks what it always has")
+            evidence = failed_evidence(Internal.code, "the answer lacks what it always has")
             yield Coverage(self.source, namespace, evidence, evidence)
             return
         if kind == "namespace_denied":
-            evidence = failed(15, "denied")
+            evidence = failed_evidence(15, "denied")
             yield Coverage(self.source, namespace, evidence, evidence)
             return
         handed: list[Record] = [] if path_key(namespace) in self.hidden else list(self.below(namespace))
         presence = COMPLETE
         if kind == "listing_short":
-            handed, presence = handed[: len(handed) // 2], failed(17, "the listing broke off")
+            handed, presence = handed[: len(handed) // 2], failed_evidence(17, "the listing broke off")
         detail = presence
         if kind == "table_undescribed":
             handed = [
@@ -327,7 +269,7 @@ class LightCatalog(Catalog):
                 if isinstance(r, TableRecord) else r
                 for r in handed
             ]  # fmt: skip
-            detail = failed(17, "some could not be described")
+            detail = failed_evidence(17, "some could not be described")
         fold = fold_digest(r.digest for r in handed)
         # Rows that are lost on their way were counted before.
         yield from handed[1:] if kind == "rows_lost" else handed
@@ -337,11 +279,11 @@ class LightCatalog(Catalog):
         if self.armed.listing is None:
             return ""
         kind, number = self.armed.listing
-        places: list[Path] = [r.path for r in sorted(self.namespaces.values(), key=lambda r: r.path)]
+        namespaces: list[Path] = [r.path for r in sorted(self.namespaces.values(), key=lambda r: r.path)]
         # A vanished root is no catalog; every other fault may strike it too, where tables lie in it or by chance.
-        if not places or (number % 7 == 0 and kind != "namespace_vanished") or self.capabilities.max_depth == 0:
-            places = [ROOT]
-        if places[number % len(places)] != namespace or (kind == "namespace_vanished" and namespace == ROOT):
+        if not namespaces or (number % 7 == 0 and kind != "namespace_vanished") or self.capabilities.max_depth == 0:
+            namespaces = [ROOT]
+        if namespaces[number % len(namespaces)] != namespace or (kind == "namespace_vanished" and namespace == ROOT):
             return ""
         handed = self.below(namespace)
         if (kind in ("rows_lost", "listing_short") and not handed) or (
@@ -352,116 +294,18 @@ class LightCatalog(Catalog):
         self.witness.struck(kind, self.source)
         return kind
 
-    # What users do, unseen by the witness: they may do anything.
-
-    @property
-    def next_uid(self) -> int:
-        """Who the next object will be."""
-        return self._next + 1
-
-    def below(self, namespace: Path) -> list[Record]:
-        """What a listing of a namespace hands over."""
-        depth = len(namespace)
-        found: list[Record] = [r for r in self.namespaces.values() if len(r.path) == depth + 1 and r.path[:depth] == namespace]
-        found += [r for r in self.tables.values() if len(r.path) == depth + 1 and r.path[:depth] == namespace]
-        return found
-
-    def _has_contents(self, namespace: Path) -> bool:
-        return bool(self.below(namespace)) or any(key.startswith(f"{path_key(namespace)}$") for key in self.foreign)
-
-    def natives(self) -> list[str]:
-        """Tables that are no mirror's, in a fixed order."""
-        return sorted(key for key, record in self.tables.items() if bound_mark(record) is None)
-
-    def copies(self) -> list[str]:
-        """Tables that carry a mark, in a fixed order; where a catalog keeps none, every table."""
-        caps = self.capabilities
-        if not caps.keeps_properties and not caps.keeps_comment:
-            return sorted(self.tables)
-        return sorted(key for key, record in self.tables.items() if bound_mark(record) is not None)
-
-    def put(self, record: TableRecord) -> None:
-        """A table made by a user, namespaces above it too; whatever was there is gone."""
-        key = record.key
-        for depth in range(1, len(record.path)):
-            above = path_key(record.path[:depth])
-            if above not in self.namespaces:
-                number = self.uids[f"/{above}"] = self._uid()
-                self.namespaces[above] = NamespaceRecord(self.source, record.path[:depth], native_id=self._id(number))
-        self.foreign.pop(key, None)
-        uid = self.uids[key] = self._uid()
-        properties = record.properties if self.capabilities.keeps_properties else {}
-        self._touch().tables[key] = replace(
-            record, source=self.source, properties=properties, native_id=self._id(uid), version=str(uid)
-        )
-
-    def change(self, key: str, **fields: object) -> None:
-        """A user changes a table in place."""
-        self._touch().tables[key] = replace(self.tables[key], version=str(self._uid()), **fields)  # type: ignore[arg-type]
-
-    def truth(self, path: Path) -> str:
-        """What is really at a path: a digest, ``absent``, ``foreign``, or ``hidden`` from whoever looks."""
-        key = path_key(path)
-        if key in self.tables or key in self.foreign:
-            if path_key(path[:-1]) in self.hidden:
-                return "hidden"
-            return self.tables[key].digest if key in self.tables else "foreign"
-        return "absent"
-
-    def remove(self, key: str) -> None:
-        if key in self.tables:
-            self.dropped.append(self.tables[key])
-        self._touch().tables.pop(key, None)
-        self.foreign.pop(key, None)
-
-    def squat(self, key: str) -> None:
-        """Something that is no Lance table takes a name."""
-        self._touch().tables.pop(key, None)
-        self.foreign[key] = "a view"
-
-    def take_away(self, namespace: Path) -> None:
-        """A user drops a namespace with everything in it."""
-        depth = len(namespace)
-        self._touch()
-        for content in (self.tables, self.namespaces):
-            for key in [key for key, record in content.items() if record.path[:depth] == namespace]:
-                del content[key]  # type: ignore[attr-defined]
-        inside = path_key(namespace) + "$"
-        for key in [key for key in self.foreign if key.startswith(inside)]:
-            del self.foreign[key]
-
-    def replace(self, keep: int) -> None:
-        """Another catalog answers at the address: an empty one, or a restored one with every ``keep``-th table."""
-        self.land()
-        self.replaced = (self.tables, self.namespaces, self.foreign, self.uids)
-        records = list(self.tables.values())[::keep] if keep else []
-        self._touch().tables = {record.key: record for record in records}
-        self.namespaces, self.foreign, self.uids = dict(self.namespaces) if keep else {}, {}, dict(self.uids)
-
-    def put_back(self) -> None:
-        """The catalog itself answers again."""
-        if self.replaced is not None:
-            self.land()
-            self._touch().tables, self.namespaces, self.foreign, self.uids = self.replaced
-            self.replaced = None
-
-    def land(self) -> None:
-        """Calls in flight take effect."""
-        while self.late:
-            self.late.pop()()
-
     # Inside.
 
-    def _look(self) -> None:
+    def _meet_observation_faults(self) -> None:
         self._out()
         if self.armed.slow:
             self.armed.slow -= 1
             self.witness.struck("look_slow", self.source)
             self.witness.wait(SLOW)
-        if self.armed.look is not None:
-            fault, self.armed.look = self.armed.look, None
+        if self.armed.observation is not None:
+            fault, self.armed.observation = self.armed.observation, None
             self.witness.struck(fault, self.source)
-            raise _LOOKS[fault]()
+            raise OBSERVATION_ERRORS[fault]()
 
     def _out(self) -> None:
         if self.armed.outage:
@@ -522,12 +366,12 @@ class LightCatalog(Catalog):
         if fault == "answer_lost_after":
             raise ServiceUnavailable("the answer was lost")
         if fault == "answer_and_look_lost":
-            self.armed.look = "look_failed"
+            self.armed.observation = "look_failed"
             raise ServiceUnavailable("the answer was lost")
 
     def _expected(self, expected: TableRecord) -> TableRecord:
         self.witness.observed(self, expected.key, self.truth(expected.path), self.witness.now())
-        self._there(expected.path[:-1])
+        self._require_namespace(expected.path[:-1])
         now = self.tables.get(expected.key)
         if now is None:
             raise TableNotFound(f"{expected.key} is not there")
@@ -537,34 +381,11 @@ class LightCatalog(Catalog):
             raise ConcurrentModification(f"{expected.key} is not as it was")
         return now
 
-    def _kept(self, record: TableRecord) -> TableRecord:
+    def _storable(self, record: TableRecord) -> TableRecord:
         caps = self.capabilities
         properties = record.properties if caps.keeps_properties else {}
         return replace(record, properties=dict(properties), doc=record.doc if caps.keeps_comment else None)
 
-    def _exists(self, namespace: Path) -> bool:
-        return namespace == ROOT or path_key(namespace) in self.namespaces
-
-    def _there(self, namespace: Path) -> None:
+    def _require_namespace(self, namespace: Path) -> None:
         if not self._exists(namespace):
             raise NamespaceNotFound(f"{path_key(namespace)} is not there")
-
-    def _uid(self) -> int:
-        self._next += 1
-        return self._next
-
-    def _id(self, uid: int) -> str | None:
-        return f"{self.source}{uid}" if self.has_ids else None
-
-    def _touch(self) -> LightCatalog:
-        self.version += 1
-        return self
-
-
-def without_mark(record: TableRecord) -> dict[str, object]:
-    """The fields of a table whose mark a user removed."""
-    properties = {key: value for key, value in record.properties.items() if not key.startswith(PREFIX)}
-    return {"properties": properties, "doc": None}
-
-
-__all__ = ["Armed", "CatalogError", "Crash", "LightCatalog", "Witness", "without_mark"]

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from federator.apply import Outcome
-from federator.apply.port import Intent
+from federator.apply.journal import Intent
 from federator.connector import StateError
-from tests.prove.catalog import Crash
+from tests.prove.armed import Crash
+from tests.prove.books import Violation
 from tests.prove.index import MemoryJournal
-from tests.prove.oracle import Violation
 
 if TYPE_CHECKING:
     from tests.prove.world import Instance, World
 
 
 class LeaseLost(StateError):
-    """As ``federator.index.leases`` raises it inside a writing transaction."""
+    """As ``federator.store.leases`` raises it inside a writing transaction."""
 
 
 @dataclass
@@ -29,11 +29,11 @@ class FaultyLease:
     strikes: Callable[[str], bool]
     lost: bool = False
 
-    def check(self, _: None) -> None:
+    def require_held(self, _: None) -> None:
         if self.lost:
             raise LeaseLost("the lease was lost to another process")
 
-    def fits(self, _: float) -> bool:
+    def outlasts(self, _: float) -> bool:
         return not self.strikes("lease_short")
 
 
@@ -49,11 +49,11 @@ class FaultyJournal(MemoryJournal):
         self.lease = FaultyLease(self._strikes)
         self.leases = (self.lease,)
 
-    def intend(self, intent: Intent) -> None:
-        self._write("intent", lambda: super(FaultyJournal, self).intend(intent))
+    def record_intent(self, intent: Intent) -> None:
+        self._write("intent", lambda: super(FaultyJournal, self).record_intent(intent))
 
-    def settle(self, intent: Intent, outcome: Outcome) -> None:
-        self._write("outcome", lambda: super(FaultyJournal, self).settle(intent, outcome))
+    def record_outcome(self, intent: Intent, outcome: Outcome) -> None:
+        self._write("outcome", lambda: super(FaultyJournal, self).record_outcome(intent, outcome))
         if self._strikes("stop_asked"):
             self.stop.set()
 

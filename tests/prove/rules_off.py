@@ -8,35 +8,48 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from federator.apply import executor, leased_journal, looking, steps
+from federator.apply import executor, journal, operations, preflight
 from federator.apply.confirmation import NotConfirmed, OriginConfirmation
-from federator.planning import crawls, decide, facts, identity, journal_lines, mapping, misses, namespaces, planner, publication
+from federator.planning import (
+    crawls,
+    decision,
+    facts,
+    identity,
+    journal_lines,
+    losses,
+    mapping,
+    misses,
+    namespaces,
+    planner,
+    publication,
+)
 from federator.planning.identity import Accepted, IdentityReading, IdentityState, IdentityVerdict
+from federator.planning.losses import Loss
 from federator.planning.misses import MissUpdate
 from federator.planning.origins import ExpectedOrigin
-from federator.planning.planner import Look
+from federator.planning.planner import OriginObservation
 from tests.prove import applying
 
 
 def _absence() -> list[Any]:
     yes: Callable[..., bool] = lambda *_: True  # noqa: E731
     return [
-        patch.object(publication, "proves_absent", yes),
-        patch.object(misses, "proves_absent", yes),
-        patch.object(decide, "covered", yes),
-        patch.object(namespaces, "covered", yes),
-        patch.object(decide, "enough_misses", yes),
-        patch.object(facts, "observe_origin", lambda *_: Look()),
+        patch.object(publication, "is_proven_absent", yes),
+        patch.object(misses, "is_proven_absent", yes),
+        patch.object(decision, "is_covered", yes),
+        patch.object(namespaces, "is_covered", yes),
+        patch.object(decision, "has_enough_misses", yes),
+        patch.object(facts, "observe_origin", lambda *_: OriginObservation()),
         patch.object(ExpectedOrigin, "find_contradiction", lambda *_: None),
     ]
 
 
 def _ownership() -> list[Any]:
-    return [patch.object(decide, "_alien", lambda *_: None)]
+    return [patch.object(decision, "_find_lost_ownership", lambda *_: None)]
 
 
 def _guards() -> list[Any]:
-    return [patch.object(planner, "objections", lambda *_: [])]
+    return [patch.object(planner, "evaluate_guards", lambda *_: [])]
 
 
 def _reality() -> list[Any]:
@@ -44,8 +57,8 @@ def _reality() -> list[Any]:
         return target.observe(before.path).record or before
 
     return [
-        patch.object(looking.Look, "objection", lambda *_: None),
-        patch.object(steps, "_unmoved", unmoved),
+        patch.object(preflight.PreflightCheck, "find_blocker", lambda *_: None),
+        patch.object(operations, "_require_unchanged", unmoved),
         patch.object(ExpectedOrigin, "find_contradiction", lambda *_: None),
     ]
 
@@ -69,9 +82,9 @@ def _last() -> list[Any]:
 
 def _loops() -> list[Any]:
     return [
-        patch.object(mapping, "bound_mark", lambda _: None),
-        patch.object(planner, "refuse_second_names", lambda changes, *_: (list(changes), [])),
-        patch.object(looking.Look, "_second_name", lambda *_: None),
+        patch.object(mapping, "find_bound_marker", lambda _: None),
+        patch.object(planner, "refuse_duplicate_locations", lambda changes, *_: (list(changes), [])),
+        patch.object(preflight.PreflightCheck, "_find_other_name", lambda *_, **__: None),
     ]
 
 
@@ -95,11 +108,11 @@ def _undescribed() -> list[Any]:
 def _forgetting() -> list[Any]:
     updated = misses.update_misses
 
-    def kept(*arguments: Any) -> MissUpdate:
+    def keep_every_miss(*arguments: Any) -> MissUpdate:
         return MissUpdate(updated(*arguments).counted, frozenset())
 
     everything: Callable[..., Any] = lambda stored, _: {path: list(missed.at) for path, missed in stored.items()}  # noqa: E731
-    return [patch.object(misses, "update_misses", kept), patch.object(misses, "valid_misses", everything)]
+    return [patch.object(misses, "update_misses", keep_every_miss), patch.object(misses, "valid_misses", everything)]
 
 
 def _removals() -> list[Any]:
@@ -107,7 +120,7 @@ def _removals() -> list[Any]:
 
 
 def _leases() -> list[Any]:
-    return [patch.object(leased_journal, "require_leases", lambda *_: None)]
+    return [patch.object(journal, "require_leases", lambda *_: None)]
 
 
 def _cascades() -> list[Any]:
@@ -115,12 +128,25 @@ def _cascades() -> list[Any]:
 
 
 def _identity() -> list[Any]:
-    judge = identity.judge
+    judge = identity.judge_identity
 
     def trust(source: str, accepted: Accepted, readings: Sequence[IdentityReading]) -> IdentityVerdict:
         return replace(judge(source, accepted, readings), state=IdentityState.TRUSTED, problem=None, unknown=())
 
-    return [patch.object(identity, "judge", trust)]
+    return [patch.object(identity, "judge_identity", trust)]
+
+
+def _half_gone() -> list[Any]:
+    return [patch.object(Loss, "exceeds_half", property(lambda _: False))]
+
+
+def _feed() -> list[Any]:
+    honest = losses.loss_holds
+    return [patch.object(planner, "loss_holds", lambda raised: honest(replace(loss, went_back=None) for loss in raised))]
+
+
+def _confirmation() -> list[Any]:
+    return [patch.object(misses, "forget_all", lambda _: MissUpdate({}, frozenset()))]
 
 
 #: the rules that can be switched off: those of DESIGN by number, the others by name
@@ -136,6 +162,9 @@ RULES: dict[str, tuple[str, Callable[[], list[Any]]]] = {
     ),
     "cascades": ("a namespace is not dropped where that takes what is hidden: it is", _cascades),
     "identity": ("identity is evidence: whichever catalog answers is trusted", _identity),
+    "half_gone": ("more than half of a revision's tables gone or moved at once holds every change: it does not", _half_gone),
+    "feed": ("a feed that went back holds every change: it does not", _feed),
+    "confirmation": ("confirming another catalog forgets the misses in the old one: it does not", _confirmation),
     "rows": ("rows that do not add up to their Coverage prove nothing: whatever a shard states counts", _rows),
     "outdated": ("evidence older than a direct look neither removes nor replaces: it does", _outdated),
     "undescribed": ("what was listed and not described does not replace what was: it does", _undescribed),

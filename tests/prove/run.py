@@ -12,13 +12,15 @@ from random import Random
 from unittest.mock import patch
 
 from federator.model import TableRecord
-from federator.planning import cells
-from federator.planning.mapping import Desired, MirrorContext
-from tests.prove import steps, worlds
-from tests.prove.catalog import Crash, LightCatalog
-from tests.prove.index import Kept, MemoryIndex, State
-from tests.prove.oracle import Oracle, Violation
-from tests.prove.steps import Step
+from federator.planning import cells, mapping
+from federator.planning.mapping import DesiredTable, MirrorContext
+from tests.prove import drawing, worlds
+from tests.prove.armed import Crash
+from tests.prove.books import Violation
+from tests.prove.catalog import LightCatalog
+from tests.prove.index import MemoryIndex, SavedPlan, State
+from tests.prove.oracle import Oracle
+from tests.prove.steps import Step, perform
 from tests.prove.world import Instance, World
 
 #: a world at rest within this many rounds of crawl, plan and apply; each waits long enough for the next miss to count
@@ -27,7 +29,7 @@ _FEWEST_FAULTS = 3
 
 
 @dataclass
-class Told:
+class StoryResult:
     """What became of one run. ``story`` is filled only where somebody wants to read it."""
 
     seed: int
@@ -46,14 +48,16 @@ def story_of(seed: int, number: int) -> tuple[worlds.Blueprint, list[Step]]:
     """World and story of a run: the same for the same seed and number, on every machine."""
     rng = Random(f"{seed}:{number}")
     blueprint = worlds.draw(rng, number)
-    return blueprint, steps.draw(rng, blueprint)
+    return blueprint, drawing.draw(rng, blueprint)
 
 
 def build(blueprint: worlds.Blueprint, *, verbose: bool = False) -> World:
     """An empty world."""
     oracle = Oracle()
     catalogs = {
-        f"c{number}": LightCatalog(f"c{number}", kind.capabilities, oracle, kind.has_ids, has_identity=kind.has_identity)
+        f"c{number}": LightCatalog(
+            f"c{number}", kind.capabilities, kind.has_ids, witness=oracle, has_identity=kind.has_identity
+        )
         for number, kind in enumerate(blueprint.kinds)
     }
     instances = []
@@ -72,48 +76,50 @@ def build(blueprint: worlds.Blueprint, *, verbose: bool = False) -> World:
     return world
 
 
-def tell(seed: int, number: int, *, story: Sequence[Step] | None = None, verbose: bool = False, whole: bool = True) -> Told:
+def tell(
+    seed: int, number: int, *, story: Sequence[Step] | None = None, verbose: bool = False, whole: bool = True
+) -> StoryResult:
     """Runs one story (by default the whole one of its number) to its end or to the first broken rule."""
     blueprint, drawn = story_of(seed, number)
     chosen = list(drawn if story is None else story)
     world = build(blueprint, verbose=verbose)
     oracle = world.oracle
-    told = Told(seed, number, len(chosen), oracle.faults, oracle.reasons, oracle.pairs, 0)
+    result = StoryResult(seed, number, len(chosen), oracle.faults, oracle.reasons, oracle.pairs, 0)
     try:
         with _remembered():
             for at, step in enumerate(chosen):
                 live(world, step, at)
             if story is None:
-                told.steps += _until_faults(world, len(chosen))
-            told.rounds = rest(world)
+                result.steps += _until_faults(world, len(chosen))
+            result.rounds = rest(world)
     except Violation as violation:
-        told.violation = violation
+        result.violation = violation
     except Exception as error:  # noqa: BLE001 - whatever the product raises is what a proof is to find
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        told.violation = Violation(
+        result.violation = Violation(
             f"an unexpected {type(error).__name__}", f"{error} in {frame.name}, line {frame.lineno} of {frame.filename}"
         )
-    if told.violation is not None:
-        world.say(f"    ✗ {told.violation}")
-    told.writes = oracle.writes
-    told.story = world.story or []
-    return told
+    if result.violation is not None:
+        world.say(f"    ✗ {result.violation}")
+    result.writes = oracle.writes
+    result.story = world.story or []
+    return result
 
 
 @contextmanager
 def _remembered() -> Iterator[None]:
     """What a table is to become at a target is worked out once for each record and context: neither ever changes."""
-    honest = cells.desire
+    honest = mapping.map_table
     # With what it was made from, so that no other object gets one of their ids.
-    known: dict[tuple[int, int], tuple[MirrorContext, TableRecord, Desired]] = {}
+    known: dict[tuple[int, int], tuple[MirrorContext, TableRecord, DesiredTable]] = {}
 
-    def desire(context: MirrorContext, origin: TableRecord) -> Desired:
+    def desire(context: MirrorContext, origin: TableRecord) -> DesiredTable:
         found = known.get((id(context), id(origin)))
         if found is None:
             found = known[id(context), id(origin)] = (context, origin, honest(context, origin))
         return found[2]
 
-    with patch.object(cells, "desire", desire):
+    with patch.object(cells, "map_table", desire):
         yield
 
 
@@ -121,7 +127,7 @@ def live(world: World, step: Step, at: int) -> None:
     """One step, and what must hold after it. Raises Violation."""
     if world.story is not None:
         world.say(f"{at:3} {step[0]} {step[1:]}")
-    steps.perform(world, step)
+    perform(world, step)
     world.check()
 
 
@@ -143,7 +149,7 @@ def rest(world: World) -> int:
     world.calm()
     for number in range(1, ROUNDS + 1):
         world.now += 700.0
-        plans: dict[tuple[str, str], Kept] = {}
+        plans: dict[tuple[str, str], SavedPlan] = {}
         completed, names, waits = 0, _names(world), False
         for instance in world.instances:
             written = world.oracle.writes
@@ -153,11 +159,11 @@ def rest(world: World) -> int:
             for source in instance.index.states:
                 world.crawl(instance, source)
             for rule in instance.rules.values():
-                kept = plans[instance.id, rule.name] = world.plan(instance, rule)
-                if kept.plan.changes:
-                    if kept.state == "held":
-                        world.approve(instance, kept)
-                    world.apply(instance, kept)
+                saved = plans[instance.id, rule.name] = world.plan(instance, rule)
+                if saved.plan.changes:
+                    if saved.state == "held":
+                        world.approve(instance, saved)
+                    world.apply(instance, saved)
             world.check()
         # What one instance removes at last, another has still to notice; what could not be resumed waits for a crawl.
         if (
@@ -168,7 +174,7 @@ def rest(world: World) -> int:
         ):
             world.oracle.at_rest(plans)
             return number
-    left = [f"{c.action.value} {c.target_source}${c.target_path}" for kept in plans.values() for c in kept.plan.changes]
+    left = [f"{c.action.value} {c.target_source}${c.target_path}" for saved in plans.values() for c in saved.plan.changes]
     raise Violation("no fixed point", f"after {ROUNDS} rounds: {', '.join(left) or 'misses'}")
 
 
@@ -176,11 +182,11 @@ def _names(world: World) -> set[tuple[str, str]]:
     return {(source, key) for source, catalog in world.catalogs.items() for key in catalog.tables}
 
 
-def _goes_on(instance: Instance, plans: Mapping[tuple[str, str], Kept]) -> bool:
+def _goes_on(instance: Instance, plans: Mapping[tuple[str, str], SavedPlan]) -> bool:
     """Whether an instance planned something that may be done, or counts a miss after which the next round may."""
-    mine = [kept.plan for (name, _), kept in plans.items() if name == instance.id]
+    mine = [saved.plan for (name, _), saved in plans.items() if name == instance.id]
     changes = any((plan.mirror, change.target_path) not in instance.left_alone for plan in mine for change in plan.changes)
-    misses = any(state.absences for state in instance.index.states.values())
+    misses = any(map(instance.index.absences, instance.index.states))
     return changes or (misses and any(refusal.reason == "misses" for plan in mine for refusal in plan.refusals))
 
 
@@ -189,8 +195,8 @@ def shorten(seed: int, number: int, violation: Violation) -> list[Step]:
     _, story = story_of(seed, number)
 
     def breaks(candidate: list[Step]) -> bool:
-        told = tell(seed, number, story=candidate)
-        return told.violation is not None and told.violation.rule == violation.rule
+        result = tell(seed, number, story=candidate)
+        return result.violation is not None and result.violation.rule == violation.rule
 
     if not breaks(story):
         return story
@@ -212,4 +218,4 @@ def short_reason(code: str) -> str:
     return f"code {code}" if re.fullmatch(r"\d+", code) else code
 
 
-__all__ = ["Crash", "Told", "build", "live", "rest", "shorten", "story_of", "tell"]
+__all__ = ["Crash", "StoryResult", "build", "live", "rest", "shorten", "story_of", "tell"]

@@ -4,16 +4,17 @@ world, so that a story can be cut shorter: ``(operation, a, b, c)``, the numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from random import Random
 from typing import Any
 
-from federator.model import Kind, TableRecord, parse_key, path_key
-from federator.planning.marks import bound_mark
-from tests.prove.catalog import LightCatalog, without_mark
+from federator.model import Kind, TableRecord, parse_path_key, path_key
+from federator.planning.ownership import find_bound_marker
+from tests.prove import replacing
+from tests.prove.catalog import LightCatalog
+from tests.prove.truth import without_mark
 from tests.prove.world import Instance, World
-from tests.prove.worlds import TOPOLOGIES, Blueprint, interned, native_path
+from tests.prove.worlds import interned, native_path
 
 Step = tuple[str, int, int, int]
 
@@ -49,7 +50,7 @@ JOURNAL_FAULTS = (
 )
 #: what the table of a proof has rows for, with the faults that are steps of their own
 FAULTS = (
-    *LISTING_FAULTS, "grant_revoked", "principal_changed", "catalog_replaced",
+    *LISTING_FAULTS, "grant_revoked", "principal_changed", "catalog_replaced", "feed_restored",
     *LOOK_FAULTS, "look_slow", *WRITE_FAULTS, *HALFWAY_FAULTS, *JOURNAL_FAULTS,
     "outage", "concurrent_edit", "origin_acts",
     "stale_plan", "clock_forward", "clock_back", "mirror_changed", "mark_lost", "recreated_by_user", "moved_by_user",
@@ -86,12 +87,12 @@ def _new(world: World, a: int, b: int, c: int) -> None:
     name = NAMES[(b >> 3) % 3 if b % 8 else b // 8 % 5]
     path = native_path(kind, b, name.lower() if catalog.capabilities.names.folds_case else name)
     if path[-1] not in ("bad name",) or catalog.capabilities.names.allows(path[-1]):
-        record = TableRecord(catalog.source, path, _place(c), PROPERTIES[c % 5 if c % 3 else 1])
+        record = TableRecord(catalog.source, path, _location(c), PROPERTIES[c % 5 if c % 3 else 1])
         world.say(f"a user makes {catalog.source}${record.key} at {record.location}")
         catalog.put(record)
 
 
-def _place(number: int) -> str:
+def _location(number: int) -> str:
     return GOOD[number % len(GOOD)] if number % 7 else ODD[number // 7 % len(ODD)]
 
 
@@ -117,7 +118,7 @@ def _alter(world: World, a: int, b: int, c: int) -> None:
     if key := _pick(catalog.natives(), b):
         world.say(f"a user changes {catalog.source}${key}")
         if c % 4 == 0:
-            catalog.change(key, location=_place(c // 4))
+            catalog.change(key, location=_location(c // 4))
         elif c % 4 == 1 and catalog.capabilities.keeps_comment:
             catalog.change(key, doc=f"words {c % 3}")
         elif c % 4 == 2 and c % 3 == 0:
@@ -138,7 +139,7 @@ def _drop_namespace(world: World, a: int, b: int, c: int) -> None:
     if key := _pick(sorted(catalog.namespaces), b):
         world.say(f"a user drops the namespace {catalog.source}${key}")
         world.oracle.struck("namespace_dropped", catalog.source)
-        catalog.take_away(parse_key(key))
+        catalog.take_away(parse_path_key(key))
 
 
 # What users do to what we declared.
@@ -236,11 +237,11 @@ def _use_and_hide(world: World, a: int, b: int, c: int) -> None:
     """A user puts a table into a namespace that a mirror made, and the mirror's principal loses its grants there."""
     instance, name = _mirror(world, a)
     catalog = world.catalogs[instance.rules[name].target]
-    made = sorted(key for key, record in catalog.namespaces.items() if bound_mark(record) is not None)
+    made = sorted(key for key, record in catalog.namespaces.items() if find_bound_marker(record) is not None)
     key = _pick(made, b)
     if key is None or not catalog.capabilities.listing_filtered:
         return
-    record = TableRecord(catalog.source, (*parse_key(key), "own"), _place(c))
+    record = TableRecord(catalog.source, (*parse_path_key(key), "own"), _location(c))
     world.say(f"a user makes {catalog.source}${record.key}")
     catalog.put(record)
     world.oracle.struck("grant_revoked", catalog.source)
@@ -253,27 +254,6 @@ def _restore(world: World, a: int, b: int, c: int) -> None:
         world.say(f"the grants in {catalog.source} are back")
         catalog.hidden.clear()
         catalog.version += 1
-
-
-def _replace_catalog(world: World, a: int, b: int, c: int) -> None:
-    catalog = _catalog(world, a)
-    # The first identity is trusted: an instance that has never read this catalog could not know that it was replaced.
-    known = all(
-        instance.index.states[catalog.source].accepted
-        for instance in world.instances
-        for rule in instance.rules.values()
-        if catalog.source in (rule.origin, rule.target)
-    )
-    if catalog.has_identity and catalog.replaced is None and known:
-        world.oracle.struck("catalog_replaced", catalog.source)
-        catalog.replace(b % 3)
-
-
-def _put_back(world: World, a: int, b: int, c: int) -> None:
-    catalog = _catalog(world, a)
-    if catalog.replaced is not None:
-        world.say(f"{catalog.source} itself answers again")
-        catalog.put_back()
 
 
 def _clock(world: World, a: int, b: int, c: int) -> None:
@@ -302,7 +282,7 @@ def _arm_halfway(world: World, a: int, b: int, c: int) -> None:
 
 
 def _arm_look(world: World, a: int, b: int, c: int) -> None:
-    _catalog(world, a).armed.look = LOOK_FAULTS[b % len(LOOK_FAULTS)]
+    _catalog(world, a).armed.observation = LOOK_FAULTS[b % len(LOOK_FAULTS)]
 
 
 def _arm_race(world: World, a: int, b: int, c: int) -> None:
@@ -369,11 +349,11 @@ def _plan(world: World, a: int, b: int, c: int) -> None:
 def _apply(world: World, a: int, b: int, c: int) -> None:
     """The newest plan of a mirror, or (rarely) an older one."""
     instance, name = _mirror(world, a)
-    kept = [kept for kept in instance.index.plans.values() if kept.plan.mirror == name and kept.plan.changes]
-    if not kept:
+    saved = [saved for saved in instance.index.plans.values() if saved.plan.mirror == name and saved.plan.changes]
+    if not saved:
         return
-    stale = c % 8 == 0 and len(kept) > 1
-    chosen = kept[c // 8 % (len(kept) - 1)] if stale else kept[-1]
+    stale = c % 8 == 0 and len(saved) > 1
+    chosen = saved[c // 8 % (len(saved) - 1)] if stale else saved[-1]
     rule = instance.rules[name]
     if stale:
         world.oracle.struck("stale_plan", rule.origin, rule.target)
@@ -382,7 +362,7 @@ def _apply(world: World, a: int, b: int, c: int) -> None:
 
 def _approve(world: World, a: int, b: int, c: int) -> None:
     instance, name = _mirror(world, a)
-    held = [kept for kept in instance.index.plans.values() if kept.plan.mirror == name and kept.state == "held"]
+    held = [saved for saved in instance.index.plans.values() if saved.plan.mirror == name and saved.state == "held"]
     # Somebody who is asked whether a namespace may really go looks whether it is the grants.
     if held and not world.catalogs[instance.rules[name].origin].hidden:
         world.say(f"a person approves the last held plan of {instance.id}/{name}")
@@ -392,160 +372,10 @@ def _approve(world: World, a: int, b: int, c: int) -> None:
 OPERATIONS: dict[str, Callable[[World, int, int, int], None]] = {
     "new": _new, "drop": _drop, "rename": _rename, "alter": _alter, "unlance": _unlance, "drop_namespace": _drop_namespace,
     "tamper": _tamper, "change_mirror": _change_mirror, "change_principal": _change_principal, "revoke": _revoke,
-    "use_and_hide": _use_and_hide, "replace_catalog": _replace_catalog, "put_back": _put_back,
+    "use_and_hide": _use_and_hide, "replace_catalog": replacing.replaced, "put_back": replacing.returned,
+    "confirm": replacing.confirmed, "feed_back": replacing.feed_replaced,
     "restore": _restore, "clock": _clock, "arm_listing": _arm_listing, "arm_write": _arm_write, "arm_look": _arm_look,
     "arm_outage": _arm_outage, "arm_halfway": _arm_halfway, "arm_race": _arm_race, "arm_slow": _arm_slow,
     "arm_return": _arm_return, "arm_journal": _arm_journal,
     "crawl": _crawl, "plan": _plan, "apply": _apply, "approve": _approve,
 }  # fmt: skip
-
-
-# How a story is drawn.
-
-
-def draw(rng: Random, blueprint: Blueprint) -> list[Step]:
-    """A story of one world: it is filled and mirrored once, then things happen, each followed by what may notice it."""
-    edges = TOPOLOGIES[blueprint.topology]
-    number = rng.getrandbits
-    story = _beginning(rng, edges)
-    length = 26
-    for mirror, edge in enumerate(edges):
-        if not blueprint.kinds[edge[2]].capabilities.can_alter and number(1):
-            # Early and besides: what follows from it must have its time.
-            made_anew = _made_anew(rng, mirror, edge)
-            story, length = [*story, *made_anew], length + len(made_anew)
-        if blueprint.kinds[edge[2]].capabilities.drop_cascades and rng.random() < 0.1:
-            emptied = _emptied(rng, mirror, edge)
-            story, length = [*story, *emptied], length + len(emptied)
-    while len(story) < length:
-        mirror = number(4) % len(edges)
-        _, origin, target = edges[mirror]
-        happening = rng.random()
-        if happening < 0.36:
-            story += _going(rng, origin, filtered=blueprint.kinds[origin].capabilities.listing_filtered)
-            story += _missed(rng, mirror, edges[mirror])
-        elif happening < 0.55:
-            story.append(("alter" if number(2) else "new", origin, number(8), number(8)))
-            story += _synchronised(rng, mirror, edges[mirror])
-        elif happening < 0.74:
-            story.append(("tamper", mirror, number(6), number(8)))
-            story += _synchronised(rng, mirror, edges[mirror])
-        elif happening < 0.86:
-            story.append(("change_mirror", mirror, number(8), 0))
-            story += _synchronised(rng, mirror, edges[mirror])
-        elif happening < 0.91:
-            story.append(("change_principal", origin, 0, 0))
-        elif happening < 0.96:
-            story.append(("clock", number(4), 0, 0))
-        elif happening < 0.97:
-            story.append(("restore", origin, 0, 0))
-        else:
-            # Another catalog answers at one of the addresses, while there is something to do.
-            replaced = origin if number(1) else target
-            story += [("alter", origin, number(8), number(8)), ("crawl", mirror, 0, 0), ("plan", mirror, 0, 0)]
-            story.append(("replace_catalog", replaced, number(4), 0))
-            story += [("apply", mirror, 0, 1), *_missed(rng, mirror, edges[mirror]), ("put_back", replaced, 0, 0)]
-    return story
-
-
-def _beginning(rng: Random, edges: Sequence[tuple[int, int, int]]) -> list[Step]:
-    story: list[Step] = []
-    number = rng.getrandbits
-    for origin in sorted({origin for _, origin, _ in edges}):
-        story += [("new", origin, number(8), number(8)) for _ in range(2 if rng.random() < 0.6 else 5)]
-    if rng.random() < 0.3:
-        story.append(("new", edges[-1][2], number(8), number(8)))
-    for mirror in range(len(edges)):
-        story += _synchronised(rng, mirror, edges[mirror], refresh=True)
-    return story
-
-
-def _made_anew(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[Step]:
-    """Origins change, and a target that cannot alter has to make its tables anew; between two halves something strikes."""
-    _, origin, target = edge
-    number = rng.getrandbits
-    # Every target keeps a location: two of these three are other ones.
-    changed = [("alter", origin, number(8), c) for c in (number(6) << 2, number(6) << 2, number(8))]
-    noticed = [("crawl", mirror, 0, 0), ("crawl", mirror, 1, 0), ("plan", mirror, 1, 0)]
-    applied = ("apply", mirror, 0, 1)
-    return [*noticed, applied, *changed, *noticed, ("arm_halfway", target, number(4), 0), applied]
-
-
-def _emptied(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[Step]:
-    """All of a mirror's tables go; then users put one into a namespace that it made, and the grants on that go."""
-    _, origin, _ = edge
-    number = rng.getrandbits
-    gone = [("drop", origin, number(6), 0) for _ in range(6)]
-    missed = [("crawl", mirror, 0, 0), ("clock", 0, 0, 0)] * 2
-    applied = [("crawl", mirror, 0, 0), ("plan", mirror, 0, 0), ("approve", mirror, 0, 0), ("apply", mirror, 0, 1)]
-    return [*gone, *missed, *applied, ("use_and_hide", mirror, number(2), number(8)), ("crawl", mirror, 1, 0), *applied]
-
-
-def _going(rng: Random, origin: int, *, filtered: bool) -> list[Step]:
-    """Something goes at the origin, or only seems to."""
-    number = rng.getrandbits
-    gone = rng.choice(("drop", "drop", "drop", "drop", "drop_namespace", "rename", "rename", "unlance"))
-    if filtered and number(2):
-        gone = "revoke"
-    first = (gone, origin, number(6), number(6))
-    return [first, *[("drop", origin, number(6), 0)] * 3] if gone == "drop" and number(1) else [first]
-
-
-def _missed(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[Step]:
-    story: list[Step] = []
-    for _ in range(2):
-        if rng.random() < 0.3:
-            story.append(("arm_listing", edge[1], rng.getrandbits(6), rng.getrandbits(6)))
-        story += [("crawl", mirror, 0, 0), ("clock", 0, 0, 0)]
-    return [*story, *_synchronised(rng, mirror, edge)]
-
-
-def _synchronised(rng: Random, mirror: int, edge: tuple[int, int, int], *, refresh: bool = False) -> list[Step]:
-    """Crawl, plan and apply, with faults in between; sometimes something is left out."""
-    _, origin, target = edge
-    number = rng.getrandbits
-    story: list[Step] = []
-    if rng.random() < 0.22:
-        story.append(("arm_listing", origin if number(1) else target, number(6), number(6)))
-    story += [("crawl", mirror, 0, 0)]
-    if refresh or rng.random() < 0.7:
-        story += [("crawl", mirror, 1, 0)]
-    if rng.random() < 0.06:
-        story.append(("arm_look", origin, number(4), 0))
-    story += [("plan", mirror, number(2), 0)]
-    disturbance = _disturbance(rng, mirror, edge)
-    # Sometimes the plan waits, and is applied after the next one, or never.
-    applied = [] if rng.random() < 0.06 else [("apply", mirror, 0, number(8))]
-    return [*story, *disturbance, *applied]
-
-
-def _disturbance(rng: Random, mirror: int, edge: tuple[int, int, int]) -> list[Step]:
-    """What happens between a plan and its application, if anything does."""
-    _, origin, target = edge
-    number = rng.getrandbits
-    chance = rng.random()
-    if chance < 0.16:
-        return [("arm_write", target, number(6), 0)]
-    if chance < 0.28:
-        return [("arm_journal", mirror, number(6), number(4))]
-    if chance < 0.40:
-        return [("arm_race", target, number(6), number(6))]
-    if chance < 0.46:
-        return [("arm_look", target if number(1) else origin, number(4), 0)]
-    if chance < 0.52:
-        return [("tamper", mirror, number(6), number(8))]
-    if chance < 0.56:
-        return [("approve", mirror, 0, 0)]
-    if chance < 0.58:
-        return [("arm_outage", target, 0, 0)]
-    if chance < 0.60:
-        # The fate of a call stays unknown, in this application and in the next one that tries to find out.
-        lost = ("arm_write", target, WRITE_FAULTS.index("answer_and_look_lost"), 0)
-        return [lost, ("apply", mirror, 0, 1), ("plan", mirror, 0, 0), ("arm_look", target, 0, 0)]
-    if chance < 0.68:
-        return [("arm_halfway", target, number(4), 0)]
-    if chance < 0.80:
-        return [("arm_return", mirror, number(6), number(6))]
-    if chance < 0.83:
-        return [("arm_slow", origin, number(4), 0)]
-    return []

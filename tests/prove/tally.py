@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from federator.planning.guards import GUARDS
-from federator.planning.reasons import Reason
-from tests.prove.run import Told
+from federator.planning.identity import IDENTITY_CHANGED
+from federator.planning.losses import FEED_WENT_BACK, HALF_GONE
+from federator.planning.reasons import ApplyCode, Reason
+from tests.prove.run import StoryResult
 from tests.prove.steps import FAULTS
 
 #: what the executor says of its own, besides the reasons of planning and the codes of catalogs
-OUTCOMES = (
-    "already_there", "not_made", "not_empty", "not_restorable", "restored", "first_half", "lease", "open_intent", "unavailable",
-    "max_failures", "stopped", "origin_returned", "origin_changed",
-)  # fmt: skip
+OUTCOMES = tuple(code.value for code in ApplyCode)
 #: codes that a light catalog answers with where apply may meet them: Unsupported is never asked for, since plans know capabilities
 CODES = ("1", "4", "15", "17", "18", "21")
-REASONS = (*(reason.value for reason in Reason), *GUARDS, *OUTCOMES, *CODES)
+#: holds that no guard makes
+HOLDS = (HALF_GONE, FEED_WENT_BACK, IDENTITY_CHANGED)
+REASONS = (*(reason.value for reason in Reason), *GUARDS, *HOLDS, *OUTCOMES, *CODES)
 
 
 @dataclass
@@ -39,19 +40,19 @@ class Tally:
     rounds: Counter[int] = field(default_factory=Counter)
     violations: list[tuple[int, str]] = field(default_factory=list)
 
-    def add(self, told: Told) -> None:
+    def add(self, result: StoryResult) -> None:
         """Counts one run."""
         self.runs += 1
-        self.steps += told.steps
-        self.writes += told.writes
-        self.fewest_steps = min(self.fewest_steps, told.steps)
-        self.fewest_faults = min(self.fewest_faults, sum(told.faults.values()))
-        self.faults.update(told.faults)
-        self.reasons.update(told.reasons)
-        self.pairs.update(told.pairs)
-        self.rounds[told.rounds] += 1
-        if told.violation is not None:
-            self.violations.append((told.number, str(told.violation)))
+        self.steps += result.steps
+        self.writes += result.writes
+        self.fewest_steps = min(self.fewest_steps, result.steps)
+        self.fewest_faults = min(self.fewest_faults, sum(result.faults.values()))
+        self.faults.update(result.faults)
+        self.reasons.update(result.reasons)
+        self.pairs.update(result.pairs)
+        self.rounds[result.rounds] += 1
+        if result.violation is not None:
+            self.violations.append((result.number, str(result.violation)))
 
     def __iadd__(self, other: Tally) -> Self:
         for name in ("runs", "steps", "writes", "seconds"):

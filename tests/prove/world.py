@@ -1,6 +1,6 @@
 """A world: catalogs, the federator's instances over them, a clock; and what a service does there: crawl, plan, apply, resume.
 
-Decisions, their facts and execution are the product's own; the order of a run (``federator.sync``) is followed here.
+Decisions, their facts and execution are the product's own; the order of a run (``federator.stages``) is followed here.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from federator.connector import Catalog, IdentityChanged, ServiceUnavailable
-from federator.model import Path, TableRecord
+from federator.connector import Catalog, CatalogError, IdentityChanged, ServiceUnavailable, StateError
+from federator.model import Path, Record, TableRecord
 from federator.planning import facts, planner
-from federator.planning.cells import decide_all
-from federator.planning.crawls import unread
-from federator.planning.decide import Knowledge
+from federator.planning.cells import decide_all, list_ledger_rows
+from federator.planning.crawls import unread_coverage
+from federator.planning.decision import CrawlEvidence
+from federator.planning.ledger import OwnedObject
 from federator.planning.mapping import MirrorContext
 from federator.planning.plan import Plan
 from federator.planning.rule import MirrorRule
-from tests.prove import applying
+from federator.stages.confirm_source import intact
+from tests.prove import applying, replacing
 from tests.prove.catalog import LightCatalog
-from tests.prove.index import Kept, MemoryIndex, State
+from tests.prove.index import MemoryIndex, SavedPlan, State
 from tests.prove.oracle import Oracle
 from tests.prove.worlds import Kind
 
@@ -67,41 +69,44 @@ class World:
             self.story.append(text)
 
     def context(self, instance: Instance, rule: MirrorRule) -> MirrorContext:
-        """``sync.mirroring._context``."""
+        """``stages.plan.mirror_context``."""
         known = instance.contexts.get(rule.name)
         if known is not None and known.rule is rule:
             return known
         origin, target = self.catalogs[rule.origin].capabilities, self.catalogs[rule.target].capabilities
-        made = MirrorContext.of(rule, instance.id, origin, target, (), instance.rules.values())
+        made = MirrorContext.from_rule(rule, instance.id, origin, target, (), instance.rules.values())
         instance.contexts[rule.name] = made
         return made
 
     def crawl(self, instance: Instance, source: str) -> None:
-        """``sync.crawling._crawl``."""
+        """``stages.crawl._crawl_source``."""
         catalog, index, began_at = self.catalogs[source], instance.index, self.now
         state = index.states[source]
         now = (catalog.version, state.version, index.version)
-        if instance.complete.get(source) == now and catalog.armed.listing is None and not state.absences:
+        if instance.complete.get(source) == now and catalog.armed.listing is None and not index.absences(source):
             return  # nothing has changed since a crawl that saw everything: this one would say the same
         instance.complete.pop(source, None)
         try:
-            shards = catalog.shards()
+            shards = catalog.plan_shards()
         except ServiceUnavailable as error:
-            index.crawled(source, [unread(source, error.code, str(error))], began_at)
+            index.crawled(source, [unread_coverage(source, error.code, str(error))], began_at)
             return
+        changes = catalog.changes_since(state.cursor or str(catalog.past)) if catalog.capabilities.change_feed else None
         problem = index.identified(source, catalog.identity(), crawl=True)
         if problem is not None:
-            index.crawled(source, [unread(source, IdentityChanged.code, problem)], began_at)
+            index.crawled(source, [unread_coverage(source, IdentityChanged.code, problem)], began_at, changes)
             return
-        items = [item for shard in shards for item in catalog.read(shard)]
+        items = [item for shard in shards for item in catalog.read_shard(shard)]
         self.oracle.listed(instance, catalog, items, began_at)
-        whole = index.crawled(source, items, began_at)
+        before = dict(state.tables)
+        whole = index.crawled(source, items, began_at, changes)
+        self.oracle.doubts.crawled(instance, catalog, before)
         self.oracle.crawled(instance, source, began_at)
         if whole and all(c.complete and c.detail.complete for c in state.coverage.values()):
             instance.complete[source] = (catalog.version, state.version, index.version)
 
-    def plan(self, instance: Instance, rule: MirrorRule) -> Kept:
-        """``sync.mirroring._plan``."""
+    def plan(self, instance: Instance, rule: MirrorRule) -> SavedPlan:
+        """``stages.plan._plan_mirror``."""
         index = instance.index
         origin, target = index.states[rule.origin], index.states[rule.target]
         read = (
@@ -116,12 +121,15 @@ class World:
         if last is not None and last[0] == read and not rule.windows:
             return self._planned(instance, rule, last[1])
         context = self.context(instance, rule)
-        entries = index.entries(rule)
-        knowledge = Knowledge(origin.coverage, target.coverage, origin.absences)
+        entries = list_ledger_rows(rule.target, index.entries_with_origins(rule.name))
+        knowledge = CrawlEvidence(origin.coverage, target.coverage, index.absences(rule.origin))
         found = decide_all(context, knowledge, origin.tables.values(), target.tables.values(), entries)
         able = self.catalogs[rule.origin].capabilities
-        known = facts.collect(context, able, entries, found, _Sources(self, instance, rule), now=self.now)
-        made = planner.plan(context, knowledge, found, known)
+        known = facts.collect_facts(
+            context, able, entries, found, _Sources(self, instance, rule),
+            now=self.now, origin_revision=origin.version, target_revision=target.version,
+        )  # fmt: skip
+        made = planner.build_plan(context, knowledge, found, known)
         if not made.changes:
             # What a plan of changes says also depends on the clock.
             instance.memory[rule.name] = (read, made)
@@ -129,21 +137,21 @@ class World:
             instance.memory.pop(rule.name, None)
         return self._planned(instance, rule, made)
 
-    def _planned(self, instance: Instance, rule: MirrorRule, made: Plan) -> Kept:
-        kept = instance.index.save(made, self.now)
-        self.oracle.said(rule, [refusal.reason.value for refusal in made.refusals])
-        self.oracle.said(rule, [hold.guard for hold in made.holds])
+    def _planned(self, instance: Instance, rule: MirrorRule, plan: Plan) -> SavedPlan:
+        saved = instance.index.save(plan, self.now)
+        self.oracle.count_reasons(rule, [refusal.reason.value for refusal in plan.refusals])
+        self.oracle.count_reasons(rule, [hold.guard for hold in plan.holds])
         if self.story is not None:
-            self.say(f"    plan of {instance.id}/{rule.name}, {kept.state}{f' ({made.held[0]})' if made.held else ''}:")
-            for change in made.changes:
+            self.say(f"    plan of {instance.id}/{rule.name}, {saved.state}{f' ({plan.held[0]})' if plan.held else ''}:")
+            for change in plan.changes:
                 self.say(f"      {change.action.value} {change.target_path} for {change.origin_path} ({change.reason})")
-            for refusal in made.refusals:
+            for refusal in plan.refusals:
                 self.say(f"      {refusal.reason.value}: {refusal.target_path} for {refusal.origin_path} ({refusal.detail})")
-        self.oracle.planned(instance, rule, kept)
-        return kept
+        self.oracle.planned(instance, rule, saved)
+        return saved
 
     def resume(self, instance: Instance, rule: MirrorRule) -> bool:
-        """``sync.applying.resume``; returns whether it was possible."""
+        """``stages.apply.resolve_open_intents`` for one mirror. Return whether it was possible."""
         open_ = bool(instance.index.open_intents(rule.name))
         if open_ and not self._known(instance, rule):
             return False
@@ -151,20 +159,45 @@ class World:
             applying.resume(self, instance, rule)
         return True
 
-    def approve(self, instance: Instance, kept: Kept) -> None:
+    def approve(self, instance: Instance, saved: SavedPlan) -> None:
         """A person approves a plan."""
-        instance.index.approve(kept, self.now)
-        self.oracle.approves(instance, kept.plan)
+        try:
+            instance.index.approve(saved, self.now)
+        except StateError as error:
+            self.say(f"    {error}")
+            return
+        self.oracle.approves(instance, saved.plan)
+        self.oracle.doubts.let_go(instance, saved)
 
-    def apply(self, instance: Instance, kept: Kept, *, stored: bool = False) -> None:
-        """``sync.applying.apply`` of one plan."""
-        if self._known(instance, instance.rules[kept.plan.mirror]):
-            applying.apply(self, instance, kept, stored=stored)
+    def confirm(self, instance: Instance, source: str) -> None:
+        """``stages.confirm_source.confirm``: a person confirms that another catalog is the right one."""
+        catalog, index = self.catalogs[source], instance.index
+        state = index.states[source]
+        known = state.identities
+        if not known.waiting:
+            return
+
+        def indexed(entry: OwnedObject) -> Record | None:
+            return (state.tables if entry.is_table else state.namespaces).get(entry.target_path)
+
+        try:
+            rebound = list(intact(catalog, known.by_scope, known.waiting, index.ledger.values(), instance.id, indexed))
+        except CatalogError as error:
+            self.say(f"    {source} cannot be confirmed: {error}")
+            return
+        self.say(f"a person confirms {source} for {instance.id}, of which {len(rebound)} copies are intact")
+        index.confirm(source, rebound)
+        self.oracle.doubts.confirmed(instance, catalog, self.oracle)
+
+    def apply(self, instance: Instance, saved: SavedPlan, *, stored: bool = False) -> None:
+        """``stages.apply.apply_plans`` for one plan."""
+        if self._known(instance, instance.rules[saved.plan.mirror]):
+            applying.apply(self, instance, saved, stored=stored)
 
     def _known(self, instance: Instance, rule: MirrorRule) -> bool:
-        """``sync.applying._check_confirmed`` and ``sync.identities.check_identity`` of a mirror's two connections."""
+        """``stages.apply._check_confirmed``, and ``apply.source_identity.check_identity`` of a mirror's two connections."""
         index, sources = instance.index, (rule.origin, rule.target)
-        waits = [index.states[name].unconfirmed or index.identified(name, self.catalogs[name].identity()) for name in sources]
+        waits = [index.unconfirmed(name) or index.identified(name, self.catalogs[name].identity()) for name in sources]
         if any(waits):
             self.say(f"    {next(filter(None, waits))}")
         return not any(waits)
@@ -184,15 +217,15 @@ class World:
         for catalog in self.catalogs.values():
             catalog.armed.clear()
             catalog.land()
-            catalog.put_back()
             if catalog.hidden:
                 catalog.hidden.clear()
                 catalog.version += 1
+        replacing.end(self)
         for instance in self.instances:
             instance.armed = None
         newest = [at for i in self.instances for state in i.index.states.values() for at in state.observed.values()]
         misses = [
-            at for i in self.instances for state in i.index.states.values() for times in state.absences.values() for at in times
+            at for i in self.instances for name in i.index.states for times in i.index.absences(name).values() for at in times
         ]
         self.now = max([self.now, *newest, *misses])
 
@@ -210,7 +243,7 @@ class _Sources:
 
     @contextmanager
     def open_origin(self, namespaces: Collection[Path]) -> Iterator[Catalog]:
-        """``sync.identities.opened_as_known``."""
+        """``apply.source_identity.opened_as_known``."""
         catalog = self.world.catalogs[self.rule.origin]
         problem = self.instance.index.identified(catalog.source, catalog.identity(namespaces))
         if problem is not None:

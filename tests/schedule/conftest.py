@@ -1,4 +1,4 @@
-"""A configuration on disk, as a worker and its jobs read it."""
+"""A configuration file for a worker and its jobs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from federator.index import Index
-from federator.settings import Settings, load
-from federator.sync import Federator
+from federator.service import Federator
+from federator.settings import Settings, load_settings
+from federator.store import Index
 from federator.testing import MemoryStore
 
 CONFIG = """
@@ -44,7 +44,7 @@ def configure(tmp_path: Path) -> Callable[..., Settings]:
     def write(lake: str = "", mirror: str = "") -> Settings:
         file = tmp_path / "federator.toml"
         file.write_text(CONFIG.format(directory=tmp_path, lake=lake, mirror=mirror), encoding="utf-8")
-        return load(file)
+        return load_settings(file)
 
     return write
 

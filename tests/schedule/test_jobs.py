@@ -1,4 +1,4 @@
-"""Jobs: the configuration is the truth, APScheduler's store a cache of it, and a due job becomes one request."""
+"""Jobs: they follow the configuration, APScheduler's store is a cache, and a due job becomes one request."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import pytest
 from sqlalchemy import update
 
 from federator.connector import ConfigError
-from federator.index import Index, requests, schedules
-from federator.index import tables as t
-from federator.schedule import Job, configured, run_job
-from federator.schedule.clock import ClockWatch
-from federator.schedule.jobs import after_crawl, argument, reconcile, scheduler
 from federator.settings import Settings
+from federator.store import Index, job_states, requests
+from federator.store import tables as t
+from federator.worker import Job, configured_jobs, queue_job
+from federator.worker.jobs import jobs_after_crawl, reconcile, request_argument, running_scheduler
+from federator.worker.worker import ClockWatch
 
 
 def waiting(index: Index) -> list[requests.Request]:
     with index.read() as connection:
-        return requests.queued(connection, requests.RUNS)
+        return requests.list_queued(connection, requests.RUN_KINDS)
 
 
 def test_jobs_are_those_of_the_configuration(configure: Callable[..., Settings]) -> None:
     settings = configure('schedule = "@every 15m"', 'schedule = "0 6 * * 1-5"')
-    assert configured(settings) == [Job("crawl", "lake", "@every 15m"), Job("sync", "m", "0 6 * * 1-5")]
+    assert configured_jobs(settings) == [Job("crawl", "lake", "@every 15m"), Job("sync", "m", "0 6 * * 1-5")]
 
 
 def test_reports_and_pruning_are_jobs_too(configure: Callable[..., Settings]) -> None:
     kept = '[history]\nkeep_days = 90\n[reports.weekly]\nkind = "drift"\nschedule = "0 6 * * 1"\n[reports.by-hand]\nkind = "access"'
     settings = configure(mirror=kept)
-    assert configured(settings) == [Job("report", "weekly", "0 6 * * 1"), Job("prune", "history", "17 3 * * *")]
-    assert [argument(job.kind, job.subject) for job in configured(settings)] == [
+    assert configured_jobs(settings) == [Job("report", "weekly", "0 6 * * 1"), Job("prune", "history", "17 3 * * *")]
+    assert [request_argument(job.kind, job.subject) for job in configured_jobs(settings)] == [
         {"report": "weekly", "job": "report:weekly"},
         {"job": "prune:history"},
     ]
@@ -40,14 +40,14 @@ def test_reports_and_pruning_are_jobs_too(configure: Callable[..., Settings]) ->
 
 def test_a_schedule_that_cannot_be_read_names_its_key(configure: Callable[..., Settings]) -> None:
     with pytest.raises(ConfigError, match=r"\[sources.lake\] schedule: '99 \* \* \* \*' is not allowed"):
-        configured(configure('schedule = "99 * * * *"'))
+        configured_jobs(configure('schedule = "99 * * * *"'))
 
 
 def test_a_due_job_asks_for_one_run(configure: Callable[..., Settings], index: Index) -> None:
     path = str(configure().path)
-    run_job("crawl", "lake", path)
-    run_job("crawl", "lake", path)
-    run_job("sync", "m", path)
+    queue_job("crawl", "lake", path)
+    queue_job("crawl", "lake", path)
+    queue_job("sync", "m", path)
     assert [(r.kind, r.argument["job"], r.actor) for r in waiting(index)] == [
         ("crawl", "crawl:lake", "schedule"),
         ("sync", "sync:m", "schedule"),
@@ -56,19 +56,19 @@ def test_a_due_job_asks_for_one_run(configure: Callable[..., Settings], index: I
 
 def test_a_paused_job_asks_for_none(configure: Callable[..., Settings], index: Index) -> None:
     with index.write() as connection:
-        schedules.pause(connection, "crawl:lake", True)
-    run_job("crawl", "lake", str(configure().path))
+        job_states.set_paused(connection, "crawl:lake", True)
+    queue_job("crawl", "lake", str(configure().path))
     assert waiting(index) == []
 
 
 def test_the_store_follows_the_configuration(configure: Callable[..., Settings], index: Index) -> None:
-    with scheduler(configure('schedule = "0 6 * * *"', 'schedule = "@every 1h"'), index) as jobs:
+    with running_scheduler(configure('schedule = "0 6 * * *"', 'schedule = "@every 1h"'), index) as jobs:
         kept = jobs.get_job("sync:m").next_run_time
         assert {job.id for job in jobs.get_jobs()} == {"crawl:lake", "sync:m"}
-    with scheduler(configure('schedule = "0 7 * * *"', 'schedule = "@every 1h"'), index) as jobs:
+    with running_scheduler(configure('schedule = "0 7 * * *"', 'schedule = "@every 1h"'), index) as jobs:
         assert jobs.get_job("crawl:lake").next_run_time.hour == 7
         assert jobs.get_job("sync:m").next_run_time >= kept
-    with scheduler(configure(mirror='schedule = "@every 2h"'), index) as jobs:
+    with running_scheduler(configure(mirror='schedule = "@every 2h"'), index) as jobs:
         assert [(job.id, str(job.trigger)) for job in jobs.get_jobs()] == [("sync:m", "interval[2:00:00]")]
 
 
@@ -76,13 +76,13 @@ def test_a_first_every_runs_at_once_and_later_ones_count_from_the_last(
     configure: Callable[..., Settings], index: Index
 ) -> None:
     settings = configure('schedule = "@every 1h"')
-    with scheduler(settings, index):
+    with running_scheduler(settings, index):
         assert eventually(lambda: len(waiting(index)) == 1)
     with index.write() as connection:
-        requests.withdraw(connection, waiting(index)[0].id)
-        schedules.started(connection, "crawl:lake", "r1")
+        requests.cancel_queued(connection, waiting(index)[0].id)
+        job_states.record_job_start(connection, "crawl:lake", "r1")
     other = configure('schedule = "@every 30m"')
-    with scheduler(other, index) as jobs:
+    with running_scheduler(other, index) as jobs:
         due = jobs.get_job("crawl:lake").next_run_time - datetime.now(UTC)
         assert timedelta(minutes=29) < due <= timedelta(minutes=30)
         assert waiting(index) == []
@@ -91,12 +91,12 @@ def test_a_first_every_runs_at_once_and_later_ones_count_from_the_last(
 def test_a_paused_job_stays_paused_over_a_restart(configure: Callable[..., Settings], index: Index) -> None:
     settings = configure('schedule = "@every 1s"')
     with index.write() as connection:
-        schedules.pause(connection, "crawl:lake", True)
-    with scheduler(settings, index) as jobs:
+        job_states.set_paused(connection, "crawl:lake", True)
+    with running_scheduler(settings, index) as jobs:
         assert jobs.get_job("crawl:lake").next_run_time is None
     with index.write() as connection:
-        schedules.pause(connection, "crawl:lake", False)
-    with scheduler(settings, index):
+        job_states.set_paused(connection, "crawl:lake", False)
+    with running_scheduler(settings, index):
         assert eventually(lambda: len(waiting(index)) == 1)
 
 
@@ -105,19 +105,19 @@ def test_jitter_and_grace_are_the_configurations(configure: Callable[..., Settin
     late = settings.model_copy(
         update={"schedule": settings.schedule.model_copy(update={"jitter": 90.0, "misfire_grace": 60.0})}
     )
-    with scheduler(settings, index) as jobs:
+    with running_scheduler(settings, index) as jobs:
         assert jobs.get_job("crawl:lake").trigger.jitter is None
-    with scheduler(late, index) as jobs:
+    with running_scheduler(late, index) as jobs:
         job = jobs.get_job("crawl:lake")
         assert (job.trigger.jitter, job.misfire_grace_time, job.coalesce, job.max_instances) == (90, 60, True, 1)
 
 
 def test_a_mirror_may_follow_the_crawls_of_its_origin(configure: Callable[..., Settings], index: Index) -> None:
     settings = configure('schedule = "@every 1h"', 'schedule = "@after crawl"')
-    assert configured(settings)[1] == Job("sync", "m", "@after crawl")
-    assert after_crawl(settings, "lake") == [Job("sync", "m", "@after crawl")]
-    assert after_crawl(settings, "copy") == []
-    with scheduler(settings, index) as jobs:
+    assert configured_jobs(settings)[1] == Job("sync", "m", "@after crawl")
+    assert jobs_after_crawl(settings, "lake") == [Job("sync", "m", "@after crawl")]
+    assert jobs_after_crawl(settings, "copy") == []
+    with running_scheduler(settings, index) as jobs:
         assert [job.id for job in jobs.get_jobs()] == ["crawl:lake"]
     with pytest.raises(ConfigError, match="schedule"):
         configure('schedule = "@after crawl"')
@@ -126,7 +126,7 @@ def test_a_mirror_may_follow_the_crawls_of_its_origin(configure: Callable[..., S
 def test_a_job_that_breaks_does_not_end_the_scheduler(configure: Callable[..., Settings], index: Index) -> None:
     settings = configure('schedule = "@every 1s"')
     settings.path.write_text("not = [toml")
-    with scheduler(settings, index) as jobs:
+    with running_scheduler(settings, index) as jobs:
         time.sleep(1.2)
         assert jobs.running
         configure('schedule = "@every 1s"')
@@ -145,11 +145,11 @@ def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
 def test_jobs_are_due_again_after_the_clock_went_back(configure: Callable[..., Settings], index: Index) -> None:
     """A worker wrote these times by a clock that was a day ahead: without a repair each job waits for a day."""
     settings = configure('schedule = "@every 1h"', 'schedule = "*/15 * * * *"')
-    with scheduler(settings, index) as jobs:
+    with running_scheduler(settings, index) as jobs:
         assert eventually(lambda: len(waiting(index)) == 1)
         with index.write() as connection:
-            requests.withdraw(connection, waiting(index)[0].id)
-            schedules.started(connection, "crawl:lake", "r1")
+            requests.cancel_queued(connection, waiting(index)[0].id)
+            job_states.record_job_start(connection, "crawl:lake", "r1")
             connection.execute(update(t.schedule_state).values(last_started_at=time.time() + 86_400))
         for job in jobs.get_jobs():
             job.modify(next_run_time=job.next_run_time + timedelta(days=1))

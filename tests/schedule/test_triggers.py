@@ -1,4 +1,4 @@
-"""Schedules mean what cron means by them."""
+"""Schedules have the meaning that cron gives them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from federator.schedule.triggers import interval, trigger
+from federator.worker.triggers import build_trigger, interval_seconds
 
 FRIDAY = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 ALL = "Sun Mon Tue Wed Thu Fri Sat"
@@ -22,7 +22,7 @@ WRONG = (
 
 
 def following(schedule: str, count: int, start: datetime = FRIDAY) -> list[datetime]:
-    made, found = trigger(schedule), []
+    made, found = build_trigger(schedule), []
     last, now = None, start
     for _ in range(count):
         last = made.get_next_fire_time(last, now)
@@ -47,7 +47,7 @@ def test_times_are_utc() -> None:
 
 
 def test_every_counts_from_the_last_time() -> None:
-    assert interval("@every 15m") == 900
+    assert interval_seconds("@every 15m") == 900
     first, second = following("@every 15m", 2)
     assert second - first == timedelta(minutes=15)
 
@@ -55,4 +55,4 @@ def test_every_counts_from_the_last_time() -> None:
 @pytest.mark.parametrize("schedule", WRONG)
 def test_what_is_no_schedule(schedule: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        trigger(schedule)
+        build_trigger(schedule)

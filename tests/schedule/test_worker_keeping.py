@@ -1,4 +1,4 @@
-"""A live worker, with Spark, makes the reports that are due and removes the history that is not kept."""
+"""A live worker, with Spark, builds the due reports and prunes the history."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-from federator.index import Index, datasets, reports, runs
-from federator.index import tables as t
-from federator.schedule import worker as worker_module
 from federator.settings import Settings
+from federator.store import Index, reports, runs, verifications
+from federator.store import tables as t
+from federator.worker import worker as worker_module
 from tests.integration.index_support import fill, table
 from tests.schedule.test_jobs import eventually
 from tests.schedule.test_worker import working
@@ -31,15 +31,15 @@ formats = ["json", "csv"]
 
 @pytest.fixture
 def old(index: Index) -> Index:
-    """Two revisions and two looks at a place, the first of each two days old."""
+    """Two revisions and two verification states of a location; the first of each is two days old."""
     fill(index, "lake", table("lake", "sales", "orders", owner="anna"))
     fill(index, "lake", table("lake", "sales", "orders", owner="ben"))
     nothing = dict.fromkeys(("message", "version", "rows", "fragments", "schema"))
-    place = "s3://lake/sales/orders.lance"
+    location = "s3://lake/sales/orders.lance"
     for state, days in (("valid", 3), ("missing", 2)):
-        row = {"canonical": place, "location": place, "state": state, "checked_at": time.time() - days * 86_400}
+        row = {"canonical": location, "location": location, "state": state, "checked_at": time.time() - days * 86_400}
         with index.write() as connection:
-            datasets.save(connection, [{**nothing, **row, "checked_through": "lake"}])
+            verifications.save_verifications(connection, [{**nothing, **row, "checked_through": "lake"}])
     with index.write() as connection:
         connection.execute(update(t.revision).values(published_at=time.time() - 2 * 86_400))
     return index
@@ -49,15 +49,15 @@ def test_reports_and_pruning_are_done_when_due(
     spark: None, configure: Callable[..., Settings], old: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The session is that of all tests.
-    monkeypatch.setattr(worker_module, "cool", lambda: None)
+    monkeypatch.setattr(worker_module, "stop_warm_session", lambda: None)
     assert _past(old) == (1, 1)
     with working(configure(mirror=KEPT)):
-        assert eventually(lambda: len([run for run in runs.recent(old) if run["finished_at"]]) == 2, 300)
-    done = {run["kind"]: (run["state"], run["trigger"], run["error"]) for run in runs.recent(old)}
+        assert eventually(lambda: len([run for run in runs.list_recent_runs(old) if run.finished_at]) == 2, 300)
+    done = {run.kind: (run.state, run.trigger, run.error) for run in runs.list_recent_runs(old)}
     assert done == dict.fromkeys(("report", "prune"), ("ok", "schedule", None))
     assert _past(old) == (0, 0)
     with old.read() as connection:
-        (kept,) = reports.page(connection, name="weekly")
+        (kept,) = reports.list_reports(connection, name="weekly")
     figures = json.loads((Path(kept.directory) / "report.json").read_text(encoding="utf-8"))
     assert (figures["report"], figures["details"]["rows"], [file.name for file in kept.files]) == (
         "inventory", 1, ["inventory.csv", "report.json"],

@@ -205,7 +205,7 @@ class GeneralRestStub:
                 self.end_headers()
                 self.wfile.write(data)
 
-            def log_message(self, *said: Any) -> None:
+            def log_message(self, *arguments: Any) -> None:
                 """Says nothing."""
 
         return Handler

@@ -1,17 +1,17 @@
-"""What the namespace face answers with: storage options, URIs, properties and modes."""
+"""Responses of the facade: storage options, URIs, properties and modes."""
 
 from __future__ import annotations
 
 import pytest
 
 from federator.connector import InvalidInput
-from federator.connector.answers import (
-    choice,
-    namespace_properties,
-    namespace_record,
-    storage_options,
-    table_properties,
+from federator.lance.facade_mapping import (
+    namespace_from_properties,
+    namespace_to_properties,
+    parse_choice,
+    storage_options_for,
     table_uri,
+    validate_table_properties,
 )
 from federator.model import NamespaceRecord, TableRecord
 
@@ -24,27 +24,35 @@ def record(**properties: str) -> TableRecord:
 
 def test_a_tables_parameters_lie_over_the_sources_own_options() -> None:
     table = record(region="eu-central-1", timeout="30s")
-    assert storage_options(OWN, table) == {**OWN, "region": "eu-central-1", "timeout": "30s"}
+    assert storage_options_for(OWN, table) == {**OWN, "region": "eu-central-1", "timeout": "30s"}
 
 
 def test_what_identifies_marks_or_counts_is_no_storage_option() -> None:
     noise = {"EXTERNAL": "TRUE", "table_type": "lance", "federator.op": "1", "numFiles": "3", "transient_lastDdlTime": "9"}
-    assert storage_options({}, record(**noise)) == {}
+    assert storage_options_for({}, record(**noise)) == {}
 
 
 def test_secrets_in_a_tables_parameters_are_left_out() -> None:
-    assert storage_options({}, record(aws_secret_access_key="x", password="y", session_token="z")) == {}
+    assert storage_options_for({}, record(aws_secret_access_key="x", password="y", session_token="z")) == {}
 
 
 @pytest.mark.parametrize("key", ["endpoint", "aws_endpoint", "AWS_ENDPOINT_URL", "proxy_url", "fs.s3a.endpoint"])
 def test_an_endpoint_in_a_tables_parameters_takes_the_credentials_away(key: str) -> None:
-    options = storage_options(OWN, record(**{key: "http://evil"}))
+    options = storage_options_for(OWN, record(**{key: "http://evil"}))
     assert options == {"region": "us-west-2", "endpoint": "http://own"}
 
 
 def test_a_caller_may_decline_credentials() -> None:
-    assert storage_options(OWN, record(), vend_credentials=False) == {"region": "us-west-2", "endpoint": "http://own"}
-    assert storage_options(OWN, record(), vend_credentials=True) == OWN
+    assert storage_options_for(OWN, record(), vend_credentials=False) == {"region": "us-west-2", "endpoint": "http://own"}
+    assert storage_options_for(OWN, record(), vend_credentials=True) == OWN
+
+
+def test_only_known_options_of_a_scheme_are_plain_and_a_source_may_name_more() -> None:
+    secrets = {"connection_string": "c", "passphrase": "p", "header.x-auth": "h", "account_name": "of azure"}
+    storage = {**secrets, "aws_region": "eu", "AWS_ENDPOINT": "http://user:pass@own:1", "x-tenant": "a", "timeout": "9s"}
+    plain = {"aws_region": "eu", "AWS_ENDPOINT": "http://own:1", "timeout": "9s"}
+    assert storage_options_for(storage, record(), vend_credentials=False) == plain
+    assert storage_options_for(storage, record(), vend_credentials=False, plain=("x-tenant",)) == {**plain, "x-tenant": "a"}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +71,7 @@ def test_a_location_as_a_valid_uri(location: str, uri: str) -> None:
     assert table_uri(location) == uri
 
 
-def test_a_namespaces_places_travel_as_properties() -> None:
+def test_a_namespaces_locations_travel_as_properties() -> None:
     given = {
         "database.location-uri": "s3://b/db",
         "database.description": "orders",
@@ -71,28 +79,28 @@ def test_a_namespaces_places_travel_as_properties() -> None:
         "database.owner-type": "USER",
         "team": "sales",
     }
-    made = namespace_record("s", ("db",), given)
+    made = namespace_from_properties("s", ("db",), given)
     assert made == NamespaceRecord("s", ("db",), {"database.owner-type": "USER", "team": "sales"}, "s3://b/db", "orders", "ann")
-    assert namespace_properties(made) == given
-    assert namespace_properties(namespace_record("s", ("db",), None)) == {}
+    assert namespace_to_properties(made) == given
+    assert namespace_to_properties(namespace_from_properties("s", ("db",), None)) == {}
 
 
 def test_a_new_table_is_external_and_lance_or_refused() -> None:
     given = {"table_type": "LANCE", "EXTERNAL": "true", "team": "a"}
-    assert table_properties(given) == {"team": "a"}
-    assert table_properties(None) == {}
+    assert validate_table_properties(given) == {"team": "a"}
+    assert validate_table_properties(None) == {}
     for contradiction in ({"table_type": "iceberg"}, {"EXTERNAL": "FALSE"}):
         with pytest.raises(InvalidInput):
-            table_properties(contradiction)
+            validate_table_properties(contradiction)
 
 
-@pytest.mark.parametrize("given", ["ExistOk", "EXIST_OK", "exist_ok", "existok", "Exist-Ok"])
-def test_a_mode_in_any_spelling(given: str) -> None:
-    assert choice("mode", given, "create", "exist_ok") == "exist_ok"
+@pytest.mark.parametrize("spelling", ["ExistOk", "EXIST_OK", "exist_ok", "existok", "Exist-Ok"])
+def test_a_mode_in_any_spelling(spelling: str) -> None:
+    assert parse_choice("mode", spelling, "create", "exist_ok") == "exist_ok"
 
 
 def test_a_mode_that_is_none() -> None:
-    assert choice("mode", None, "create", "exist_ok") == "create"
-    assert choice("mode", "", "create", "exist_ok") == "create"
+    assert parse_choice("mode", None, "create", "exist_ok") == "create"
+    assert parse_choice("mode", "", "create", "exist_ok") == "create"
     with pytest.raises(InvalidInput, match="one of create, exist_ok"):
-        choice("mode", "exist", "create", "exist_ok")
+        parse_choice("mode", "exist", "create", "exist_ok")

@@ -1,4 +1,4 @@
-"""The contract suite catches connectors that are wrong in the ways that hurt: each of these must fail it."""
+"""The contract suite detects faulty connectors: each connector here has one fault and must fail."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dataclasses import replace
 import pytest
 from federator.connector import CatalogError, InvalidInput, NamespaceNotFound, Observation, PermissionDenied, Shard
 from federator.model import Coverage, Kind, TableRecord, path_key
-from federator.testing import ConnectorContract, MemoryCatalog as Base, MemoryConnector, memory_store
-from federator.testing.contract import fresh
+from federator.testing import ConnectorContract, MemoryCatalog as Base, MemoryConnector, get_memory_store
+from federator.testing.contract import unique_name
 
 
 class Suite(ConnectorContract):
@@ -29,22 +29,22 @@ class Suite(ConnectorContract):
 
     @pytest.fixture
     def properties(self):
-        self.name = fresh("store")
+        self.name = unique_name("store")
         return {"store": self.name}
 
     @pytest.fixture
     def namespace(self, properties):
-        return memory_store(self.name).add_namespace((fresh("ns"),)).path
+        return get_memory_store(self.name).add_namespace((unique_name("ns"),)).path
 
     @pytest.fixture
     def location(self):
         return lambda name: f"s3://b/{name}.lance"
 
     def make_managed(self, namespace, name):
-        memory_store(self.name).add_table((*namespace, name), kind=Kind.MANAGED_TABLE)
+        get_memory_store(self.name).add_table((*namespace, name), kind=Kind.MANAGED_TABLE)
 
     def make_foreign(self, namespace, name):
-        memory_store(self.name).add_foreign((*namespace, name))
+        get_memory_store(self.name).add_foreign((*namespace, name))
 
     def deny(self, namespace):
         return {"faults": f"deny:{path_key(namespace)}"}
@@ -97,20 +97,21 @@ WRONG = {
     ),
     "the mark is dropped": (
         """class Catalog(Base):
-    def _kept(self, properties):
+    def _stored_properties(self, properties):
         return {k: v for k, v in properties.items() if not k.startswith("federator.")}""",
         "test_properties_come_back_and_marks_stay_out_of_storage_options",
     ),
     "what has moved is written over": (
         """class Catalog(Base):
-    def _expected(self, state, expected):
+    def _expected(self, state, expected, confirm=lambda: None):
+        confirm()
         return self._table(state, expected.path)""",
         "test_what_has_moved_is_not_written_over",
     ),
     "a managed table is listed": (
         """class Catalog(Base):
     def list_tables(self, namespace):
-        with self._reading(namespace) as state:
+        with self._open_for_read(namespace) as state:
             return [key.split("$")[-1] for key in state["tables"]]""",
         "test_a_managed_table_is_never_listed",
     ),
@@ -159,7 +160,7 @@ WRONG = {
         """class Catalog(Base):
     def _read(self, namespace):
         try:
-            self._faults_of({"faults": ""}).reading(namespace)
+            self._faults_of({"faults": ""}).before_read(namespace)
         except PermissionDenied:
             yield Coverage(self.source, namespace)
             return
@@ -190,18 +191,18 @@ WRONG = {
     ),
     "shards are read only where they were cut": (
         """class Catalog(Base):
-    def shards(self):
-        self.cut = list(super().shards())
+    def plan_shards(self):
+        self.cut = list(super().plan_shards())
         return [Shard(each.namespaces, number) for number, each in enumerate(self.cut)]
 
-    def read(self, shard):
-        yield from super().read(self.cut[shard.payload])""",
+    def read_shard(self, shard):
+        yield from super().read_shard(self.cut[shard.payload])""",
         "test_the_crawl_says_what_a_direct_look_says",
     ),
     "shards do not travel": (
         """class Catalog(Base):
-    def shards(self):
-        return [replace(each, payload=lambda: None) for each in super().shards()]""",
+    def plan_shards(self):
+        return [replace(each, payload=lambda: None) for each in super().plan_shards()]""",
         "test_the_root_and_every_namespace_are_covered",
     ),
     "the digest holds what is volatile": (
@@ -216,7 +217,7 @@ WRONG = {
     "an error is not of the tree": (
         """class Catalog(Base):
     def describe_table(self, path):
-        with self._store.state() as state:
+        with self._store.locked_state() as state:
             state["tables"][path_key(path)]
         return super().describe_table(path)""",
         "test_a_missing_table_is_not_found",
@@ -246,7 +247,7 @@ WRONG = {
     "a second declaration replaces the first": (
         """class Catalog(Base):
     def declare_table(self, record):
-        with self._store.state(write=True) as state:
+        with self._store.locked_state(write=True) as state:
             state["tables"].pop(path_key(record.path), None)
         return super().declare_table(record)""",
         "test_of_eight_that_declare_one_name_one_wins",
@@ -264,7 +265,7 @@ WRONG = {
         """class Catalog(Base):
     def declare_table(self, record):
         return super().declare_table(replace(record, location=record.location.replace("t_", "T_")))""",
-        "test_a_table_is_registered_and_registered_anew",
+        "test_a_table_is_registered_and_registered_again",
     ),
     "a rename moves the location": (
         """class Catalog(Base):
@@ -276,7 +277,7 @@ WRONG = {
     "a rename replaces what has the name": (
         """class Catalog(Base):
     def rename_table(self, before, new_path):
-        with self._store.state(write=True) as state:
+        with self._store.locked_state(write=True) as state:
             state["tables"].pop(path_key(new_path), None)
         return super().rename_table(before, new_path)""",
         "test_a_rename_keeps_the_declaration_or_is_unsupported",
@@ -314,7 +315,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("number", "wrong"), list(enumerate(WRONG)), ids=list(WRONG))
-def test_the_suite_fails_what_is_wrong(failures: str, number: int, wrong: str) -> None:
+def test_the_suite_fails_for_each_faulty_connector(failures: str, number: int, wrong: str) -> None:
     catching = WRONG[wrong][1]
     if catching:
         assert f"Test{number}::{catching}" in failures
@@ -328,7 +329,7 @@ def run(folder: Path, *options: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder).stdout
 
 
-def test_what_does_not_apply_is_not_collected(tmp_path: Path) -> None:
+def test_tests_that_do_not_apply_are_not_collected(tmp_path: Path) -> None:
     (tmp_path / "test_plain.py").write_text(
         "from federator.testing import PLAIN\nfrom federator.testing.contract import ConnectorContract\n"
         "class TestPlain(ConnectorContract):\n    connector = PLAIN\n"
@@ -348,28 +349,28 @@ def test_what_does_not_apply_is_not_collected(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_docstring_passes(tmp_path: Path) -> None:
-    text = str(contract.__doc__).split("such as this one::")[1].split("\nThe three fixtures")[0]
+    text = str(contract.__doc__).split("runs it for your own connector::")[1].split("\nThe three fixtures")[0]
     (tmp_path / "test_example.py").write_text(textwrap.dedent(text))
-    told = run(tmp_path)
-    assert " passed" in told
-    assert "failed" not in told
-    assert "error" not in told
+    output = run(tmp_path)
+    assert " passed" in output
+    assert "failed" not in output
+    assert "error" not in output
 
 
-def test_failures_show_what_was_compared(tmp_path: Path) -> None:
+def test_failures_show_the_compared_values(tmp_path: Path) -> None:
     sabotage, catching = WRONG["the token of the next page is dropped"]
     (tmp_path / "test_wrong.py").write_text(HEAD + CASE.format(sabotage=sabotage, number=0))
     (tmp_path / "conftest.py").write_text("import pytest\npytest.register_assert_rewrite('federator.testing.contract')\n")
-    told = run(tmp_path, "-k", catching)
-    assert "AssertionError: a page of the listing was lost or repeated" in told
-    assert "Right contains 4 more items" in told
+    output = run(tmp_path, "-k", catching)
+    assert "AssertionError: a page of the listing was lost or repeated" in output
+    assert "Right contains 4 more items" in output
 
 
 def test_every_attribute_is_explained() -> None:
     """What a third party may set is what the docstring's table lists."""
     hooks = {name for name, value in vars(Contract).items() if not name.startswith(("_", "test")) and not _is_fixture(value)}
     explained = set(re.findall(r"^``(\w+)``  ", str(contract.__doc__), re.MULTILINE))
-    assert explained == hooks - {"declared"}
+    assert explained == hooks - {"declare_new_table", "default_operation", "record_unsupported"}
 
 
 def _is_fixture(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""The processes that open tables: kept, ended and replaced; and no answer beyond a limit."""
+"""The processes that open tables: reuse, end, replacement, and limits of responses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +21,40 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import Internal, InvalidInput, ServiceUnavailable
-from federator.connector.child import Child, ChildDied
 from federator.connector.errors import InvalidTableState
-from federator.data import DataLimits, DataPool, Place
-from federator.data.pool import NoAnswer
+from federator.data import DataLimits, TableHandle, TableProcessPool
+from federator.data.crashes import WINDOW_SECONDS, CrashLog
+from federator.data.fair_executor import FairExecutor
+from federator.data.process_pool import ProcessTimeout
+from federator.runtime.child_process import ChildProcess, ChildProcessDied
+from tests.fixtures.data import data_limits
 
-PATIENT = DataLimits(seconds=120.0)
+PATIENT = data_limits(max_seconds=120.0)
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def table(tmp_path_factory: pytest.TempPathFactory) -> TableHandle:
     path = str(tmp_path_factory.mktemp("data") / "t.lance")
     lance.write_dataset(pa.table({"id": range(100), "text": ["x" * 100] * 100}), path)
-    return Place(path)
+    return TableHandle(path)
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[DataPool]:
-    made = DataPool(PATIENT, 1)
+def shared() -> Iterator[TableProcessPool]:
+    made = TableProcessPool(PATIENT, 1)
     yield made
     made.close()
 
 
 @pytest.fixture
-def pool(shared: DataPool) -> Iterator[DataPool]:
+def pool(shared: TableProcessPool) -> Iterator[TableProcessPool]:
     """The same for every test, so that few processes are started: whatever a test does to it, the next one finds it at work."""
     yield shared
     shared.limits = PATIENT
 
 
 @pytest.fixture(scope="module")
-def silent() -> Iterator[Place]:
+def silent() -> Iterator[TableHandle]:
     """A store that takes connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -58,15 +63,15 @@ def silent() -> Iterator[Place]:
             "aws_endpoint": f"http://127.0.0.1:{listener.getsockname()[1]}", "allow_http": "true", "aws_region": "us-east-1",
             "aws_access_key_id": "key", "aws_secret_access_key": "hidden-secret",
         }  # fmt: skip
-        yield Place("s3://bucket/t.lance", storage)
+        yield TableHandle("s3://bucket/t.lance", storage)
 
 
-def rows(pool: DataPool, place: Place, **query: Any) -> Any:
+def rows(pool: TableProcessPool, handle: TableHandle, **query: Any) -> Any:
     with pool.file() as path:
-        return pool.run("query", place, query=query, output=str(path))
+        return pool.run("query", handle, query=query, output=str(path))
 
 
-def test_one_process_answers_many(pool: DataPool, table: Place) -> None:
+def test_one_process_answers_many(pool: TableProcessPool, table: TableHandle) -> None:
     assert pool.run("count", table) == 100
     first = pool._idle[0].pid
     assert pool.run("count", table, predicate="id < 7") == 7
@@ -74,23 +79,25 @@ def test_one_process_answers_many(pool: DataPool, table: Place) -> None:
 
 
 def test_a_store_that_hangs_costs_its_process_and_the_next_request_has_another(
-    pool: DataPool, table: Place, silent: Place
+    pool: TableProcessPool, table: TableHandle, silent: TableHandle
 ) -> None:
     pool.run("count", table)
     first = pool._idle[0]
 
     def hang(ask: Any) -> Any:
-        pool.limits = DataLimits(seconds=0.5)
+        pool.limits = data_limits(max_seconds=0.5)
         return ask("count", silent)
 
-    with pytest.raises(NoAnswer, match=r"\[serve.data\] max_seconds = 0.5"):
+    with pytest.raises(ProcessTimeout, match=r"\[serve.data\] max_seconds = 0.5"):
         pool.submit(hang).result()
-    assert not first.alive
+    assert not first.is_alive
     pool.limits = PATIENT
     assert pool.run("count", table) == 100
 
 
-def test_a_process_that_dies_is_an_error_of_that_request_only(pool: DataPool, table: Place, silent: Place) -> None:
+def test_a_process_that_dies_is_an_error_of_that_request_only(
+    pool: TableProcessPool, table: TableHandle, silent: TableHandle
+) -> None:
     pool.run("count", table)
     asked = pool.submit(lambda ask: ask("count", silent))
     while not pool._busy:
@@ -101,13 +108,13 @@ def test_a_process_that_dies_is_an_error_of_that_request_only(pool: DataPool, ta
     assert pool.run("count", table) == 100
 
 
-def test_one_that_died_between_requests_is_not_asked(pool: DataPool, table: Place) -> None:
+def test_one_that_died_between_requests_is_not_asked(pool: TableProcessPool, table: TableHandle) -> None:
     pool.run("count", table)
     pool._idle[0].kill()
     assert pool.run("count", table) == 100
 
 
-def test_who_waits_too_long_for_a_process_is_told_so(pool: DataPool) -> None:
+def test_waiting_too_long_for_a_process_is_an_error(pool: TableProcessPool) -> None:
     begun, held = threading.Event(), threading.Event()
 
     def hold(_: Any) -> bool:
@@ -116,8 +123,8 @@ def test_who_waits_too_long_for_a_process_is_told_so(pool: DataPool) -> None:
 
     first = pool.submit(hold)
     begun.wait()
-    pool.limits = DataLimits(seconds=0.01)
-    second = pool.submit(lambda ask: ask("count", Place("/nothing")))
+    pool.limits = data_limits(max_seconds=0.01)
+    second = pool.submit(lambda ask: ask("count", TableHandle("/nothing")))
     time.sleep(0.05)
     held.set()
     assert first.result()
@@ -125,8 +132,8 @@ def test_who_waits_too_long_for_a_process_is_told_so(pool: DataPool) -> None:
         second.result()
 
 
-def test_closing_ends_what_hangs(table: Place, silent: Place) -> None:
-    pool = DataPool(PATIENT, 1)
+def test_closing_ends_hanging_processes(table: TableHandle, silent: TableHandle) -> None:
+    pool = TableProcessPool(PATIENT, 1)
     asked = pool.submit(lambda ask: ask("count", silent))
     while not pool._busy:
         time.sleep(0.01)
@@ -135,30 +142,30 @@ def test_closing_ends_what_hangs(table: Place, silent: Place) -> None:
     pool.close()
     with pytest.raises(Internal):
         asked.result()
-    assert not child.alive
+    assert not child.is_alive
     assert not spooled.parent.exists()
 
 
-def test_a_process_whose_parent_is_gone_ends_by_itself(silent: Place) -> None:
+def test_a_process_ends_after_its_parent(silent: TableHandle) -> None:
     """It hangs where it cannot be told that nobody reads; its own clock ends it."""
-    child = Child("federator.data.process")
+    child = ChildProcess("federator.data.process_main")
     request = {
         "operation": "count", "location": silent.location, "storage": dict(silent.storage), "arguments": {}, "seconds": -4.9,
     }  # fmt: skip
-    with pytest.raises(ChildDied):
-        child.ask(request, 120.0)
+    with pytest.raises(ChildProcessDied):
+        child.request(request, 120.0)
     child.kill()
 
 
 @pytest.mark.parametrize(
     ("limits", "name"),
     [
-        (DataLimits(rows=99, seconds=120.0), r"max_rows = 99"),
-        (DataLimits(bytes=10_000, seconds=120.0), r"max_bytes = 10000"),
+        (data_limits(max_rows=99, max_seconds=120.0), r"max_rows = 99"),
+        (data_limits(max_bytes=10_000, max_seconds=120.0), r"max_bytes = 10000"),
     ],
 )
 def test_an_answer_beyond_a_limit_is_an_error_that_names_it(
-    pool: DataPool, table: Place, limits: DataLimits, name: str
+    pool: TableProcessPool, table: TableHandle, limits: DataLimits, name: str
 ) -> None:
     pool.limits = limits
     with pytest.raises(InvalidInput, match=rf"\[serve.data\] {name}"):
@@ -166,32 +173,103 @@ def test_an_answer_beyond_a_limit_is_an_error_that_names_it(
     assert rows(pool, table, k=50, columns={"column_names": ["id"]}) == {"rows": 50, "bytes": 400}
 
 
-def test_what_no_table_is_has_its_own_error(pool: DataPool, tmp_path: Path) -> None:
+def test_what_no_table_is_has_its_own_error(pool: TableProcessPool, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text", encoding="utf-8")
     with pytest.raises(InvalidTableState, match="without Lance's _versions"):
-        pool.run("count", Place(str(tmp_path)))
-    with pytest.raises(InvalidInput, match="no location"):
-        pool.run("count", Place("not a place"))
+        pool.run("count", TableHandle(str(tmp_path)))
+    with pytest.raises(InvalidInput, match="not a location"):
+        pool.run("count", TableHandle("not a place"))
 
 
-def test_a_table_on_s3_is_read_and_written(pool: DataPool, s3_storage_options: dict[str, str]) -> None:
+def test_a_table_on_s3_is_read_and_written(pool: TableProcessPool, s3_storage_options: dict[str, str]) -> None:
     """moto's server, over HTTP."""
     key = f"data/{uuid.uuid4().hex}.lance"
-    place = Place(f"s3://lance-data/{key}", s3_storage_options)
-    assert s3_storage_options["aws_secret_access_key"] not in repr(place)
+    handle = TableHandle(f"s3://lance-data/{key}", s3_storage_options)
+    assert s3_storage_options["aws_secret_access_key"] not in repr(handle)
     rows = pa.table({"id": [1, 2, 3]})
     with pool.file() as body:
         with pa.OSFile(str(body), "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
-        assert pool.run("create", place, input=str(body))["version"] == 1
-        assert pool.run("insert", place, input=str(body)) == {"num_inserted_rows": 3, "version": 2}
-    there = lance.dataset(place.location, storage_options=s3_storage_options)
-    assert pool.run("count", place) == there.count_rows() == 6
-    paths = [version["manifest_path"] for version in pool.run("versions", place)["versions"]]
+        assert pool.run("create", handle, input=str(body))["version"] == 1
+        assert pool.run("insert", handle, input=str(body)) == {"num_inserted_rows": 3, "version": 2}
+    dataset = lance.dataset(handle.location, storage_options=s3_storage_options)
+    assert pool.run("count", handle) == dataset.count_rows() == 6
+    paths = [version["manifest_path"] for version in pool.run("versions", handle)["versions"]]
     assert [path.rpartition("/")[0] for path in paths] == [f"{key}/_versions"] * 2
 
 
 def test_the_process_that_serves_imports_neither_lance_nor_arrow() -> None:
     code = "import sys; import federator.data; print({'lance', 'pyarrow', 'pandas'} & set(sys.modules))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "set()"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "set()"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
+def test_work_beyond_the_memory_is_ended_and_the_next_request_is_served(
+    pool: TableProcessPool, table: TableHandle, tmp_path: Path
+) -> None:
+    large = str(tmp_path / "large.lance")
+    for mode in ("create", *["append"] * 5):
+        lance.write_dataset(pa.table({"text": [str(number) * (4 << 20) for number in range(10)]}), large, mode=mode)
+    pool.limits = data_limits(max_seconds=120.0, max_bytes=1 << 40, max_memory=128 << 20)
+    with pytest.raises(InvalidInput, match="max_memory = 134217728"):
+        rows(pool, TableHandle(large), columns={"column_names": ["text"]}, k=60)
+    assert pool.run("count", table) == 100
+    pool.limits = PATIENT
+    assert pool.run("count", TableHandle(large)) == 60
+
+
+def test_a_location_that_crashes_its_process_twice_is_left_alone(
+    pool: TableProcessPool, table: TableHandle, silent: TableHandle
+) -> None:
+    crashing = replace(silent, location="s3://bucket/crashing.lance")
+    for _ in range(2):
+        future = pool.submit(lambda ask: ask("count", crashing))
+        while not pool._busy:
+            time.sleep(0.01)
+        os.kill(next(iter(pool._busy)).pid, signal.SIGKILL)
+        with pytest.raises(Internal, match="the process that opened the table ended"):
+            future.result()
+    with pytest.raises(ServiceUnavailable, match="is not opened for"):
+        pool.run("count", crashing)
+    assert pool.run("count", table) == 100
+
+
+def test_crashes_are_forgotten_after_a_while() -> None:
+    now = [0.0]
+    crashes = CrashLog(clock=lambda: now[0])
+    crashes.record("s3://a")
+    crashes.check("s3://a")
+    now[0] = WINDOW_SECONDS - 1
+    crashes.record("s3://a")
+    crashes.check("s3://b")
+    with pytest.raises(ServiceUnavailable, match="for 1 s"):
+        crashes.check("s3://a")
+    now[0] = WINDOW_SECONDS + 1
+    crashes.check("s3://a")
+
+
+def test_a_caller_with_many_slow_requests_delays_no_other(table: TableHandle, silent: TableHandle) -> None:
+    made = TableProcessPool(PATIENT, 2)
+    try:
+        slow = [made.submit(lambda ask: ask("count", silent), "busy") for _ in range(12)]
+        assert made.submit(lambda ask: ask("count", table), "another").result(60) == 100
+        assert not any(future.done() for future in slow)
+        assert len(made._busy) == 1
+    finally:
+        made.close()
+    assert all(future.done() for future in slow)
+
+
+def test_of_several_waiting_callers_none_is_served_twice_in_a_row() -> None:
+    executor, begun, order = FairExecutor(1, "test"), threading.Event(), []
+    release = threading.Event()
+    first = executor.submit("a", lambda: (begun.set(), release.wait(60)))
+    assert begun.wait(60)
+    waiting = [executor.submit(caller, partial(order.append, caller)) for caller in "aaabbc"]
+    release.set()
+    first.result(60)
+    for future in waiting:
+        future.result(60)
+    executor.shutdown()
+    assert order == ["a", "b", "c", "a", "b", "a"]

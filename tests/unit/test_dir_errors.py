@@ -1,4 +1,4 @@
-"""The storage's own errors as ours: what pyarrow raises for a local file system and for S3."""
+"""Mapping of storage errors: exceptions of pyarrow for a local file system and for S3."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from federator.connector import (
     Throttled,
     Unauthenticated,
 )
-from federator.connector.stores import translated
+from federator.connector.storage import translate_storage_errors
 from federator_connectors._dir.storage import Directory
 
 AWS = "When listing objects under key 'p/' in bucket 'b': AWS Error {} during ListObjectsV2 operation: text"
 
 
 @pytest.mark.parametrize(
-    ("native", "ours"),
+    ("native", "expected"),
     [
         (PermissionError(errno.EACCES, "denied"), PermissionDenied),
         (FileNotFoundError(errno.ENOENT, "gone"), ServiceUnavailable),
@@ -44,21 +44,21 @@ AWS = "When listing objects under key 'p/' in bucket 'b': AWS Error {} during Li
     ],
     ids=str,
 )
-def test_each_native_error_has_its_code(native: Exception, ours: type[CatalogError]) -> None:
-    with pytest.raises(ours) as caught, translated("s3://b/p"):
+def test_each_native_error_has_its_code(native: Exception, expected: type[CatalogError]) -> None:
+    with pytest.raises(expected) as caught, translate_storage_errors("s3://b/p"):
         raise native
-    assert type(caught.value) is ours
+    assert type(caught.value) is expected
     assert caught.value.__cause__ is native
     assert "s3://b/p" in caught.value.message
 
 
-def test_a_file_in_place_of_the_directory(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ServiceUnavailable):
-        Directory(str(tmp_path / "file"), {}).subdirectories()
+        Directory(str(tmp_path / "file"), {}).list_subdirectories()
 
 
 def test_only_one_of_two_makes_a_directory(tmp_path: Path) -> None:
     directory = Directory(str(tmp_path), {})
-    assert directory.make("x.lance")
-    assert not directory.make("x.lance")
+    assert directory.create("x.lance")
+    assert not directory.create("x.lance")

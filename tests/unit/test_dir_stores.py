@@ -1,4 +1,4 @@
-"""Where a directory can be: what each scheme becomes, and what is missing for it, without a server."""
+"""Storage of a directory source: the file system of each URI scheme, and missing settings. Needs no server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from federator.connector import ConfigError, InvalidInput, Unsupported
-from federator.connector.stores import place
+from federator.connector.storage import open_storage
 from federator_connectors._dir.storage import Directory
 
 ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
@@ -26,26 +26,32 @@ ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
     ],
 )  # fmt: skip
 def test_a_location_is_spelled_as_its_root(root: str, storage: dict[str, str], location: str) -> None:
-    assert Directory(root, storage).location("x.lance") == location
+    assert Directory(root, storage).location_of("x.lance") == location
 
 
 def test_the_container_is_the_first_part_of_a_path_within_azure() -> None:
-    assert place("abfss://c@acc.dfs.core.windows.net/a/b", {}).base == "c/a/b"
-    assert place("az://c/a/b", ACCOUNT).base == "c/a/b"
+    assert open_storage("abfss://c@acc.dfs.core.windows.net/a/b", {}).path == "c/a/b"
+    assert open_storage("az://c/a/b", ACCOUNT).path == "c/a/b"
 
 
 @pytest.mark.parametrize(
-    ("root", "storage", "said", "hint"),
+    ("root", "storage", "message", "hint"),
     [
         ("az://container/dir", {}, "the storage account is missing", "storage.account_name"),
-        ("gs://bucket", {"google_service_account": "/key.json"}, "service_account cannot be given", "GOOGLE_APPLICATION_CREDENTIALS"),
-        ("gs://bucket", {"service_account_key": "{}"}, "service_account_key cannot be given", "GOOGLE_APPLICATION_CREDENTIALS"),
+        (
+            "gs://bucket", {"google_service_account": "/key.json"}, "does not support storage.service_account",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ),
+        (
+            "gs://bucket", {"service_account_key": "{}"}, "does not support storage.service_account_key",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_a_mistake_in_the_configuration(root: str, storage: dict[str, str], said: str, hint: str) -> None:
+def test_what_is_missing_is_a_mistake_in_the_configuration(root: str, storage: dict[str, str], message: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        place(root, storage)
-    assert said in caught.value.message
+        open_storage(root, storage)
+    assert message in caught.value.message
     assert hint in (caught.value.hint or "")
 
 
@@ -57,7 +63,7 @@ def test_hdfs_names_the_libraries_that_it_needs(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(pyarrow.fs, "HadoopFileSystem", refuse)
     with pytest.raises(ConfigError, match="libhdfs and Java") as caught:
-        place("hdfs://name-node:8020/lake", {})
+        open_storage("hdfs://name-node:8020/lake", {})
     assert "\ndlopen" not in caught.value.message
 
 
@@ -66,7 +72,7 @@ def test_a_store_that_pyarrow_was_built_without_is_named(monkeypatch: pytest.Mon
 
     monkeypatch.delattr(pyarrow.fs, "GcsFileSystem")
     with pytest.raises(ConfigError, match="no GcsFileSystem"):
-        place("gs://bucket", {})
+        open_storage("gs://bucket", {})
 
 
 @pytest.mark.parametrize(
@@ -75,4 +81,4 @@ def test_a_store_that_pyarrow_was_built_without_is_named(monkeypatch: pytest.Mon
 )
 def test_what_is_no_directory_is_refused(root: str, error: type[Exception], tmp_path: Path) -> None:
     with pytest.raises(error):
-        place(root, {})
+        open_storage(root, {})

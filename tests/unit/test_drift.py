@@ -1,4 +1,4 @@
-"""Drift: every kind planted in an index, what is no drift, and when each was first and last seen."""
+"""Drift: each kind in an index, differences that are not drift, and the times of first and last detection."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from federator.index import Index, datasets, drift, ledger
-from federator.index.agreement import pair_drift, schema_drift
-from federator.model import Aliases, TableRecord
+from federator.model import LocationAliases, TableRecord
 from federator.model.drift import DriftKind
-from federator.planning.marks import Mark
-from federator.planning.rule import MirrorRule, Relocate
-from tests.integration.index_support import fill, table
+from federator.planning.comparison import compare_mirrored_pair, compare_schema
+from federator.planning.ownership import OwnershipMarker
+from federator.planning.rule import LocationReplacement, MirrorRule
+from federator.store import Index, drift_detection, ledger, verifications
+from federator.views import drift
+from tests.integration.index_support import fill, owned, table
 
-RULES = {"m": MirrorRule(name="m", origin="lake", target="copy", location=(Relocate("s3://lake/eu/", "s3a://us/"),))}
+RULES = {"m": MirrorRule(name="m", origin="lake", target="copy", location=(LocationReplacement("s3://lake/eu/", "s3a://us/"),))}
 
 
 @pytest.fixture
@@ -24,13 +25,8 @@ def index(either_index: Index) -> Index:
 
 
 def mirrored(index: Index, path: str, *, mirror: str = "m") -> None:
-    row: dict[str, Any] = {
-        "mirror": mirror, "origin_source": "lake", "origin_path": path, "target_source": "copy", "target_path": path, "is_table": 1,
-        "op_id": "op", "native_id": None, "location": None, "origin_digest": None, "target_digest": None, "mapping_digest": None,
-        "declared": None, "run_id": "run",
-    }  # fmt: skip
     with index.write() as connection:
-        ledger.put(connection, row)
+        ledger.upsert_entry(connection, owned("lake", path, "copy", mirror=mirror))
 
 
 def opened(index: Index, canonical: str, state: str, schema: str | None = None) -> None:
@@ -38,22 +34,22 @@ def opened(index: Index, canonical: str, state: str, schema: str | None = None) 
         "checked_through": "lake", "message": None, "version": None, "rows": None, "fragments": None,
     }  # fmt: skip
     with index.write() as connection:
-        datasets.save(connection, [row])
+        verifications.save_verifications(connection, [row])
 
 
-def found(index: Index, **wanted: Any) -> list[tuple[str, str, str]]:
-    drift.refresh(index, RULES)
-    return [(seen.kind, seen.subject, seen.other) for seen in drift.page(index, **wanted)]
+def detect(index: Index, **filters: Any) -> list[tuple[str, str, str]]:
+    drift_detection.refresh_drift(index, RULES)
+    return [(item.kind, item.subject, item.other) for item in drift.list_drift(index, **filters)]
 
 
 def test_catalogs_that_agree_have_no_drift(index: Index) -> None:
-    marks = Mark("i", "m", "lake$s$t").properties(("s", "t"))
+    marks = OwnershipMarker("i", "m", "lake$s$t").to_properties(("s", "t"))
     columns = '[{"name":"ID","type":"bigint"}]'
     fill(index, "lake", table("lake", "s", "t", properties={"team": "eu"}, schema=columns, location="s3://lake/eu/t"))
     fill(index, "copy", table("copy", "s", "t", properties={"team": "eu", **marks}, location="s3://us/t/"))
     mirrored(index, "s$t")
     opened(index, "s3://lake/eu/t", "valid", '[{"name":"id","type":"int64","nullable":true}]')
-    assert found(index) == []
+    assert detect(index) == []
 
 
 def test_every_kind_is_found(index: Index) -> None:
@@ -75,43 +71,43 @@ def test_every_kind_is_found(index: Index) -> None:
     opened(index, "s3://lake/s/columns.lance", "valid", '[{"name":"id","type":"int64"},{"name":"new","type":"int64"}]')
     opened(index, "s3://lake/s/lost.lance", "missing")
     opened(index, "s3://lake/declared/by/nobody", "missing")
-    assert found(index) == [
+    assert detect(index) == [
         ("dangling_mirror", "copy$s$neither", "lake$s$neither"), ("dangling_mirror", "copy$s$no_origin", "lake$s$no_origin"),
         ("dangling_mirror", "copy$s$no_target", "lake$s$no_target"), ("duplicate", "lake$s$two", "lake$s$lost"),
         ("location_differs", "copy$s$moved", "lake$s$moved"), ("missing", "lake$s$lost", "s3://lake/s/lost.lance"),
         ("missing", "lake$s$two", "s3://lake/s/lost.lance"), ("name_clash", "lake$s$Said", "lake$s$said"),
         ("properties_differ", "copy$s$said", "lake$s$said"), ("schema_differs", "lake$s$columns", "s3://lake/s/columns.lance"),
     ]  # fmt: skip
-    details = {seen.kind: seen.detail for seen in drift.page(index)}
+    details = {seen.kind: seen.detail for seen in drift.list_drift(index)}
     assert details["schema_differs"] == "not stored: old; not declared: new"
     assert details["properties_differ"] == "doc, team"
     assert details["location_differs"] == "s3://lake/eu/moved, and not s3a://us/moved"
-    assert {seen.subject: seen.detail for seen in drift.page(index, kind="dangling_mirror")} == {
-        "copy$s$neither": "mirror m: origin and target gone", "copy$s$no_origin": "mirror m: origin gone",
-        "copy$s$no_target": "mirror m: target gone",
+    assert {seen.subject: seen.detail for seen in drift.list_drift(index, kind="dangling_mirror")} == {
+        "copy$s$neither": "mirror m: origin and target absent", "copy$s$no_origin": "mirror m: origin absent",
+        "copy$s$no_target": "mirror m: target absent",
     }  # fmt: skip
-    assert {kind for kind, _, _ in found(index, severity="high")} == {"dangling_mirror", "location_differs", "missing"}
-    assert {subject for _, subject, _ in found(index, source="copy", kind="properties_differ")} == {"copy$s$said"}
-    whole, last = drift.page(index), None
+    assert {kind for kind, _, _ in detect(index, severity="high")} == {"dangling_mirror", "location_differs", "missing"}
+    assert {subject for _, subject, _ in detect(index, source="copy", kind="properties_differ")} == {"copy$s$said"}
+    whole, last = drift.list_drift(index), None
     for wanted in whole:
-        (one,) = drift.page(index, after=last, limit=1)
+        (one,) = drift.list_drift(index, after=last, limit=1)
         assert one == wanted
         last = one.key
 
 
-def test_one_place_under_two_configured_names_is_a_duplicate(index: Index) -> None:
+def test_one_location_under_two_configured_names_is_a_duplicate(index: Index) -> None:
     fill(index, "lake", table("lake", "s", "a", location="s3://b/t"), table("lake", "s", "b", location="s3://ap/t"))
-    assert found(index) == []
+    assert detect(index) == []
     with index.write() as connection:
-        datasets.follow(connection, Aliases.of({"s3://ap": "s3://b"}))
-    assert found(index) == [("duplicate", "lake$s$b", "lake$s$a")]
+        verifications.refresh_location_aliases(connection, LocationAliases.from_prefixes({"s3://ap": "s3://b"}))
+    assert detect(index) == [("duplicate", "lake$s$b", "lake$s$a")]
 
 
 def test_it_is_known_since_when_until_when_and_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     def refreshed(now: float) -> tuple[float, float, float | None]:
         monkeypatch.setattr(time, "time", lambda: now)
-        drift.refresh(index, RULES)
-        (seen,) = drift.page(index) or drift.page(index, resolved=True)
+        drift_detection.refresh_drift(index, RULES)
+        (seen,) = drift.list_drift(index) or drift.list_drift(index, resolved=True)
         return seen.first_seen, seen.last_seen, seen.resolved_at
 
     fill(index, "lake", table("lake", "s", "t"))
@@ -127,13 +123,13 @@ def test_it_is_known_since_when_until_when_and_again(index: Index, monkeypatch: 
 
 def test_what_is_left_out_is_no_drift() -> None:
     origin = TableRecord("a", ("s", "t"), "s3://b/t", {"team": "eu"}, doc="x")
-    assert list(pair_drift(origin, TableRecord("b", ("s", "t"), "s3a://b/t/"), "s3://b/t")) == []
-    assert schema_drift("a", "a$t", "s3://b/t", None, '[{"name":"id"}]') is None
-    assert schema_drift("a", "a$t", "s3://b/t", '[{"name":"id"}]', None) is None
+    assert list(compare_mirrored_pair(origin, TableRecord("b", ("s", "t"), "s3a://b/t/"), "s3://b/t")) == []
+    assert compare_schema("a", "a$t", "s3://b/t", None, '[{"name":"id"}]') is None
+    assert compare_schema("a", "a$t", "s3://b/t", '[{"name":"id"}]', None) is None
 
 
 def test_columns_in_another_order_are_drift() -> None:
     one, other = '[{"name":"a"},{"name":"b"}]', '[{"name":"b"},{"name":"a"}]'
-    seen = schema_drift("a", "a$t", "s3://b/t", one, other)
+    seen = compare_schema("a", "a$t", "s3://b/t", one, other)
     assert seen is not None
     assert (seen.kind, seen.detail) == (DriftKind.SCHEMA_DIFFERS, "the columns are in another order")

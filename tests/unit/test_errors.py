@@ -1,4 +1,4 @@
-"""Our error tree and the Lance spec's codes are one list."""
+"""The error tree has exactly the codes of the Lance spec."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_a_class_and_its_official_one_have_the_same_name_and_code(kind: type[Cat
     official = from_error_code(kind.code, "text")
     assert isinstance(official, LanceNamespaceError)
     assert official.code == kind.code
-    ours, theirs = kind.__name__, type(official).__name__.removesuffix("Error")
-    assert theirs == {"Unsupported": "UnsupportedOperation", "Throttled": "Throttling"}.get(ours, ours)
+    name, official_name = kind.__name__, type(official).__name__.removesuffix("Error")
+    assert official_name == {"Unsupported": "UnsupportedOperation", "Throttled": "Throttling"}.get(name, name)
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)

@@ -1,4 +1,4 @@
-"""What the notification log's events name; messages as Hive 3 (JSON) and Hive 4 (compressed) write them."""
+"""Objects named by the events of the notification log, with messages as Hive 3 (JSON) and Hive 4 (compressed) write them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from federator.connector import Changes
+from federator.connector import CatalogChanges
 from federator.model import Path
-from federator_connectors._hive import structs
-from federator_connectors._hive.changes import OVERLAP, ChangeFeed
+from federator_connectors._hive import thrift_types
+from federator_connectors._hive.change_feed import OVERLAP, ChangeFeed
 
 BEFORE = json.dumps({"tableObjBeforeJson": json.dumps({"1": {"str": "Old"}, "2": {"str": "d"}})})
 SMALL = base64.b64encode(gzip.compress(BEFORE.encode())).decode()
 
 
 def event(number: int, kind: str, **fields: Any) -> Any:
-    return structs.NotificationEvent(
+    return thrift_types.NotificationEvent(
         eventId=number, eventTime=1, eventType=kind, **{"catName": "hive", "dbName": "d", **fields}
     )
 
@@ -33,16 +33,16 @@ class Log:
         self.log = list(events)
         self._identity = identity
 
-    def listeners(self) -> str:
+    def get_listeners(self) -> str:
         return "org.apache.hive.hcatalog.listener.DbNotificationListener"
 
-    def identity(self) -> str:
+    def get_metastore_id(self) -> str:
         return self._identity
 
-    def current_event(self) -> int:
+    def get_current_event_id(self) -> int:
         return max((event.eventId for event in self.log), default=0)
 
-    def events(self, after: int, most: int) -> list[Any]:
+    def list_events(self, after: int, most: int) -> list[Any]:
         return [event for event in sorted(self.log, key=lambda event: int(event.eventId)) if event.eventId > after][:most]
 
 
@@ -68,72 +68,74 @@ def feed(log: Log) -> ChangeFeed:
         (event(1, "CREATE_TABLE", tableName="t", catName=None), set(), {("hive", "d", "t")}),
     ],
 )
-def test_what_an_event_names(what: Any, namespaces: set[Path], tables: set[Path]) -> None:
+def test_the_objects_that_an_event_names(what: Any, namespaces: set[Path], tables: set[Path]) -> None:
     log = Log()
-    cursor = feed(log).cursor()
+    cursor = feed(log).current_cursor()
     log.log.append(what)
-    changes = feed(log).since(cursor)
+    changes = feed(log).changes_since(cursor)
     assert (changes.namespaces, changes.tables, changes.full_crawl) == (namespaces, tables, None)
-    assert feed(log).since(changes.cursor) == Changes(changes.cursor)
+    assert feed(log).changes_since(changes.cursor) == CatalogChanges(changes.cursor)
 
 
 def test_an_event_that_commits_late_or_shares_its_id_is_not_lost() -> None:
     log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in (1, 2, 4)))
-    cursor = feed(log).cursor()
+    cursor = feed(log).current_cursor()
     log.log += [event(3, "CREATE_TABLE", tableName="late"), event(4, "CREATE_TABLE", tableName="twin")]
-    assert feed(log).since(cursor).tables == {("hive", "d", "late"), ("hive", "d", "twin")}
+    assert feed(log).changes_since(cursor).tables == {("hive", "d", "late"), ("hive", "d", "twin")}
 
 
 def test_a_cursor_stays_small() -> None:
     log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 5001)))
-    start = feed(Log()).cursor()
-    changes = feed(log).since(start)
+    start = feed(Log()).current_cursor()
+    changes = feed(log).changes_since(start)
     assert len(changes.tables) == 5000
     assert len(changes.cursor) < 30 * OVERLAP
 
 
 def test_without_an_identity_an_expired_log_proves_nothing() -> None:
     log = Log(event(1, "CREATE_TABLE", tableName="t"), identity="")
-    cursor = feed(log).cursor()
-    assert feed(log).since(cursor).full_crawl is None
+    cursor = feed(log).current_cursor()
+    assert feed(log).changes_since(cursor).full_crawl is None
     log.log.clear()
-    log.current_event = lambda: 1  # type: ignore[method-assign]
-    assert "nothing else tells" in (feed(log).since(cursor).full_crawl or "")
+    log.get_current_event_id = lambda: 1  # type: ignore[method-assign]
+    assert "no id that could be compared" in (feed(log).changes_since(cursor).full_crawl or "")
 
 
 def test_a_counter_that_went_back_a_little_loses_nothing() -> None:
     """Two writers at once may set Derby's counter back: what comes next gets ids that were used before."""
     log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 301)))
-    cursor = feed(log).cursor()
-    log.current_event = lambda: 300 - OVERLAP  # type: ignore[method-assign]
+    cursor = feed(log).current_cursor()
+    log.get_current_event_id = lambda: 300 - OVERLAP  # type: ignore[method-assign]
     log.log += [event(number, "CREATE_TABLE", tableName=f"again{number}") for number in (300 - OVERLAP + 1, 299, 300)]
-    changes = feed(log).since(cursor)
+    changes = feed(log).changes_since(cursor)
     assert changes.full_crawl is None
     assert changes.tables == {("hive", "d", f"again{number}") for number in (300 - OVERLAP + 1, 299, 300)}
-    assert feed(log).since(changes.cursor) == Changes(changes.cursor)
+    assert feed(log).changes_since(changes.cursor) == CatalogChanges(changes.cursor)
 
 
 def test_a_counter_that_went_back_further_than_is_read_again_needs_a_full_crawl() -> None:
     log = Log(*(event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 301)))
-    cursor = feed(log).cursor()
-    log.current_event = lambda: 300 - OVERLAP - 1  # type: ignore[method-assign]
+    cursor = feed(log).current_cursor()
+    log.get_current_event_id = lambda: 300 - OVERLAP - 1  # type: ignore[method-assign]
     log.log.append(event(300 - OVERLAP, "CREATE_TABLE", tableName="lost"))
-    assert feed(log).since(cursor).full_crawl == f"the log went back from event 300 to {300 - OVERLAP - 1}"
+    assert feed(log).changes_since(cursor).full_crawl == f"the log went back from event 300 to {300 - OVERLAP - 1}"
 
 
 @pytest.mark.parametrize(
-    ("left", "current", "why"),
+    ("left", "current", "reason"),
     [
         # The event that was read last is gone, and the counter does not say that it expired.
         (range(1, 300), 299, "the log is at event 299, before the cursor's 300"),
-        (range(1, 300), 301, "the log has expired: event 300 is gone"),
+        (range(1, 300), 301, "the log has expired: event 300 is absent"),
         (range(0), 300, None),
     ],
 )
-def test_a_counter_behind_its_last_event_is_a_doubt_only_without_that_event(left: range, current: int, why: str | None) -> None:
+def test_a_counter_behind_its_last_event_is_a_doubt_only_without_that_event(
+    left: range, current: int, reason: str | None
+) -> None:
     events = {number: event(number, "CREATE_TABLE", tableName=f"t{number}") for number in range(1, 301)}
     log = Log(*events.values())
-    cursor = feed(log).cursor()
+    cursor = feed(log).current_cursor()
     log.log = [events[number] for number in left]
-    log.current_event = lambda: current  # type: ignore[method-assign]
-    assert feed(log).since(cursor).full_crawl == why
+    log.get_current_event_id = lambda: current  # type: ignore[method-assign]
+    assert feed(log).changes_since(cursor).full_crawl == reason

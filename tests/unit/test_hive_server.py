@@ -1,4 +1,4 @@
-"""The caches that Hive 3.1.3 and 4.0.1 are started from, without fetching anything."""
+"""The caches from which Hive 3.1.3 and 4.0.1 are started, without a download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the Hive connectors, and how a crawl is dealt to its readers; no server needed."""
+"""Settings of the Hive connectors, and the division of a crawl into shards. Needs no server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pathlib import Path as Path_
 import pytest
 
 from federator.connector import ConfigError, InvalidInput
-from federator.connector.requests import Identifiers
+from federator.connector.crawl import distribute
+from federator.lance.identifiers import IdentifierParser
 from federator.model import Path
-from federator_connectors._hive.crawl import _dealt
-from federator_connectors._hive.settings import endpoints
+from federator_connectors._hive.crawl import _SHARDS_PER_PART
+from federator_connectors._hive.settings import parse_endpoints
 from federator_connectors.hive2 import CONNECTOR as HIVE2
 from federator_connectors.hive3 import CONNECTOR as HIVE3
 
@@ -29,13 +30,13 @@ from federator_connectors.hive3 import CONNECTOR as HIVE3
     ],
 )
 def test_endpoints(text: str, expected: list[tuple[str, int]]) -> None:
-    assert list(endpoints(text)) == expected
+    assert list(parse_endpoints(text)) == expected
 
 
 @pytest.mark.parametrize("text", ["", "http://a:1", "thrift://", "a:0", "a:65536", "a:b", "a,,b", "thrift://a/path", "a b"])
-def test_what_is_no_endpoint_is_refused(text: str) -> None:
+def test_an_invalid_endpoint_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"hive3\.uri(.|\n)*thrift://host:port"):
-        HIVE3.configure({"hive3.uri": text})
+        HIVE3.parse_settings({"hive3.uri": text})
 
 
 def test_every_property_has_a_text_with_its_default() -> None:
@@ -69,14 +70,16 @@ def test_every_property_has_a_text_with_its_default() -> None:
 def test_what_is_wrong_or_has_no_effect_is_refused(properties: dict[str, str], complaint: str) -> None:
     for connector in (HIVE2, HIVE3):
         with pytest.raises(ConfigError) as caught:
-            connector.configure({f"{connector.impl}.uri": "a", **{f"{connector.impl}.{k}": v for k, v in properties.items()}})
+            connector.parse_settings(
+                {f"{connector.impl}.uri": "a", **{f"{connector.impl}.{k}": v for k, v in properties.items()}}
+            )
         assert re.search(complaint, str(caught.value))
 
 
 def test_the_password_is_a_secret(tmp_path: Path_, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     login = {"uri": "a", "client.auth": "plain", "client.user": "svc", "client.password": f"file:{tmp_path}/password"}
-    settings = HIVE3.configure(login)
+    settings = HIVE3.parse_settings(login)
     assert settings.password == "s3cret"
     assert "s3cret" not in repr(settings)
     with pytest.raises(ConfigError, match="must not stand in the file"):
@@ -84,34 +87,34 @@ def test_the_password_is_a_secret(tmp_path: Path_, monkeypatch: pytest.MonkeyPat
 
 
 def test_defaults_and_limits() -> None:
-    settings = HIVE3.configure({"hive3.uri": "a", "storage.region": "us-west-2"})
+    settings = HIVE3.parse_settings({"hive3.uri": "a", "storage.region": "us-west-2"})
     assert (settings.pool_size, settings.timeout, settings.storage) == (3, 60, {"region": "us-west-2"})
     with pytest.raises(ConfigError, match=r"hive3\.uri"):
-        HIVE3.configure({})
+        HIVE3.parse_settings({})
     with pytest.raises(ConfigError, match="from 1 up"):
-        HIVE3.configure({"uri": "a", "client.pool-size": "0"})
+        HIVE3.parse_settings({"uri": "a", "client.pool-size": "0"})
 
 
 def test_hive_is_another_name_of_hive2() -> None:
-    assert HIVE2.configure({"hive.uri": "a", "root": "/r"}) == HIVE2.configure({"hive2.uri": "a", "hive2.root": "/r"})
+    assert HIVE2.parse_settings({"hive.uri": "a", "root": "/r"}) == HIVE2.parse_settings({"hive2.uri": "a", "hive2.root": "/r"})
 
 
 def test_concurrency_is_the_pool() -> None:
-    assert HIVE2.concurrency({}) == 3
-    assert HIVE2.concurrency({"hive.client.pool-size": "8"}) == 8
-    assert HIVE3.concurrency({"client.pool-size": "5", "uri": "${SECRET}"}) == 5
-    assert HIVE3.concurrency({"client.pool-size": "${POOL}"}) == 3
+    assert HIVE2.crawl_concurrency({}) == 3
+    assert HIVE2.crawl_concurrency({"hive.client.pool-size": "8"}) == 8
+    assert HIVE3.crawl_concurrency({"client.pool-size": "5", "uri": "${SECRET}"}) == 5
+    assert HIVE3.crawl_concurrency({"client.pool-size": "${POOL}"}) == 3
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
 @pytest.mark.parametrize("count", [1, 5, 40, 2000])
 def test_readers_that_take_turns_get_equal_work(parts: int, count: int) -> None:
     namespaces: list[Path] = [("hive", f"db{number}") for number in range(count)]
-    shards = _dealt(namespaces, parts)
-    dealt = [[path for shard in shards[number::parts] for path in shard.namespaces] for number in range(parts)]
+    shards = distribute(namespaces, parts * _SHARDS_PER_PART)
+    dealt = [[path for shard in shards[number::parts] for path in shard] for number in range(parts)]
     assert sorted(path for hand in dealt for path in hand) == sorted(namespaces)
     assert 0 < len(shards) <= 16 * parts
-    assert all(shard.namespaces for shard in shards)
+    assert all(shards)
     # Shards differ by one namespace at most, and a reader has up to 16 of them.
     assert max(map(len, dealt)) - min(map(len, dealt)) <= 16
 
@@ -121,7 +124,7 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
 import sys
 sys.modules["hmsclient"] = None
 from federator_connectors.hive3 import CONNECTOR
-CONNECTOR.open("lake", CONNECTOR.configure({"uri": "a"}))
+CONNECTOR.open_catalog("lake", CONNECTOR.parse_settings({"uri": "a"}))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "ConfigError: the connector 'hive3' needs the module 'hmsclient" in done.stderr
@@ -130,10 +133,28 @@ CONNECTOR.open("lake", CONNECTOR.configure({"uri": "a"}))
 
 def test_databases_have_shorter_names_than_tables() -> None:
     for connector, above in ((HIVE2, []), (HIVE3, ["hive"])):
-        ids = Identifiers("lake", connector.capabilities)
-        assert ids.new_namespace([*above, "d" * 128])
-        assert ids.new_table([*above, "d", "t" * 256])
+        ids = IdentifierParser("lake", connector.capabilities)
+        assert ids.parse_new_namespace([*above, "d" * 128])
+        assert ids.parse_new_table([*above, "d", "t" * 256])
         with pytest.raises(InvalidInput, match="at most 128"):
-            ids.new_namespace([*above, "d" * 129])
+            ids.parse_new_namespace([*above, "d" * 129])
         with pytest.raises(InvalidInput, match="at most 256"):
-            ids.new_table([*above, "d", "t" * 257])
+            ids.parse_new_table([*above, "d", "t" * 257])
+
+
+def test_ugi_is_a_user_with_groups_and_needs_a_metastore_without_login() -> None:
+    uri = {"uri": "thrift://h:1"}
+    assert HIVE3.parse_settings({**uri, "ugi": "ann:a, b"}).ugi == ("ann", ("a", "b"))
+    assert HIVE3.parse_settings({**uri, "ugi": "ann"}).ugi == ("ann", ())
+    for wrong in ({"ugi": ":a"}, {"ugi": "ann", "client.auth": "kerberos", "client.kerberos.principal": "hive/_HOST@X"}):
+        with pytest.raises(ConfigError, match="ugi"):
+            HIVE3.parse_settings({**uri, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("root", "uri"),
+    [("/data/a b", "file:///data/a%20b"), ("s3://lake/", "s3://lake"), ("file:/x", "file:/x"), (None, Path_.cwd().as_uri())],
+)
+def test_a_root_is_a_uri(root: str | None, uri: str) -> None:
+    properties = {"uri": "thrift://h:1"} if root is None else {"uri": "thrift://h:1", "root": root}
+    assert HIVE3.parse_settings(properties).root_uri == uri

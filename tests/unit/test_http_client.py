@@ -1,4 +1,4 @@
-"""The HTTP client against a server that does to it what servers do."""
+"""The HTTP client against a test server: parameters, errors, retries, tokens, TLS, rates and the circuit breaker."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from federator.connector import (
+    CallLimits,
     CatalogError,
     Internal,
     InvalidInput,
-    Limits,
     PermissionDenied,
     ServiceUnavailable,
     Throttled,
     Unauthenticated,
     Unsupported,
 )
-from federator.connector.politeness import Breaker, Paused, Politeness, Rate
-from federator_connectors._http.answer import Tls
+from federator.connector.call_policy import CallPolicy, CircuitBreaker, CircuitOpen, RateLimiter
+from federator_connectors._http.authentication import AccessToken, FixedHeaders, RefreshingToken
 from federator_connectors._http.client import HttpClient
-from federator_connectors._http.signin import FetchedToken, FixedHeaders, Token
-from federator_connectors._http.statuses import error_of_status
+from federator_connectors._http.response import TlsOptions, error_for_status
 
 Script = list[tuple[int, dict[str, str], str]]
 
@@ -76,14 +75,14 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> Iterator[HttpClient]:
-    made = HttpClient("lake", server.url, error_of=error_of_status, sign_in=FixedHeaders.bearer("hunter2"))
+    made = HttpClient("lake", server.url, error_of=error_for_status, authentication=FixedHeaders.bearer("hunter2"))
     yield made
     made.close()
 
 
 def test_a_read_carries_the_token_and_its_parameters(server: Server, client: HttpClient) -> None:
     server.script = [(200, {}, '{"names": ["a"]}')]
-    assert client.get("/x%2Fy", {"page": "a b", "none": None}, about="listing").fields == {"names": ["a"]}
+    assert client.get("/x%2Fy", {"page": "a b", "none": None}, about="listing").json_object == {"names": ["a"]}
     method, path, headers, _ = server.asked[0]
     assert (method, path) == ("GET", "/api/x%2Fy?page=a+b")
     assert headers["Authorization"] == "Bearer hunter2"
@@ -102,7 +101,7 @@ def test_a_read_carries_the_token_and_its_parameters(server: Server, client: Htt
         (302, InvalidInput),
     ],
 )
-def test_a_status_is_an_error_that_says_what_was_asked(server: Server, client: HttpClient, status: int, kind: type) -> None:
+def test_an_error_status_names_the_request(server: Server, client: HttpClient, status: int, kind: type) -> None:
     server.script = [(status, {"Location": "http://elsewhere/"}, '{"message": "no, hunter2"}')]
     with pytest.raises(kind) as raised:
         client.get("/x", about="listing the tables of a$b")
@@ -114,7 +113,7 @@ def test_a_status_is_an_error_that_says_what_was_asked(server: Server, client: H
 @pytest.mark.parametrize("status", [429, 502, 503, 504, 0])
 def test_a_read_is_repeated_after_a_soft_error_and_a_write_is_not(server: Server, client: HttpClient, status: int) -> None:
     server.script = [(status, {"Retry-After": "0"}, ""), (200, {}, '{"ok": 1}')]
-    assert client.get("/x", about="reading").fields == {"ok": 1}
+    assert client.get("/x", about="reading").json_object == {"ok": 1}
     server.asked.clear()
     server.script = [(status, {"Retry-After": "0"}, ""), (200, {}, '{"ok": 1}')]
     with pytest.raises((Throttled, ServiceUnavailable)):
@@ -133,13 +132,13 @@ def test_a_long_retry_after_is_not_waited_for(server: Server, client: HttpClient
 def test_a_success_that_is_no_json_is_no_empty_answer(server: Server, client: HttpClient) -> None:
     server.script = [(200, {}, "<html>login</html>")]
     with pytest.raises(Internal, match="not JSON: <html>login</html>"):
-        _ = client.get("/x", about="reading").data
+        _ = client.get("/x", about="reading").json
 
 
 def test_a_refused_token_is_fetched_once_more(server: Server) -> None:
     fetched = iter(["old", "new"])
-    sign_in = FetchedToken(lambda: Token(next(fetched), expires_in=100))
-    client = HttpClient("lake", server.url, error_of=error_of_status, sign_in=sign_in)
+    sign_in = RefreshingToken(lambda: AccessToken(next(fetched), expires_in=100))
+    client = HttpClient("lake", server.url, error_of=error_for_status, authentication=sign_in)
     server.script = [(401, {}, ""), (200, {}, "{}")]
     client.send("POST", "/x", body={}, about="writing")
     assert [asked[2]["Authorization"] for asked in server.asked] == ["Bearer old", "Bearer new"]
@@ -148,7 +147,7 @@ def test_a_refused_token_is_fetched_once_more(server: Server) -> None:
 def test_a_token_is_renewed_before_it_ends() -> None:
     now = [0.0]
     count = iter(range(10))
-    sign_in = FetchedToken(lambda: Token(f"t{next(count)}", expires_in=100), clock=lambda: now[0])
+    sign_in = RefreshingToken(lambda: AccessToken(f"t{next(count)}", expires_in=100), clock=lambda: now[0])
     assert sign_in.headers() == {"Authorization": "Bearer t0"}
     now[0] = 89
     assert sign_in.headers() == {"Authorization": "Bearer t0"}
@@ -163,19 +162,23 @@ def test_netrc_is_not_read(
     netrc.write_text("machine 127.0.0.1 login someone password else\n", encoding="utf-8")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
-    HttpClient("lake", server.url, error_of=error_of_status).get("/x", about="reading")
+    HttpClient("lake", server.url, error_of=error_for_status).get("/x", about="reading")
     assert "Authorization" not in server.asked[0][2]
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:
-    client = HttpClient("lake", "http://127.0.0.1:9", error_of=error_of_status, limits=Limits(attempts=1))
+    client = HttpClient("lake", "http://127.0.0.1:9", error_of=error_for_status, limits=CallLimits(attempts=1))
     with pytest.raises(ServiceUnavailable, match=r"is not reachable: .*refused"):
         client.get("/x", about="reading")
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(server: Server) -> None:
     client = HttpClient(
-        "lake", server.url.replace("http:", "https:"), error_of=error_of_status, limits=Limits(attempts=1), tls=Tls()
+        "lake",
+        server.url.replace("http:", "https:"),
+        error_of=error_for_status,
+        limits=CallLimits(attempts=1),
+        tls=TlsOptions(),
     )
     with pytest.raises(ServiceUnavailable, match="TLS"):
         client.get("/x", about="reading")
@@ -203,7 +206,7 @@ def unavailable() -> None:
 
 def test_a_rate_spreads_calls_evenly() -> None:
     clock = Clock()
-    rate = Rate(4, clock, clock.sleep)
+    rate = RateLimiter(4, clock, clock.sleep)
     for _ in range(9):
         rate.wait()
     assert clock.now == pytest.approx(2.0)
@@ -225,12 +228,12 @@ def test_a_breaker_spares_a_dead_server_and_finds_out_when_it_is_back() -> None:
         calls.append(clock.now)
         unavailable()
 
-    polite = Politeness("lake", Limits(breaker_failures=3, breaker_pause=10), clock=clock, sleep=clock.sleep)
+    polite = CallPolicy("lake", CallLimits(breaker_failures=3, breaker_pause=10), clock=clock, sleep=clock.sleep)
     found = [attempt(lambda: polite.call(down, repeatable=False)) for _ in range(5)]
-    assert found == [ServiceUnavailable] * 3 + [Paused] * 2
+    assert found == [ServiceUnavailable] * 3 + [CircuitOpen] * 2
     clock.now = 11
     assert attempt(lambda: polite.call(down, repeatable=False)) is ServiceUnavailable
-    assert attempt(lambda: polite.call(down, repeatable=False)) is Paused
+    assert attempt(lambda: polite.call(down, repeatable=False)) is CircuitOpen
     clock.now = 22
     assert polite.call(lambda: "back", repeatable=False) == "back"
     assert polite.call(lambda: "again", repeatable=False) == "again"
@@ -238,10 +241,10 @@ def test_a_breaker_spares_a_dead_server_and_finds_out_when_it_is_back() -> None:
 
 
 def test_an_answer_of_any_kind_closes_the_breaker() -> None:
-    breaker = Breaker("lake", Limits(breaker_failures=2), Clock())
+    breaker = CircuitBreaker("lake", CallLimits(breaker_failures=2), Clock())
 
     def watched(error: CatalogError | None) -> None:
-        with breaker.watching():
+        with breaker.guard_call():
             if error:
                 raise error
 
@@ -250,7 +253,7 @@ def test_an_answer_of_any_kind_closes_the_breaker() -> None:
 
 
 def test_only_so_many_calls_run_at_once() -> None:
-    polite = Politeness("lake", Limits(concurrency=2))
+    polite = CallPolicy("lake", CallLimits(concurrency=2))
     inside, most, lock = [0], [0], threading.Lock()
 
     def call() -> None:
@@ -272,5 +275,7 @@ def test_only_so_many_calls_run_at_once() -> None:
 def test_the_limits_of_a_source_come_from_its_configuration() -> None:
     from federator_connectors.dir import CONNECTOR
 
-    settings = CONNECTOR.configure({"root": "/x", "dir.limit.requests-per-second": "2.5", "limit.concurrent-requests": "3"})
-    assert settings.limits == Limits(requests_per_second=2.5, concurrency=3)
+    settings = CONNECTOR.parse_settings(
+        {"root": "/x", "dir.limit.requests-per-second": "2.5", "limit.concurrent-requests": "3"}
+    )
+    assert settings.limits == CallLimits(requests_per_second=2.5, concurrency=3)

@@ -1,4 +1,4 @@
-"""What is logged, and what never is."""
+"""Logging: events and their fields, and fields that are never logged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_traceback_holds_no_local_variables(json: bool, restored: None) -> Non
     try:
         connects("hunter2-" * 3)
     except RuntimeError:
-        logs.get("federator.test").exception("run broke")
+        logs.get_logger("federator.test").exception("run broke")
     written = out.getvalue()
     assert "run broke" in written
     assert "refused a password of 24 characters" in written
@@ -43,6 +43,6 @@ def test_bound_values_stand_in_every_line(restored: None) -> None:
     out = io.StringIO()
     logs.configure(json=True, stream=out)
     with logs.bound(run="r1"):
-        logs.get("federator.test").info("step", source="lake")
+        logs.get_logger("federator.test").info("step", source="lake")
     assert '"run": "r1"' in out.getvalue()
     assert '"source": "lake"' in out.getvalue()

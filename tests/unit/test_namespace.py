@@ -1,4 +1,4 @@
-"""The namespace face where it is more than its catalog: construction, identity, errors, CASCADE, threads."""
+"""The namespace facade where it does more than its catalog: construction, identity, errors, CASCADE, threads."""
 
 from __future__ import annotations
 
@@ -6,32 +6,37 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
 from typing import Any
 
+import lance as dataset
 import lance_namespace as lance
+import pyarrow as pa
 import pytest
 
 import federator.testing.memory
 from federator.connector import Catalog, CatalogError, ServiceUnavailable, Throttled
-from federator.connector.pool import CatalogPool
+from federator.connector.catalog_pool import CatalogPool
+from federator.lance.facade import facade_class
 from federator.model import Kind
-from federator.testing import CONNECTOR, PLAIN, MemorySettings, MemoryStore, memory_store
-from federator.testing.contract import fresh
+from federator.testing import CONNECTOR, PLAIN, MemorySettings, MemoryStore, get_memory_store
+from federator.testing.contract import unique_name
 
 PATH = "federator.testing.memory.MemoryNamespace"
 
 
 @pytest.fixture
 def store() -> tuple[str, MemoryStore]:
-    name = fresh("store")
-    return name, memory_store(name)
+    name = unique_name("store")
+    return name, get_memory_store(name)
 
 
 def test_connect_takes_keys_bare_or_prefixed(store: tuple[str, MemoryStore]) -> None:
     store[1].add_table(("sales", "orders"), "s3://b/orders.lance")
     for key in ("store", "memory.store"):
-        face = lance.connect(PATH, {key: store[0]})
-        assert face.list_tables(lance.ListTablesRequest(id=["sales"])).tables == ["orders"]
+        facade = lance.connect(PATH, {key: store[0]})
+        assert facade.list_tables(lance.ListTablesRequest(id=["sales"])).tables == ["orders"]
 
 
 def test_a_mistake_in_the_properties_is_named() -> None:
@@ -57,12 +62,12 @@ def test_the_class_is_one_object_and_instances_travel(store: tuple[str, MemorySt
         federator.testing.memory.OtherNamespace  # noqa: B018
 
 
-def test_the_face_of_a_configured_source_stays_here(store: tuple[str, MemoryStore]) -> None:
-    face = federator.testing.memory.MemoryNamespace.of("lake", MemorySettings(store=store[0]))
+def test_the_facade_of_a_configured_source_cannot_be_pickled(store: tuple[str, MemoryStore]) -> None:
+    facade = federator.testing.memory.MemoryNamespace.for_source("lake", MemorySettings(store=store[0]))
     with pytest.raises(lance.NamespaceNotFoundError, match=r"^lake: "):
-        face.describe_namespace(lance.DescribeNamespaceRequest(id=["none"]))
+        facade.describe_namespace(lance.DescribeNamespaceRequest(id=["none"]))
     with pytest.raises(TypeError, match="lake"):
-        pickle.dumps(face)
+        pickle.dumps(facade)
 
 
 def test_an_id_tells_secrets_apart_and_shows_none() -> None:
@@ -78,53 +83,53 @@ def test_an_id_tells_secrets_apart_and_shows_none() -> None:
 
 def test_every_error_becomes_its_official_class(store: tuple[str, MemoryStore]) -> None:
     store[1].add_namespace(("sales",))
-    face = lance.connect(PATH, {"store": store[0]})
+    facade = lance.connect(PATH, {"store": store[0]})
     for kind in CatalogError.__subclasses__():
         store[1].faults(f"fail:sales={kind.code}")
         with pytest.raises(lance.LanceNamespaceError) as caught:
-            face.list_tables(lance.ListTablesRequest(id=["sales"]))
+            facade.list_tables(lance.ListTablesRequest(id=["sales"]))
         assert caught.value.code == kind.code
         assert isinstance(caught.value.__cause__, kind)
 
 
 def test_overwrite_replaces_an_empty_namespace(store: tuple[str, MemoryStore]) -> None:
-    face = lance.connect(PATH, {"store": store[0]})
-    face.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"a": "1"}))
-    made = face.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"b": "2"}, mode="Overwrite"))
+    facade = lance.connect(PATH, {"store": store[0]})
+    facade.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"a": "1"}))
+    made = facade.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"b": "2"}, mode="Overwrite"))
     assert made.properties == {"b": "2"}
-    kept = face.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"c": "3"}, mode="ExistOk"))
+    kept = facade.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"c": "3"}, mode="ExistOk"))
     assert kept.properties == {"b": "2"}
 
 
 def test_register_replaces_a_declaration_on_request(store: tuple[str, MemoryStore]) -> None:
     store[1].add_table(("sales", "orders"), "s3://b/old.lance")
-    face = lance.connect(PATH, {"store": store[0]})
+    facade = lance.connect(PATH, {"store": store[0]})
     request = lance.RegisterTableRequest(id=["sales", "orders"], location="s3://b/new.lance", mode="OVERWRITE")
-    assert face.register_table(request).location == "s3://b/new.lance"
-    plain = federator.connector.namespace.namespace_class(PLAIN, "Plain")(store=store[0])
+    assert facade.register_table(request).location == "s3://b/new.lance"
+    plain = facade_class(PLAIN, "Plain")(store=store[0])
     with pytest.raises(lance.UnsupportedOperationError):
         plain.register_table(request)
-    with pytest.raises(lance.InvalidInputError, match="no location"):
-        face.declare_table(lance.DeclareTableRequest(id=["sales", "x"], location="relative/x.lance"))
+    with pytest.raises(lance.InvalidInputError, match="is not a location"):
+        facade.declare_table(lance.DeclareTableRequest(id=["sales", "x"], location="relative/x.lance"))
 
 
 def test_every_table_below_a_namespace(store: tuple[str, MemoryStore]) -> None:
     for path in (("a", "t1"), ("a", "b$", "t2"), ("c", "d", "e", "t3")):
         store[1].add_table(path)
     store[1].add_table(("c", "hidden"), kind=Kind.MANAGED_TABLE)
-    face = lance.connect(PATH, {"store": store[0]})
-    assert face.list_all_tables(lance.ListTablesRequest()).tables == ["a$b%24$t2", "a$t1", "c$d$e$t3"]
-    assert face.list_all_tables(lance.ListTablesRequest(id=["a"], limit=1)).tables == ["a$b%24$t2"]
+    facade = lance.connect(PATH, {"store": store[0]})
+    assert facade.list_all_tables(lance.ListTablesRequest()).tables == ["a$b%24$t2", "a$t1", "c$d$e$t3"]
+    assert facade.list_all_tables(lance.ListTablesRequest(id=["a"], limit=1)).tables == ["a$b%24$t2"]
 
 
-def test_cascade_goes_down_to_the_last_level(store: tuple[str, MemoryStore]) -> None:
+def test_cascade_includes_all_levels(store: tuple[str, MemoryStore]) -> None:
     store[1].add_table(("a", "b", "t1"))
     store[1].add_table(("a", "b", "c", "t2"))
     store[1].add_table(("other", "t3"))
-    face = lance.connect(PATH, {"store": store[0]})
-    face.drop_namespace(lance.DropNamespaceRequest(id=["a"], behavior="Cascade"))
-    assert face.list_namespaces(lance.ListNamespacesRequest()).namespaces == ["other"]
-    with store[1].state() as state:
+    facade = lance.connect(PATH, {"store": store[0]})
+    facade.drop_namespace(lance.DropNamespaceRequest(id=["a"], behavior="Cascade"))
+    assert facade.list_namespaces(lance.ListNamespacesRequest()).namespaces == ["other"]
+    with store[1].locked_state() as state:
         assert list(state["tables"]) == ["other$t3"]
 
 
@@ -136,55 +141,61 @@ def test_a_refused_cascade_leaves_everything_declared(store: tuple[str, MemorySt
         store[1].add_foreign(("a", "view"))
     else:
         store[1].add_table(("a", "managed"), kind=Kind.MANAGED_TABLE)
-    face = lance.connect(PATH, {"store": store[0]})
+    facade = lance.connect(PATH, {"store": store[0]})
     with pytest.raises(lance.NamespaceNotEmptyError):
-        face.drop_namespace(lance.DropNamespaceRequest(id=["a"], behavior="Cascade"))
-    described = face.describe_table(lance.DescribeTableRequest(id=["a", "b", "t1"]))
-    assert (described.location, described.properties) == ("s3://b/t1.lance", {"team": "x"})
-    assert face.describe_namespace(lance.DescribeNamespaceRequest(id=["a", "c"])).properties == {"k": "v"}
+        facade.drop_namespace(lance.DropNamespaceRequest(id=["a"], behavior="Cascade"))
+    described = facade.describe_table(lance.DescribeTableRequest(id=["a", "b", "t1"]))
+    assert (described.location, described.properties) == ("s3://b/t1.lance", {"team": "x", "table_type": "lance"})
+    assert facade.describe_namespace(lance.DescribeNamespaceRequest(id=["a", "c"])).properties == {"k": "v"}
 
 
 def test_a_stopped_cascade_names_what_it_dropped_and_declares_nothing_again(store: tuple[str, MemoryStore]) -> None:
     store[1].add_table(("a", "t1"), "s3://b/t1.lance")
     store[1].add_namespace(("a", "b"))
     store[1].faults("refuse:a=17")
-    face = lance.connect(PATH, {"store": store[0]})
+    facade = lance.connect(PATH, {"store": store[0]})
     with pytest.raises(lance.ServiceUnavailableError, match=r"dropped before that: a\$t1 at s3://b/t1.lance, a\$b\n"):
-        face.drop_namespace(lance.DropNamespaceRequest(id=["a"], behavior="Cascade"))
-    with store[1].state() as state:
+        facade.drop_namespace(lance.DropNamespaceRequest(id=["a"], behavior="Cascade"))
+    with store[1].locked_state() as state:
         assert (list(state["tables"]), list(state["namespaces"])) == ([], ["a"])
 
 
-def test_include_declared_needs_a_catalog_that_sees_storage(store: tuple[str, MemoryStore]) -> None:
-    store[1].add_table(("a", "t1"))
-    face = lance.connect(PATH, {"store": store[0]})
-    assert face.list_tables(lance.ListTablesRequest(id=["a"], include_declared=True)).tables == ["t1"]
-    with pytest.raises(lance.UnsupportedOperationError):
-        face.list_tables(lance.ListTablesRequest(id=["a"], include_declared=False))
-    request = lance.DescribeTableRequest(id=["a", "t1"], check_declared=True)
-    assert face.describe_table(request).is_only_declared is None
+def test_the_storage_shows_which_tables_are_only_declared(store: tuple[str, MemoryStore], tmp_path: Path) -> None:
+    written, declared = str(tmp_path / "t1.lance"), str(tmp_path / "t2.lance")
+    dataset.write_dataset(pa.table({"a": [1]}), written)
+    store[1].add_table(("a", "t1"), written)
+    store[1].add_table(("a", "t2"), declared)
+    facade = lance.connect(PATH, {"store": store[0]})
+    assert facade.list_tables(lance.ListTablesRequest(id=["a"], include_declared=True)).tables == ["t1", "t2"]
+    assert facade.list_tables(lance.ListTablesRequest(id=["a"], include_declared=False)).tables == ["t1"]
+    for name, is_only_declared in (("t1", False), ("t2", True)):
+        described = facade.describe_table(lance.DescribeTableRequest(id=["a", name], check_declared=True))
+        assert (described.is_only_declared, described.managed_versioning) == (is_only_declared, False)
+    assert facade.describe_table(lance.DescribeTableRequest(id=["a", "t1"])).is_only_declared is None
+    declared_now = facade.declare_table(lance.DeclareTableRequest(id=["a", "t3"], location=str(tmp_path / "t3.lance")))
+    assert declared_now.managed_versioning is False
     for field in ({"version": 3}, {"tag": "v1"}, {"branch": "main"}):
         with pytest.raises(lance.UnsupportedOperationError):
-            face.describe_table(lance.DescribeTableRequest(id=["a", "t1"], **field))
+            facade.describe_table(lance.DescribeTableRequest(id=["a", "t1"], **field))
 
 
 def test_levels_without_tables_or_namespaces_list_as_empty_once_seen(store: tuple[str, MemoryStore]) -> None:
     store[1].add_namespace(("a", "b", "c"))
-    face = lance.connect(PATH, {"store": store[0]})
-    assert face.list_tables(lance.ListTablesRequest(id=[])).tables == []
-    assert face.list_namespaces(lance.ListNamespacesRequest(id=["a", "b", "c"])).namespaces == []
+    facade = lance.connect(PATH, {"store": store[0]})
+    assert facade.list_tables(lance.ListTablesRequest(id=[])).tables == []
+    assert facade.list_namespaces(lance.ListNamespacesRequest(id=["a", "b", "c"])).namespaces == []
     with pytest.raises(lance.NamespaceNotFoundError):
-        face.list_namespaces(lance.ListNamespacesRequest(id=["a", "b", "x"]))
+        facade.list_namespaces(lance.ListNamespacesRequest(id=["a", "b", "x"]))
 
 
 def test_a_hanging_operation_does_not_hold_the_others(store: tuple[str, MemoryStore]) -> None:
     store[1].add_table(("slow", "t"))
     store[1].add_table(("fast", "t"))
     store[1].faults("hang:slow=1")
-    face = lance.connect(PATH, {"store": store[0]})
+    facade = lance.connect(PATH, {"store": store[0]})
     with ThreadPoolExecutor() as threads:
-        slow = threads.submit(face.list_tables, lance.ListTablesRequest(id=["slow"]))
-        assert face.list_tables(lance.ListTablesRequest(id=["fast"])).tables == ["t"]
+        slow = threads.submit(facade.list_tables, lance.ListTablesRequest(id=["slow"]))
+        assert facade.list_tables(lance.ListTablesRequest(id=["fast"])).tables == ["t"]
         assert not slow.done()
         assert slow.result().tables == ["t"]
 
@@ -203,15 +214,49 @@ def test_a_pool_lends_each_catalog_to_one_and_drops_dead_ones() -> None:
         return opened[-1]
 
     pool = CatalogPool(connect, keep=1)
-    with pool.lend() as one, pool.lend() as other:
+    with pool.borrow() as one, pool.borrow() as other:
         assert one is not other
     assert [catalog.closed for catalog in opened] == [True, False] or [c.closed for c in opened] == [False, True]
     for error, again in ((Throttled("busy"), True), (ServiceUnavailable("dead"), False), (KeyboardInterrupt(), False)):
-        with pytest.raises(type(error)), pool.lend() as lent:
+        with pytest.raises(type(error)), pool.borrow() as lent:
             raise error
         assert lent.closed is not again  # type: ignore[attr-defined]
-    with pool.lend():
+    with pool.borrow():
         pass
+    pool.close()
+    assert all(catalog.closed for catalog in opened)
+
+
+def test_a_thread_safe_catalog_is_lent_to_all_and_opening_one_waits_for_no_other() -> None:
+    opened: list[Any] = []
+    both = Barrier(2)
+
+    class Shared(federator.testing.memory.MemoryCatalog):
+        thread_safe = True
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    def connect() -> Catalog:
+        catalog = Shared("s", MemorySettings(), CONNECTOR.capabilities)
+        opened.append(catalog)
+        # Both threads are here at once: neither waits for the catalog of the other.
+        both.wait(60)
+        return catalog
+
+    pool = CatalogPool(connect)
+
+    def borrow(_: int) -> Catalog:
+        with pool.borrow() as lent:
+            return lent
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(borrow, range(2))
+    assert one is other
+    assert sorted(catalog.closed for catalog in opened) == [False, True]
+    with pool.borrow() as lent:
+        assert lent is one
     pool.close()
     assert all(catalog.closed for catalog in opened)
 

@@ -1,4 +1,4 @@
-"""Opening tables: what is said of each state a location can be in, and that nothing that hangs or dies takes the opener with it."""
+"""Inspection of locations: the result for each state, also if opening a table hangs or ends its process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import SourceSpec
-from federator.connector.child import Child
-from federator.connector.looking import look
-from federator.pipeline import verify
-from federator.pipeline.verify import Opener, dealt
+from federator.lance.inspection import inspect_location
+from federator.pipeline.verify import InspectorProcess, distribute_by_store
+from federator.runtime import child_process
+from federator.runtime.child_process import ChildProcess
 
 KEYS = {
     "state", "message", "version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at",
@@ -44,7 +44,7 @@ def table(written: Path, tmp_path: Path) -> Path:
 
 
 def state(location: Path | str, **storage: str) -> str:
-    found = look(str(location), storage)
+    found = inspect_location(str(location), storage)
     assert set(found) == KEYS
     assert (found["message"] is None) == (found["state"] == "valid")
     return str(found["state"])
@@ -52,7 +52,7 @@ def state(location: Path | str, **storage: str) -> str:
 
 def test_a_table_is_valid_and_described(table: Path) -> None:
     for location in (str(table), f"file://{table}", f"file:{table}/"):
-        found = look(location, {})
+        found = inspect_location(location, {})
         assert (found["state"], found["version"], found["rows"], found["fragments"]) == ("valid", 2, 4, 2)
         assert found["schema"] == (
             '[{"name": "id", "type": "int64", "nullable": true}, {"name": "name", "type": "string", "nullable": true}]'
@@ -61,7 +61,7 @@ def test_a_table_is_valid_and_described(table: Path) -> None:
 
 def test_a_table_without_rows_is_valid(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"id": pa.array([], pa.int64())}), str(tmp_path / "t.lance"))
-    assert look(str(tmp_path / "t.lance"), {})["rows"] == 0
+    assert inspect_location(str(tmp_path / "t.lance"), {})["rows"] == 0
 
 
 def test_a_name_with_every_kind_of_character(tmp_path: Path, written: Path) -> None:
@@ -122,17 +122,17 @@ def test_a_tables_name_is_no_error_of_its_store(written: Path, tmp_path: Path, n
 def test_the_newest_manifest_tells_everything(table: Path) -> None:
     lance.dataset(str(table)).create_scalar_index("id", "BTREE")
     lance.dataset(str(table)).delete("id = 1")
-    found = look(str(table), {})
+    found = inspect_location(str(table), {})
     assert (found["version"], found["rows"], found["fragments"], found["indices"]) == (4, 3, 2, 1)
     assert found["size"] == sum(file.stat().st_size for file in (table / "data").iterdir())
     assert abs(found["changed_at"] - time.time()) < 600
     assert found["format"].startswith("2.")
     before = found["fingerprint"]
     lance.dataset(str(table)).add_columns({"twice": "id * 2"})
-    assert look(str(table), {})["fingerprint"] != before
+    assert inspect_location(str(table), {})["fingerprint"] != before
     for manifest in sorted((table / "_versions").iterdir())[1:]:
         manifest.write_bytes(b"older ones are not read")
-    assert look(str(table), {})["version"] == 5
+    assert inspect_location(str(table), {})["version"] == 5
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -145,55 +145,55 @@ def test_a_directory_that_may_not_be_read_is_denied(table: Path) -> None:
 
 
 class TestOpenerProcess:
-    """``verify.Opener``: the child process around it."""
+    """``verify.InspectorProcess``: the child process around it."""
 
     SPEC = SourceSpec("lake", "federator.testing:CONNECTOR")
 
     def test_one_process_opens_many(self, table: Path, tmp_path: Path) -> None:
-        with Opener(self.SPEC, 60.0) as opener:
-            assert opener.look(str(table))["state"] == "valid"
+        with InspectorProcess(self.SPEC, 60.0) as opener:
+            assert opener.inspect(str(table))["state"] == "valid"
             first = opener._child
-            assert opener.look(str(tmp_path / "nothing"))["state"] == "missing"
+            assert opener.inspect(str(tmp_path / "nothing"))["state"] == "missing"
             assert opener._child is first is not None
-        assert not first.alive
+        assert not first.is_alive
 
     def test_a_location_that_hangs_costs_its_time_once_and_its_process(self, silent: str, table: Path) -> None:
         storage = {f"storage.{key}": value for key, value in _S3.items()} | {"storage.aws_endpoint": silent}
-        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 0.3) as opener:
-            found = opener.look("s3://bucket/t.lance")
-            assert (found["state"], found["message"]) == ("unreachable", "no answer within 0.3 s")
+        with InspectorProcess(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 0.3) as opener:
+            found = opener.inspect("s3://bucket/t.lance")
+            assert (found["state"], found["message"]) == ("unreachable", "no response within 0.3 s")
             assert opener._child is None
             opener._timeout = 60.0
-            assert opener.look(str(table))["state"] == "valid"
+            assert opener.inspect(str(table))["state"] == "valid"
             opener._timeout = 0.3
             for name in ("t2", "t3"):
-                assert opener.look(f"s3://bucket/{name}.lance")["message"] == "no answer within 0.3 s"
+                assert opener.inspect(f"s3://bucket/{name}.lance")["message"] == "no response within 0.3 s"
             # From here on the store would hang for a minute each time: it is not asked, and no process is begun for it.
             opener._timeout = 60.0
-            found = opener.look("s3a://bucket/t4.lance")
-            assert (found["state"], found["message"]) == ("unreachable", "not asked: s3://bucket did not answer before")
+            found = opener.inspect("s3a://bucket/t4.lance")
+            assert (found["state"], found["message"]) == ("unreachable", "skipped: s3://bucket did not respond before")
             assert opener._child is None
-            assert opener.look(str(table))["state"] == "valid"
+            assert opener.inspect(str(table))["state"] == "valid"
 
     def test_a_child_that_dies_is_replaced(self, table: Path) -> None:
-        with Opener(self.SPEC, 60.0) as opener:
-            opener.look(str(table))
+        with InspectorProcess(self.SPEC, 60.0) as opener:
+            opener.inspect(str(table))
             assert opener._child is not None
             os.kill(opener._child.pid, signal.SIGKILL)
-            assert opener.look(str(table))["state"] == "corrupt"
-            assert opener.look(str(table))["state"] == "valid"
+            assert opener.inspect(str(table))["state"] == "corrupt"
+            assert opener.inspect(str(table))["state"] == "valid"
 
-    def test_many_are_asked_at_once_and_what_hangs_is_asked_once(
+    def test_locations_are_inspected_in_parallel_and_a_hanging_one_only_once(
         self, silent: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         begun: list[str] = []
 
-        class Counted(Child):
+        class Counted(ChildProcess):
             def __init__(self, module: str) -> None:
                 begun.append(module)
                 super().__init__(module)
 
-        monkeypatch.setattr(verify, "Child", Counted)
+        monkeypatch.setattr(child_process, "ChildProcess", Counted)
         (tmp_path / "empty").mkdir()
         hangs = [f"s3://bucket/t{number}.lance" for number in range(5)]
         wanted = [
@@ -208,9 +208,9 @@ class TestOpenerProcess:
             str(tmp_path / "no"),
         ]
         storage = {f"storage.{key}": value for key, value in _S3.items()} | {"storage.aws_endpoint": silent}
-        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 1.5) as opener:
+        with InspectorProcess(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 4.5) as opener:
             began = time.monotonic()
-            found = [json.loads(text) for text in opener.look_each(wanted, math.inf)]
+            found = [json.loads(text) for text in opener.inspect_each(wanted, math.inf)]
             took = time.monotonic() - began
         states = [
             "valid",
@@ -224,27 +224,27 @@ class TestOpenerProcess:
             "missing",
         ]
         assert [each["state"] for each in found] == states
-        assert [found[number]["message"] for number in (1, 3, 4)] == ["no answer within 1.5 s"] * 3
-        assert [found[number]["message"] for number in (6, 7)] == ["not asked: s3://bucket did not answer before"] * 2
-        assert took >= 4.5
+        assert [found[number]["message"] for number in (1, 3, 4)] == ["no response within 4.5 s"] * 3
+        assert [found[number]["message"] for number in (6, 7)] == ["skipped: s3://bucket did not respond before"] * 2
+        assert took >= 3 * 4.5
         # Each of the three that hang ended its process, and none of them a second one.
         assert len(begun) == 4
 
     def test_more_than_a_pipe_holds_is_asked_at_once(self, tmp_path: Path) -> None:
         wanted = [str(tmp_path / ("x" * 200) / str(number)) for number in range(3000)]
-        with Opener(self.SPEC, 60.0) as opener:
-            assert [json.loads(text)["state"] for text in opener.look_each(wanted, math.inf)] == ["missing"] * 3000
-            assert opener.look(str(tmp_path))["state"] == "empty"
+        with InspectorProcess(self.SPEC, 60.0) as opener:
+            assert [json.loads(text)["state"] for text in opener.inspect_each(wanted, math.inf)] == ["missing"] * 3000
+            assert opener.inspect(str(tmp_path))["state"] == "empty"
 
     def test_no_further_one_is_opened_when_the_time_is_over(self, table: Path) -> None:
-        with Opener(self.SPEC, 60.0) as opener:
-            assert list(opener.look_each([str(table)] * 3, time.time() - 1)) == []
-            assert len(list(opener.look_each([str(table)] * 20_000, time.time() + 1))) < 20_000
-            assert opener.look(str(table))["state"] == "valid"
+        with InspectorProcess(self.SPEC, 60.0) as opener:
+            assert list(opener.inspect_each([str(table)] * 3, time.time() - 1)) == []
+            assert len(list(opener.inspect_each([str(table)] * 20_000, time.time() + 1))) < 20_000
+            assert opener.inspect(str(table))["state"] == "valid"
 
-    def test_what_was_said_before_a_death_counts(self, tmp_path: Path) -> None:
-        with Opener(self.SPEC, 60.0) as opener:
-            asked = opener.look_each([str(tmp_path / "nothing")] * 3000, math.inf)
+    def test_results_before_a_death_count(self, tmp_path: Path) -> None:
+        with InspectorProcess(self.SPEC, 60.0) as opener:
+            asked = opener.inspect_each([str(tmp_path / "nothing")] * 3000, math.inf)
             next(asked)
             assert opener._child is not None
             os.kill(opener._child.pid, signal.SIGKILL)
@@ -254,8 +254,10 @@ class TestOpenerProcess:
 
     def test_a_source_whose_secret_is_missing_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("NOT_SET", raising=False)
-        with Opener(SourceSpec("lake", "federator.testing:CONNECTOR", {"storage.token": "${NOT_SET}"}), 60.0) as opener:
-            found = opener.look("s3://bucket/t.lance")
+        with InspectorProcess(
+            SourceSpec("lake", "federator.testing:CONNECTOR", {"storage.token": "${NOT_SET}"}), 60.0
+        ) as opener:
+            found = opener.inspect("s3://bucket/t.lance")
         assert found["state"] == "unreachable"
         assert "NOT_SET" in found["message"]
         assert opener._child is None
@@ -264,14 +266,14 @@ class TestOpenerProcess:
 def test_stores_and_prefixes_are_spread_over_all_hands_in_their_order() -> None:
     # In the order in which they are due, two stores alternate: dealt as they come, each hand would have one store's alone.
     rows = [(f"s3://{'ab'[n % 2]}/p{n % 3}/t{n}", f"s3a://{n}") for n in range(60)] + [("file:///mnt/t", "/mnt/t")]
-    order = dealt(rows, 2)
+    order = distribute_by_store(rows, 2)
     assert sorted(order) == sorted(rows)
     for hand in (order[0::2], order[1::2]):
         for group in {canonical.rpartition("/")[0] for canonical, _ in rows[:60]}:
             assert abs(sum(canonical.startswith(group) for canonical, _ in hand) - 5) <= 1
         assert [rows.index(row) for row in hand] == sorted(rows.index(row) for row in hand)
-    assert dealt(rows, 1) == rows
-    assert dealt([], 4) == []
+    assert distribute_by_store(rows, 1) == rows
+    assert distribute_by_store([], 4) == []
 
 
 _S3 = {"aws_access_key_id": "x", "aws_secret_access_key": "y", "aws_region": "us-east-1", "allow_http": "true"}

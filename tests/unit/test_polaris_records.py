@@ -1,4 +1,4 @@
-"""Records from Polaris's answers and back."""
+"""Conversion between records and the responses of Polaris."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federator.model import NamespaceRecord, TableRecord
+from federator_connectors._iceberg.base_catalog import namespace_properties, namespace_record
 from federator_connectors._polaris import records
 
 PATH = ("lake", "sales", "orders")
@@ -33,7 +34,7 @@ def test_a_table_with_the_least_that_polaris_answers() -> None:
 @given(_texts, st.none() | st.text(min_size=1, max_size=5))
 def test_a_declared_table_is_read_back_as_it_was_wanted(properties: dict[str, str], doc: str | None) -> None:
     wanted = TableRecord("x", PATH, "s3://b/orders.lance", properties, doc=doc)
-    sent = records.new_table(wanted)
+    sent = records.build_table_request(wanted)
     assert (sent["name"], sent["format"], sent["properties"]["table_type"]) == ("orders", "lance", "lance")
     back = records.table_record("x", PATH, sent)
     if doc is None or doc != properties.get("doc"):
@@ -44,9 +45,9 @@ def test_a_declared_table_is_read_back_as_it_was_wanted(properties: dict[str, st
 
 
 def test_the_property_doc_describes_a_table() -> None:
-    sent = records.new_table(TableRecord("x", PATH, "s3://b/o", {"doc": "All orders."}))
+    sent = records.build_table_request(TableRecord("x", PATH, "s3://b/o", {"doc": "All orders."}))
     assert (sent["doc"], sent["properties"]["doc"]) == ("All orders.", "All orders.")
-    named = records.new_table(TableRecord("x", PATH, "s3://b/o", {"doc": "All orders."}, doc="Told by its origin."))
+    named = records.build_table_request(TableRecord("x", PATH, "s3://b/o", {"doc": "All orders."}, doc="Told by its origin."))
     assert named["doc"] == "Told by its origin."
     assert records.table_record("x", PATH, named).doc == "Told by its origin."
 
@@ -54,9 +55,9 @@ def test_the_property_doc_describes_a_table() -> None:
 @given(_texts, st.none() | st.text(min_size=1, max_size=5))
 def test_a_created_namespace_is_read_back_as_it_was_wanted(properties: dict[str, str], location: str | None) -> None:
     wanted = NamespaceRecord("x", PATH[:2], properties, location)
-    assert records.namespace_record("x", PATH[:2], records.namespace_properties(wanted)) == wanted
+    assert namespace_record("x", PATH[:2], namespace_properties(wanted)) == wanted
 
 
 def test_a_namespace_has_icebergs_names_for_comment_and_owner() -> None:
-    sent = records.namespace_properties(NamespaceRecord("x", PATH[:2], {}, doc="Sales.", owner="me"))
+    sent = namespace_properties(NamespaceRecord("x", PATH[:2], {}, doc="Sales.", owner="me"))
     assert sent == {"comment": "Sales.", "owner": "me"}

@@ -1,4 +1,4 @@
-"""Reading a slot: whatever a catalog does, each namespace ends with its Coverage, and nothing is an empty list."""
+"""Reading of a crawl task: each namespace ends with its coverage, and a failure is never an empty list."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path as FilePath
 from typing import ClassVar
 
 import pytest
@@ -13,18 +14,20 @@ import pytest
 from federator.connector import (
     Capabilities,
     Catalog,
+    ConfigError,
     Connector,
+    ConnectorSettings,
     PermissionDenied,
     ServiceUnavailable,
-    Settings,
     Shard,
     SourceSpec,
 )
 from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, path_key
-from federator.pipeline.reading import Item, Slot, read_slot, slots
+from federator.pipeline.datasource import LanceCatalogSource
+from federator.pipeline.shard_reader import CrawlTask, Item, plan_crawl_tasks, read_crawl_task
 from federator.planning.identity import IdentityReading
-from federator.testing import MemoryStore, memory_store
-from federator.testing.contract import fresh
+from federator.testing import MemoryStore, get_memory_store
+from federator.testing.contract import unique_name
 
 MEMORY = "federator.testing:CONNECTOR"
 SPEC = SourceSpec("lake", f"{__name__}:CONNECTOR")
@@ -47,10 +50,10 @@ class _Script(Catalog):
         _Script.opening()
         _Script.opened.append(self)
 
-    def shards(self) -> Sequence[Shard]:
+    def plan_shards(self) -> Sequence[Shard]:
         return _Script.cut()
 
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         self.asked.append(shard)
         return _Script.reads(self, shard)
 
@@ -70,12 +73,12 @@ class _Script(Catalog):
         return TableRecord(self.source, path)
 
 
-class _ScriptConnector(Connector[Settings]):
+class _ScriptConnector(Connector[ConnectorSettings]):
     impl = "script"
-    settings_type = Settings
+    settings_type = ConnectorSettings
     capabilities = Capabilities(1, 1)
 
-    def open(self, source: str, settings: Settings) -> Catalog:
+    def open(self, source: str, settings: ConnectorSettings) -> Catalog:
         return _Script()
 
 
@@ -106,7 +109,7 @@ def does(
 
 def read(deadline: float = GENEROUS, shards: tuple[Shard, ...] = SHARDS) -> tuple[set[str], dict[str, Coverage]]:
     """The tables and the Coverage, by key, of a slot with these shards."""
-    read_items = read_slot(SPEC, Slot(0, shards), deadline)
+    read_items = read_crawl_task(SPEC, CrawlTask(0, shards), deadline)
     items: list[Item] = [item for item in read_items if not isinstance(item, IdentityReading)]
     covered = [item for item in items if isinstance(item, Coverage)]
     assert len(covered) == len({item.key for item in covered}), "a namespace was covered twice"
@@ -185,7 +188,7 @@ class TestAShardThatHangs:
         assert [shard.namespaces[0][0] for shard in second.asked] == ["three"]
         assert second.closed
 
-    def test_what_it_handed_over_before_is_kept_and_proves_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_records_before_a_failure_are_kept_and_prove_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         go_on = threading.Event()
 
         def reads(_: _Script, shard: Shard) -> Iterator[Record | Coverage]:
@@ -207,7 +210,7 @@ class TestAShardThatHangs:
 
         does(monkeypatch, reads)
         before = threading.active_count()
-        items = read_slot(SPEC, Slot(0, SHARDS[:1]), GENEROUS)
+        items = read_crawl_task(SPEC, CrawlTask(0, SHARDS[:1]), GENEROUS)
         next(item for item in items if isinstance(item, TableRecord))
         items.close()  # type: ignore[attr-defined]  # a generator
         end = time.monotonic() + 10
@@ -238,7 +241,7 @@ class TestACatalogThatCannotBeOpened:
 class TestCuttingACrawl:
     @pytest.mark.parametrize("concurrency", [1, 2, 3, 8])
     def test_every_shard_is_in_exactly_one_slot(self, concurrency: int) -> None:
-        cut = slots(SPEC, concurrency, GENEROUS)
+        cut = plan_crawl_tasks(SPEC, concurrency, GENEROUS)
         assert len(cut) == min(concurrency, len(SHARDS))
         assert sorted(shard.namespaces for slot in cut for shard in slot.shards) == sorted(shard.namespaces for shard in SHARDS)
 
@@ -270,9 +273,9 @@ class TestCuttingACrawl:
         self.fails(18)
 
     def fails(self, code: int, deadline: float = GENEROUS) -> None:
-        (slot,) = slots(SPEC, 2, deadline)
+        (slot,) = plan_crawl_tasks(SPEC, 2, deadline)
         # As Spark sends it to a worker.
-        items = list(read_slot(SPEC, pickle.loads(pickle.dumps(slot)), GENEROUS))
+        items = list(read_crawl_task(SPEC, pickle.loads(pickle.dumps(slot)), GENEROUS))
         assert len(items) == 1
         assert isinstance(items[0], Coverage)
         assert (items[0].namespace, items[0].presence.code, items[0].complete) == (ROOT, code, False)
@@ -281,21 +284,33 @@ class TestCuttingACrawl:
 
 @pytest.fixture
 def store() -> tuple[str, MemoryStore]:
-    name = fresh("store")
+    name = unique_name("store")
     for namespace in ("sales", "hr", "ops"):
         for number in range(4):
-            memory_store(name).add_table((namespace, f"t{number}"))
-    return name, memory_store(name)
+            get_memory_store(name).add_table((namespace, f"t{number}"))
+    return name, get_memory_store(name)
 
 
 @pytest.mark.parametrize(("fault", "broken"), [("fail:sales", {"sales"}), ("deny:hr", {"hr"}), ("short:ops", {"ops"}), ("hang:ops=9", {"ops"}), ("fail:*", {"", "sales", "hr", "ops"})])  # fmt: skip  # noqa: E501
-def test_only_what_failed_is_unproven(store: tuple[str, MemoryStore], fault: str, broken: set[str]) -> None:
+def test_only_failed_namespaces_are_unproven(store: tuple[str, MemoryStore], fault: str, broken: set[str]) -> None:
     spec = SourceSpec("lake", MEMORY, {"store": store[0], "faults": fault})
-    cut = slots(spec, 2, GENEROUS)
-    items = [item for slot in cut for item in read_slot(spec, slot, 0.5 if "hang" in fault else GENEROUS)]
+    cut = plan_crawl_tasks(spec, 2, GENEROUS)
+    items = [item for slot in cut for item in read_crawl_task(spec, slot, 0.5 if "hang" in fault else GENEROUS)]
     coverage = {item.key: item for item in items if isinstance(item, Coverage)}
     assert set(coverage) == {"", "sales", "hr", "ops"}
     assert {key for key, each in coverage.items() if not each.complete} == broken
     tables = [item.path for item in items if isinstance(item, TableRecord)]
     for namespace in {"sales", "hr", "ops"} - broken:
         assert sum(path_key(path[:1]) == namespace for path in tables) == 4
+
+
+def test_a_source_in_a_spark_session_has_the_deadline_of_its_configuration(tmp_path: FilePath) -> None:
+    config = tmp_path / "federator.toml"
+    config.write_text('[sources.lake]\nimpl = "dir"\ndir.root = "/lake"\ndeadline = "90s"\n')
+    options = {"config": str(config), "source": "lake"}
+    assert LanceCatalogSource(options).reader(None).deadline == 90.0
+    assert LanceCatalogSource({**options, "deadline": "5"}).reader(None).deadline == 5.0
+    spec = '{"name": "lake", "impl": "dir", "properties": {}}'
+    assert LanceCatalogSource({"spec": spec, "deadline": "5"}).reader(None).deadline == 5.0
+    with pytest.raises(ConfigError, match="needs the option deadline beside spec"):
+        LanceCatalogSource({"spec": spec}).reader(None)

@@ -1,4 +1,4 @@
-"""A report's CSV: every text comes back as it was, but for what a spreadsheet would compute."""
+"""CSV files of a report: each text is read back unchanged, except formulas, which are escaped."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def staged(tmp_path: Path) -> Path:
     return tmp_path / "staged"
 
 
-def test_what_a_spreadsheet_would_compute_is_a_text(staged: Path, tmp_path: Path) -> None:
-    made, kept = write_details(staged, tmp_path, "inventory", ("csv", "parquet"))
+def test_formulas_of_spreadsheets_are_escaped(staged: Path, tmp_path: Path) -> None:
+    made, kept = write_details(pq.read_table(staged).to_reader(), tmp_path, "inventory", ("csv", "parquet"))
     with made.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [*(f"'{text}" for text in FORMULAS), *HARMLESS, ""]
@@ -33,3 +33,19 @@ def test_what_a_spreadsheet_would_compute_is_a_text(staged: Path, tmp_path: Path
     assert [row["rows"] for row in rows][:4] == ["-3", "-2", "-1", "0"]
     assert {row["seen_at"] for row in rows} == {"1970-01-01 00:00:01.500000Z"}
     assert pq.read_table(kept)["name"].to_pylist() == [*FORMULAS, *HARMLESS, None]
+
+
+def test_no_text_of_any_column_can_steer_a_terminal_or_a_spreadsheet(tmp_path: Path) -> None:
+    texts = ["a\x1b[31mred", "\x00=1", "=1\x07", "\x7f", "\x9b31m", "\u202eabc", "two\nlines", "-1", None]
+    written = ["a\\x1b[31mred", "\\x00=1", "'=1\\x07", "\\x7f", "\\x9b31m", "\\u202eabc", "two\nlines", "'-1", ""]
+    columns = dict.fromkeys(("path", "owner", "location", "problem"), texts)
+    (tmp_path / "staged").mkdir()
+    table = pa.table({**columns, "rows": [-1] * len(texts), "share": [-0.5] * len(texts)})
+    pq.write_table(table, tmp_path / "staged" / "part-0.parquet")
+    made, kept = write_details(pq.read_table(tmp_path / "staged").to_reader(), tmp_path, "inventory", ("csv", "parquet"))
+    with made.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name in columns:
+        assert [row[name] for row in rows] == written, name
+    assert {(row["rows"], row["share"]) for row in rows} == {("-1", "-0.5")}
+    assert pq.read_table(kept)["owner"].to_pylist() == texts

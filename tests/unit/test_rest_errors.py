@@ -1,4 +1,4 @@
-"""Each answer of a Lance REST server as an error of ours: by the protocol's code, else by the status."""
+"""Mapping of the errors of a Lance REST server: by the protocol's code, else by the status."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator_connectors._http.answer import Answer
-from federator_connectors._rest.errors import general_error, lance_error
-from federator_connectors._rest.pages import all_names
+from federator_connectors._http.response import HttpResponse
+from federator_connectors._rest.errors import error_for_lance_response, general_error_mapper
+from federator_connectors._rest.protocol import list_all_names
 
 
-def answer(status: int, text: str = "", **fields: object) -> Answer:
-    return Answer("r: asking", status, json.dumps(fields) if fields else text)
+def answer(status: int, text: str = "", **fields: object) -> HttpResponse:
+    return HttpResponse("r: asking", status, json.dumps(fields) if fields else text)
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def answer(status: int, text: str = "", **fields: object) -> Answer:
         (21, 429, Throttled),
     ],
 )
-def test_each_code_has_its_error_whatever_the_status(code: int, status: int, error: type[CatalogError]) -> None:
+def test_each_code_has_its_error_for_any_status(code: int, status: int, error: type[CatalogError]) -> None:
     for given in (status, 500):
-        found = lance_error(answer(given, error="said", code=code, instance="/v1"))
+        found = error_for_lance_response(answer(given, error="said", code=code, instance="/v1"))
         assert type(found) is error
         assert found.message == f"r: asking: said (HTTP {given})"
 
 
 def test_codes_of_what_we_never_ask_for_are_internal() -> None:
-    ours = {kind.code for kind in CatalogError.__subclasses__()}
-    for code in {int(code) for code in lance_namespace.ErrorCode} - ours | {99}:
-        assert type(lance_error(answer(404, error="said", code=code))) is Internal, code
+    own_codes = {kind.code for kind in CatalogError.__subclasses__()}
+    for code in {int(code) for code in lance_namespace.ErrorCode} - own_codes | {99}:
+        assert type(error_for_lance_response(answer(404, error="said", code=code))) is Internal, code
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_codes_of_what_we_never_ask_for_are_internal() -> None:
 def test_an_answer_of_something_else_goes_by_its_status_and_proves_no_absence(
     status: int, text: str, error: type[CatalogError]
 ) -> None:
-    assert type(lance_error(answer(status, text))) is error
+    assert type(error_for_lance_response(answer(status, text))) is error
     if "code" not in text:
-        assert type(general_error(missing=TableNotFound)(answer(status, text))) is error
+        assert type(general_error_mapper(missing=TableNotFound)(answer(status, text))) is error
 
 
 def test_a_name_on_two_pages_is_one() -> None:
     pages = {None: (["a", "b"], "x"), "x": (["b", "c"], None)}
 
-    def ask(token: str | None) -> Answer:
+    def ask(token: str | None) -> HttpResponse:
         names, following = pages[token]
         return answer(200, tables=names, page_token=following)
 
-    assert all_names(ask, "tables", "page_token") == ["a", "b", "c"]
+    assert list_all_names(ask, "tables", "page_token") == ["a", "b", "c"]

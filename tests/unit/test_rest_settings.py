@@ -1,4 +1,4 @@
-"""How a REST source is configured: the keys of Lance's own client, secrets, and what its capabilities become."""
+"""Settings of a REST source: the keys of Lance's own client, secrets, and capabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ URI = {"uri": "http://127.0.0.1:9"}
 
 
 def test_headers_and_credentials_go_with_every_request_and_into_no_text() -> None:
-    settings = CONNECTOR.configure(
+    settings = CONNECTOR.parse_settings(
         {**URI, "rest.header.x-tenant": "a", "header.Cookie": "c=s3cret", "api_key": "k3y", "auth_token": "t0ken"}
     )
     assert settings.all_headers == {"x-tenant": "a", "Cookie": "c=s3cret", "Authorization": "Bearer t0ken", "x-api-key": "k3y"}
@@ -32,7 +32,7 @@ def test_a_secret_must_be_a_reference(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "message"),
     [
         ({}, "rest.uri: required"),
         ({"uri": "ftp://x"}, "uri"),
@@ -45,18 +45,18 @@ def test_a_secret_must_be_a_reference(key: str) -> None:
         ({**URI, "auth_token": "t", "header.authorization": "Bearer u"}, "auth_token"),
     ],
 )
-def test_a_mistake_names_its_key(properties: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        CONNECTOR.configure(properties)
+def test_a_mistake_names_its_key(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        CONNECTOR.parse_settings(properties)
 
 
 def test_capabilities_follow_the_protocol() -> None:
-    lance = CONNECTOR.capabilities_of(CONNECTOR.configure(URI))
-    general = CONNECTOR.capabilities_of(CONNECTOR.configure({**URI, "protocol": "general"}))
+    lance = CONNECTOR.capabilities_for(CONNECTOR.parse_settings(URI))
+    general = CONNECTOR.capabilities_for(CONNECTOR.parse_settings({**URI, "protocol": "general"}))
     assert (lance.can_alter, lance.keeps_properties, lance.writes_tables) == (False, False, True)
     assert (general.can_alter, general.keeps_properties, general.writes_tables) == (True, True, False)
-    assert CONNECTOR.capabilities_of(CONNECTOR.configure({**URI, "keeps_properties": "true"})).keeps_properties
+    assert CONNECTOR.capabilities_for(CONNECTOR.parse_settings({**URI, "keeps_properties": "true"})).keeps_properties
     for name, allowed in (("a$b", False), ("..", False), ("a/b", False), ("a.b", True), ("line\nbreak", True)):
         assert lance.names.allows(name) is allowed, name
     assert general.names.allows("a$b")
-    assert CONNECTOR.capabilities_of(CONNECTOR.configure({**URI, "delimiter": "||"})).names.allows("a$b|c")
+    assert CONNECTOR.capabilities_for(CONNECTOR.parse_settings({**URI, "delimiter": "||"})).names.allows("a$b|c")

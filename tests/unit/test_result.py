@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from federator.apply import Outcome, State
-from federator.cli.results import exit_code
+from federator.apply import Outcome, OutcomeState
+from federator.cli.result_output import exit_code
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.plan import Plan
-from federator.sync.result import Result
+from federator.planning.reasons import ApplyCode, OutcomeCode, Reason
+from federator.stages.result import RunResult
 
 CHANGE = Change(
     Action.DECLARE_TABLE, "b", "t", "a", "t", "new at the origin", after=TableRecord("b", ("t",), "s3://a/t"),
@@ -18,19 +19,22 @@ CHANGE = Change(
 
 
 @pytest.mark.parametrize(
-    ("state", "code", "expected"),
+    ("kind", "state", "code", "expected"),
     [
-        (State.DONE, None, 0),
-        # The object has changed since: the next plan decides about it.
-        (State.SKIPPED, "moved", 0),
+        ("apply", OutcomeState.DONE, None, 0),
+        # The object has changed since: the next plan of a sync decides about it, but a person asked for this one.
+        ("sync", OutcomeState.SKIPPED, Reason.MOVED, 0),
+        ("apply", OutcomeState.SKIPPED, Reason.MOVED, 3),
         # The run could not attempt these: a caller must not take it for complete.
-        (State.SKIPPED, "lease", 3),
-        (State.SKIPPED, "open_intent", 3),
-        (State.FAILED, "18", 1),
+        ("sync", OutcomeState.SKIPPED, ApplyCode.LEASE, 3),
+        ("apply", OutcomeState.SKIPPED, ApplyCode.OPEN_INTENT, 3),
+        ("apply", OutcomeState.FAILED, 18, 1),
     ],
 )
-def test_an_apply_exits_with_what_became_of_its_changes(state: State, code: str | None, expected: int) -> None:
+def test_the_exit_code_follows_from_the_outcomes(
+    kind: str, state: OutcomeState, code: OutcomeCode | None, expected: int
+) -> None:
     plan = Plan("m", "digest", 1, 1, (CHANGE,))
-    result = Result("run", "apply", plans=[plan], outcomes=[Outcome(CHANGE, state, code)])
-    result.settle(stopped=False)
+    result = RunResult("run", kind, plans=[plan], outcomes=[Outcome(CHANGE, state, code)])
+    result.compute_state(stopped=False)
     assert exit_code(result) == expected

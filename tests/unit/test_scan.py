@@ -1,4 +1,4 @@
-"""Walking a root on real directories: what a table is, and that what cannot be listed is never an empty directory."""
+"""Scans of real directories: recognised tables, and gaps, which are never empty directories."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from federator.connector import ConfigError, SourceSpec
-from federator.connector.child import Child
-from federator.index import Index, roots
-from federator.index.roots import Gap, Scanned
-from federator.model import Aliases, canonical_location
-from federator.pipeline import lister, scan
-from federator.pipeline.scan import Walk
-from federator.settings import parse
+from federator.model import LocationAliases, canonical_location
+from federator.pipeline import directory_lister, scan
+from federator.pipeline.scan import ScanSpec
+from federator.runtime import child_process
+from federator.runtime.child_process import ChildProcess
+from federator.settings import parse_settings
+from federator.store import Index, roots
+from federator.store.roots import ScanGap, ScanResult
+from tests.fixtures.index_reads import list_scans
 
 
 @pytest.fixture
@@ -31,9 +33,9 @@ def lake(tmp_path: Path) -> Path:
 def walked(lake: Path, *, budget: int = 100, depth: int = 12, path: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """What one task says, by kind; places below the lake."""
     skip = canonical_location(f"{lake}/skip")
-    walk = Walk(SourceSpec("disk", "dir", {"root": str(lake)}), str(lake), depth, (skip,), 60.0, 1000)
+    walk = ScanSpec(SourceSpec("disk", "dir", {"root": str(lake)}), str(lake), depth, (skip,), 60.0, 1000)
     found: dict[str, list[str]] = {}
-    for kind, body in scan._walked(walk, [path], budget):
+    for kind, body in scan._walk_directories(walk, [path], budget):
         found.setdefault(kind, []).append(body.replace(f"file://{lake}", "").replace(str(lake), ""))
     return found
 
@@ -44,11 +46,11 @@ class InProcess:
     answers: Callable[[list[str]], dict[str, object] | None] = staticmethod(lambda _: None)
 
     def __init__(self, module: str) -> None:
-        assert module == "federator.pipeline.lister"
+        assert module == "federator.pipeline.directory_lister"
 
-    def ask(self, request: dict[str, object], timeout: float) -> dict[str, object]:
+    def request(self, request: dict[str, object], timeout: float) -> dict[str, object]:
         path = list(request["path"])  # type: ignore[call-overload]
-        return self.answers(path) or lister.look(str(request["root"]), {}, path)
+        return self.answers(path) or directory_lister.inspect_directory(str(request["root"]), {}, path)
 
     def kill(self) -> None:
         pass
@@ -56,7 +58,7 @@ class InProcess:
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "Child", InProcess)
+    monkeypatch.setattr(child_process, "ChildProcess", InProcess)
     monkeypatch.setattr(InProcess, "answers", staticmethod(lambda _: None))
 
 
@@ -65,25 +67,25 @@ def test_a_table_has_manifests_and_nothing_in_it_is_one(lake: Path) -> None:
     assert found == {
         "table": ["/a.lance", "/deep/er/b"],
         # The root, a.lance, deep, er, b, torn; neither links nor what is left out.
-        "told": [json.dumps({"listed": 6, "vanished": False})],
+        "summary": [json.dumps({"listed": 6, "vanished": False})],
     }
 
 
-def test_what_a_task_does_not_come_to_is_left_for_another(lake: Path) -> None:
+def test_directories_beyond_the_limit_are_left_to_another_task(lake: Path) -> None:
     assert sorted(walked(lake, budget=1)["left"]) == ['["a.lance"]', '["deep"]', '["torn"]']
 
 
 def test_depth_is_a_gap(lake: Path) -> None:
     found = walked(lake, depth=1)
     assert found["table"] == ["/a.lance"]
-    assert [(gap["place"], gap["code"]) for gap in map(json.loads, found["gap"])] == [("/deep", "depth")]
+    assert [(gap["location"], gap["code"]) for gap in map(json.loads, found["gap"])] == [("/deep", "depth")]
 
 
 def test_a_root_that_is_not_there_or_holds_nothing_is_not_empty(tmp_path: Path) -> None:
     for name, code in (("none", "unreachable"), ("bare", "failed")):
         (tmp_path / "bare").mkdir(exist_ok=True)
         (gap,) = map(json.loads, walked(tmp_path / name)["gap"])
-        assert (gap["place"], gap["code"]) == ("", code)
+        assert (gap["location"], gap["code"]) == ("", code)
 
 
 def test_a_store_that_does_not_answer_is_asked_three_times_and_not_again(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,14 +104,14 @@ def test_a_store_that_does_not_answer_is_asked_three_times_and_not_again(lake: P
 
 
 def test_the_process_answers_as_the_function_does(lake: Path) -> None:
-    child = Child("federator.pipeline.lister")
+    child = ChildProcess("federator.pipeline.directory_lister")
     try:
-        found = child.ask({"root": str(lake), "storage": {}, "path": ["a.lance"]}, 60.0)
+        found = child.request({"root": str(lake), "storage": {}, "path": ["a.lance"]}, 60.0)
     finally:
         child.kill()
     assert (
         found
-        == lister.look(str(lake), {}, ["a.lance"])
+        == directory_lister.inspect_directory(str(lake), {}, ["a.lance"])
         == {"location": f"file://{lake}/a.lance", "message": None, "found": "table"}
     )
 
@@ -120,27 +122,27 @@ def index(sqlite_index: Index) -> Index:
 
 
 def test_only_a_listing_forgets_a_table(index: Index) -> None:
-    def scanned(state: str, found: list[str], *gaps: Gap) -> list[str]:
-        row = Scanned("lake", "s3://b", state, None, 1.0, 1, len(found), len(gaps))
+    def scanned(state: str, orphans: list[str], *gaps: ScanGap) -> list[str]:
+        row = ScanResult("lake", "s3://b", state, None, 1.0, 1, len(orphans), len(gaps))
         with index.write() as connection:
-            roots.save(connection, row, found, gaps, Aliases())
-            return [orphan.canonical for orphan in roots.orphans(connection)]
+            roots.save_scan(connection, row, orphans, gaps, LocationAliases())
+            return [orphan.canonical for orphan in roots.iter_orphans(connection)]
 
     assert scanned("complete", ["s3a://b/x/1", "s3://b/y/2"]) == ["s3://b/x/1", "s3://b/y/2"]
-    assert scanned("failed", [], Gap("s3://b", "denied", "no")) == ["s3://b/x/1", "s3://b/y/2"]
-    assert scanned("partial", [], Gap("s3://b/x", "denied", "no")) == ["s3://b/x/1"]
+    assert scanned("failed", [], ScanGap("s3://b", "denied", "no")) == ["s3://b/x/1", "s3://b/y/2"]
+    assert scanned("partial", [], ScanGap("s3://b/x", "denied", "no")) == ["s3://b/x/1"]
     assert scanned("complete", ["s3://b/z"]) == ["s3://b/z"]
-    ((kept, gaps),) = roots.scans(index)
+    ((kept, gaps),) = list_scans(index)
     assert (kept.state, kept.tables, gaps) == ("complete", 1, [])
     with index.write() as connection:
-        roots.keep_only(connection, [])
-        assert list(roots.orphans(connection)) == []
-    assert roots.scans(index) == []
+        roots.delete_other_roots(connection, [])
+        assert list(roots.iter_orphans(connection)) == []
+    assert list_scans(index) == []
     index.close()
 
 
 @pytest.mark.parametrize(
-    ("root", "said"),
+    ("root", "message"),
     [
         ({"location": "lake"}, "location"),
         ({"location": "s3://b", "source": "none"}, "no source is called 'none'"),
@@ -149,7 +151,7 @@ def test_only_a_listing_forgets_a_table(index: Index) -> None:
         ({"location": "s3://b", "deep": 3}, "allowed: location, source, storage, depth"),
     ],
 )
-def test_a_mistake_in_a_root_is_named(root: dict[str, object], said: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=said) as caught:
-        parse({"roots": {"lake": root}}, tmp_path / "federator.toml")
+def test_a_mistake_in_a_root_is_named(root: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse_settings({"roots": {"lake": root}}, tmp_path / "federator.toml")
     assert "[roots.lake]" in caught.value.message

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from federator.connector import Catalog, Internal, Observation, Shard, TableNotFound
-from federator.connector.calls import Counted
+from federator.connector.call_metrics import MeteredCatalog
 from federator.connector.shapes import NAME, TEXTS, maybe, mismatch
-from federator.connector.tokens import MOST_IDLE, PageTokens
+from federator.connector.tokens import MAX_IDLE_PAGES, PageTokens
 from federator.model import Coverage, NamespaceRecord, Path, Record, TableRecord
 
 _LIST = {"tables": [{"name": NAME, "properties": maybe(TEXTS), "count": maybe(int)}], "next": maybe(str)}
@@ -51,12 +51,12 @@ def test_page_tokens_end() -> None:
 
 def test_pages_without_anything_new_end_though_each_token_is_another() -> None:
     tokens = PageTokens("lake: listing")
-    for number in range(MOST_IDLE - 1):
+    for number in range(MAX_IDLE_PAGES - 1):
         assert tokens.following(str(number), added=0)
     with pytest.raises(Internal, match="no end"):
         tokens.following("last", added=0)
     patient = PageTokens("lake: listing")
-    for number in range(3 * MOST_IDLE):
+    for number in range(3 * MAX_IDLE_PAGES):
         assert patient.following(str(number), added=number % 2)
 
 
@@ -86,22 +86,22 @@ class _Broken(Catalog):
     def default_location(self, path: Path) -> str | None:
         raise KeyError("secret")
 
-    def shards(self) -> Sequence[Shard]:
+    def plan_shards(self) -> Sequence[Shard]:
         raise KeyError("secret")
 
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         raise KeyError("secret")
         yield
 
 
-def test_what_a_connector_raises_becomes_ours() -> None:
-    counted = Counted(_Broken())
+def test_a_connectors_exception_becomes_a_federator_error() -> None:
+    counted = MeteredCatalog(_Broken())
     for call in (
         lambda: counted.list_tables(("s",)),
         lambda: counted.observe(("s", "t")),
         lambda: counted.canonical_path(("s", "t")),
         lambda: counted.default_location(("s", "t")),
-        lambda: list(counted.read(Shard(((),)))),
+        lambda: list(counted.read_shard(Shard(((),)))),
     ):
         with pytest.raises(Internal, match="lake: the connector failed with KeyError") as caught:
             call()

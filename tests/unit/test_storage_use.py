@@ -1,4 +1,4 @@
-"""What counts as an unused location: nothing but Lance's markers, seen within the time that there is."""
+"""Unused locations: only Lance's own marker files are allowed there, and the check has a deadline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_directory_with_anything_but_markers_is_in_use(tmp_path: Path) -> None
     assert not is_unused(str(location), {})
 
 
-def test_what_is_no_directory_or_cannot_be_reached_is_in_use(tmp_path: Path) -> None:
+def test_a_file_or_an_unreachable_location_counts_as_used(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert not is_unused(str(tmp_path / "file"), {})
     assert not is_unused(str(tmp_path / "file" / "t.lance"), {})

@@ -1,4 +1,4 @@
-"""The memory catalog's own powers: faults, a store shared by processes, and any number of synthetic tables."""
+"""The memory catalog: faults, a store shared by processes, and synthetic tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from federator.connector import CatalogError, ConfigError, ServiceUnavailable, SourceSpec
 from federator.model import ROOT, Coverage, Kind, Record, TableRecord, fold_digest
 from federator.registry import open_catalog
-from federator.testing import MemoryStore, memory_store
-from federator.testing.contract import fresh
+from federator.testing import MemoryStore, get_memory_store
+from federator.testing.contract import unique_name
 from federator.testing.faults import Faults, error_of
 
 IMPL = "federator.testing:CONNECTOR"
@@ -20,8 +20,8 @@ IMPL = "federator.testing:CONNECTOR"
 
 @pytest.fixture
 def store() -> tuple[str, MemoryStore]:
-    name = fresh("store")
-    made = memory_store(name)
+    name = unique_name("store")
+    made = get_memory_store(name)
     for number in range(4):
         made.add_table(("sales", f"t{number}"))
     made.add_table(("hr", "people"))
@@ -30,7 +30,7 @@ def store() -> tuple[str, MemoryStore]:
 
 def crawl(properties: dict[str, str]) -> tuple[list[Record], dict[str, Coverage]]:
     with open_catalog(SourceSpec("m", IMPL, properties)) as catalog:
-        items = [item for shard in catalog.shards() for item in catalog.read(shard)]
+        items = [item for shard in catalog.plan_shards() for item in catalog.read_shard(shard)]
     coverage = {item.key: item for item in items if isinstance(item, Coverage)}
     return [item for item in items if not isinstance(item, Coverage)], coverage
 
@@ -63,7 +63,7 @@ def test_writes_are_refused_or_their_answers_lost(store: tuple[str, MemoryStore]
         with pytest.raises(CatalogError) as caught:
             catalog.declare_table(TableRecord("m", ("sales", "new"), "s3://b/new.lance"))
         assert caught.value.code == 21
-        assert catalog.observe(("sales", "new")).absent
+        assert catalog.observe(("sales", "new")).is_absent
         with pytest.raises(ServiceUnavailable, match="lost"):
             catalog.declare_table(TableRecord("m", ("sales", "lost"), "s3://b/lost.lance"))
         assert catalog.observe(("sales", "lost")).record
@@ -110,8 +110,8 @@ def test_synthetic_tables_are_the_same_in_every_run_but_for_those_asked_to_chang
     assert coverage[""].digest == fold_digest(root)
     with open_catalog(SourceSpec("m", IMPL, size)) as catalog:
         assert catalog.describe_table(tables[500].path) == tables[500]
-        assert catalog.observe((tables[500].path[0], "table_9999999")).absent
-        assert catalog.observe(("db_9999", "table_0000000")).absent
+        assert catalog.observe((tables[500].path[0], "table_9999999")).is_absent
+        assert catalog.observe(("db_9999", "table_0000000")).is_absent
         assert catalog.list_tables(tables[500].path[:-1]) == sorted(
             t.path[1] for t in tables if t.path[0] == tables[500].path[0]
         )

@@ -1,4 +1,4 @@
-"""[tree]: the order and the levels of the merged view."""
+"""The section [tree]: order and levels of the merged tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from federator.connector import ConfigError
-from federator.settings import Settings, parse
+from federator.settings import Settings, parse_settings
 
 
 def settings(**tree: Any) -> Settings:
@@ -16,15 +16,15 @@ def settings(**tree: Any) -> Settings:
         "lake": {"impl": "hive3", "uri": "thrift://localhost:1"}, "old": {"impl": "hive2", "uri": "thrift://localhost:1"},
         "aws": {"impl": "glue", "region": "eu-west-1"}, "files": {"impl": "dir", "root": "/tmp/x"},
     }  # fmt: skip
-    return parse({"sources": sources, "tree": tree}, Path("federator.toml"))
+    return parse_settings({"sources": sources, "tree": tree}, Path("federator.toml"))
 
 
 def test_levels_that_name_a_catalog_are_left_out() -> None:
-    assert settings().merged == {"aws": 1, "files": 0, "lake": 1, "old": 0}
+    assert settings().merged_tree_levels == {"aws": 1, "files": 0, "lake": 1, "old": 0}
 
 
 def test_priority_and_skip_are_configured() -> None:
-    merged = settings(priority=["old", "lake"], skip={"aws": 0}).merged
+    merged = settings(priority=["old", "lake"], skip={"aws": 0}).merged_tree_levels
     assert list(merged.items()) == [("old", 0), ("lake", 1), ("aws", 0), ("files", 0)]
 
 

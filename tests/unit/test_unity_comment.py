@@ -1,4 +1,4 @@
-"""The ownership mark in a comment: it comes back as it was, and what is none of ours stays text."""
+"""The ownership marker in a comment: it is read back unchanged, and other text stays text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federator.model import TableRecord
-from federator.planning.marks import bound_mark, plain_doc
+from federator.planning.ownership import find_bound_marker, strip_comment_marker
 from federator.testing.contract import MARK
-from federator_connectors._unity.comment import marks_of, with_marks, without_marks
+from federator_connectors._unity.records import append_comment_marker, marker_properties, split_comment_marker
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 marks = st.dictionaries(st.from_regex(r"federator\.[a-z]+", fullmatch=True), texts, min_size=1)
@@ -17,20 +17,20 @@ marks = st.dictionaries(st.from_regex(r"federator\.[a-z]+", fullmatch=True), tex
 
 @given(doc=texts, mark=marks)
 def test_text_and_mark_come_back(doc: str, mark: dict[str, str]) -> None:
-    assert without_marks(with_marks(doc, mark)) == (doc or None, mark)
+    assert split_comment_marker(append_comment_marker(doc, mark)) == (doc or None, mark)
 
 
 def test_a_mark_alone() -> None:
-    assert without_marks(with_marks(None, MARK)) == (None, MARK)
-    assert marks_of({**MARK, "team": "sales"}) == MARK
+    assert split_comment_marker(append_comment_marker(None, MARK)) == (None, MARK)
+    assert marker_properties({**MARK, "team": "sales"}) == MARK
 
 
 def test_the_line_is_what_planning_reads_in_any_comment() -> None:
-    record = TableRecord("lake", ("sales", "orders"), doc=with_marks("told", MARK))
-    mark = bound_mark(record)
+    record = TableRecord("lake", ("sales", "orders"), doc=append_comment_marker("told", MARK))
+    mark = find_bound_marker(record)
     assert mark is not None
-    assert mark.properties(record.path) == MARK
-    assert plain_doc(record.doc) == "told"
+    assert mark.to_properties(record.path) == MARK
+    assert strip_comment_marker(record.doc) == "told"
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_the_line_is_what_planning_reads_in_any_comment() -> None:
      "[federator OP=x]", "[federator op=[x]]"],
 )  # fmt: skip
 def test_other_comments_are_text(comment: str) -> None:
-    assert without_marks(comment) == (comment, {})
+    assert split_comment_marker(comment) == (comment, {})
 
 
 def test_no_comment_is_no_text() -> None:
-    assert without_marks(None) == without_marks("") == (None, {})
+    assert split_comment_marker(None) == split_comment_marker("") == (None, {})

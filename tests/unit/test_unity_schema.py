@@ -1,4 +1,4 @@
-"""Schemas between Arrow, Spark's text and Unity's columns: every type that Lance can hold comes back as it was."""
+"""Schemas in Spark's text form, as Unity's columns, in Arrow and in Lance's JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 
 from federator.connector import InvalidInput
-from federator_connectors._arrow import arrow, columns, schemas, spark
-from federator_connectors._arrow import lance as lance_json
+from federator.lance.arrow_json import schema_to_json
+from federator.model import canonical_json
+from federator_connectors._arrow import spark_types, unity_columns
+from federator_connectors._arrow.arrow_types import record_to_arrow_schema
 
 UNITS = ("s", "ms", "us", "ns")
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
@@ -47,9 +49,9 @@ SIMPLE = [
 ]  # fmt: skip
 
 
-def _field(name: str, kind: pa.DataType, nullable: bool, told: dict[str, str] | None) -> pa.Field:
+def _field(name: str, kind: pa.DataType, nullable: bool, metadata: dict[str, str] | None) -> pa.Field:
     # Arrow knows no null that is not nullable.
-    return pa.field(name, kind, nullable or pa.types.is_null(kind), told)
+    return pa.field(name, kind, nullable or pa.types.is_null(kind), metadata)
 
 
 def _decimals() -> st.SearchStrategy[pa.DataType]:
@@ -76,87 +78,102 @@ fields = st.builds(_field, names, types, st.booleans(), metadata)
 arrow_schemas = st.lists(fields, max_size=4, unique_by=lambda field: field.name).map(pa.schema)
 
 
-@given(arrow_schemas)
-def test_a_schema_comes_back_from_a_record(schema: pa.Schema) -> None:
-    assert schemas.arrow_schema(schemas.record_schema(schema)).equals(schema, check_metadata=True)
+SPARK_SIMPLE = [
+    "void", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp",
+    "timestamp_ntz", "decimal(20,0)", "decimal(38,38)", "varchar(10)", "char(3)", "interval day to second", "interval year to month",
+]  # fmt: skip
 
 
-@given(arrow_schemas)
-def test_a_schema_comes_back_from_unitys_columns(schema: pa.Schema) -> None:
-    made = schemas.unity_columns(schema)
-    assert schemas.of_unity_columns(list(reversed(made))).equals(schema, check_metadata=True)
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _nested_texts(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    members = st.lists(st.builds(lambda name, text: f"{_quoted(name)}:{text}", names, inner), max_size=3, unique=True)
+    return st.one_of(
+        inner.map(lambda text: f"array<{text}>"),
+        inner.map(lambda text: f"map<string,{text}>"),
+        members.map(lambda texts: f"struct<{','.join(texts)}>"),
+    )
+
+
+def _column(name: str, text: str, nullable: bool, doc: str | None) -> dict[str, Any]:
+    return {"name": name, "type": text} | ({} if nullable else {"nullable": False}) | ({} if doc is None else {"doc": doc})
+
+
+columns = st.builds(
+    _column, names, st.recursive(st.sampled_from(SPARK_SIMPLE), _nested_texts, max_leaves=6), st.booleans(), st.none() | names
+)
+spark_schemas = st.lists(columns, min_size=1, max_size=4, unique_by=lambda column: str(column["name"])).map(canonical_json)
+
+
+@given(spark_schemas)
+def test_a_schema_comes_back_from_unitys_columns(schema: str) -> None:
+    created = unity_columns.schema_to_columns(schema)
     # What the crawl reads is what was declared.
-    assert columns.schema_of(made) == schemas.record_schema(schema)
-    assert columns.columns_of(columns.schema_of(made)) == made
+    assert unity_columns.columns_to_schema(list(reversed(created))) == schema
+
+
+@given(spark_schemas)
+def test_every_column_has_an_arrow_field(schema: str) -> None:
+    found = [(field.name, field.nullable, field.metadata) for field in record_to_arrow_schema(schema)]
+    assert found == [
+        (column["name"], column.get("nullable", True), {b"comment": column["doc"].encode()} if "doc" in column else None)
+        for column in json.loads(schema)
+    ]
+
+
+@settings(deadline=None, max_examples=50)
+@given(spark_schemas)
+def test_unitys_own_models_take_every_schema(schema: str) -> None:
+    from unitycatalog.client.models import ColumnInfo
+
+    for column in unity_columns.schema_to_columns(schema):
+        assert ColumnInfo.from_dict(dict(column)) is not None
 
 
 @settings(deadline=None, max_examples=50)
 @given(arrow_schemas)
-def test_unitys_own_models_and_lances_take_every_schema(schema: pa.Schema) -> None:
-    from unitycatalog.client.models import ColumnInfo
-
-    for column in schemas.unity_columns(schema):
-        assert ColumnInfo.from_dict(dict(column)) is not None
-    told = JsonArrowSchema.model_validate(lance_json.json_schema(schema))
-    assert [field.name for field in told.fields] == schema.names
-    lance.DescribeTableResponse(schema=told)
-
-
-@given(types)
-def test_the_text_of_a_type_can_be_read(kind: pa.DataType) -> None:
-    text = spark.text_of(arrow.tree_of(kind))
-    assert spark.text_of(spark.parse(text)) == text
+def test_lances_own_models_take_every_schema(schema: pa.Schema) -> None:
+    schema_model = JsonArrowSchema.model_validate(schema_to_json(schema))
+    assert [field.name for field in schema_model.fields] == schema.names
+    lance.DescribeTableResponse(schema=schema_model)
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "name", "back"),
+    ("text", "name", "kind"),
     [
-        (pa.int64(), "bigint", "LONG", pa.int64()),
-        (pa.uint8(), "smallint", "SHORT", pa.int16()),
-        (pa.uint64(), "decimal(20,0)", "DECIMAL", pa.decimal128(20, 0)),
-        (pa.float16(), "float", "FLOAT", pa.float32()),
-        (pa.large_string(), "string", "STRING", pa.string()),
-        (pa.large_binary(), "binary", "BINARY", pa.binary()),
-        (pa.date64(), "date", "DATE", pa.date32()),
-        (pa.timestamp("ns", "Asia/Tokyo"), "timestamp", "TIMESTAMP", pa.timestamp("us", "UTC")),
-        (pa.timestamp("ms"), "timestamp_ntz", "TIMESTAMP_NTZ", pa.timestamp("us")),
-        (pa.time64("us"), "string", "STRING", pa.string()),
-        (pa.duration("ns"), "interval day to second", "INTERVAL", pa.duration("us")),
-        (pa.null(), "void", "NULL", pa.null()),
-        (pa.list_(pa.float32(), 768), "array<float>", "ARRAY", pa.list_(pa.float32())),
-        (pa.map_(pa.string(), pa.int8()), "map<string,tinyint>", "MAP", pa.map_(pa.string(), pa.int8())),
-        (pa.struct([("a b", pa.bool_())]), "struct<`a b`:boolean>", "STRUCT", pa.struct([("a b", pa.bool_())])),
-        (pa.dictionary(pa.int8(), pa.string()), "string", "STRING", pa.string()),
-        (pa.uuid(), "binary", "BINARY", pa.binary()),
-        (pa.json_(), "string", "STRING", pa.string()),
-        (BFloat16(), "binary", "BINARY", pa.binary()),
-        (pa.decimal256(60, 2), "string", "STRING", pa.string()),
-        (pa.decimal128(38, 38), "decimal(38,38)", "DECIMAL", pa.decimal128(38, 38)),
+        ("bigint", "LONG", pa.int64()),
+        ("smallint", "SHORT", pa.int16()),
+        ("decimal(20,0)", "DECIMAL", pa.decimal128(20, 0)),
+        ("float", "FLOAT", pa.float32()),
+        ("string", "STRING", pa.string()),
+        ("binary", "BINARY", pa.binary()),
+        ("date", "DATE", pa.date32()),
+        ("timestamp", "TIMESTAMP", pa.timestamp("us", "UTC")),
+        ("timestamp_ntz", "TIMESTAMP_NTZ", pa.timestamp("us")),
+        ("interval day to second", "INTERVAL", pa.duration("us")),
+        ("interval year to month", "INTERVAL", pa.month_day_nano_interval()),
+        ("void", "NULL", pa.null()),
+        ("array<float>", "ARRAY", pa.list_(pa.float32())),
+        ("map<string,tinyint>", "MAP", pa.map_(pa.string(), pa.int8())),
+        ("struct<`a b`:boolean>", "STRUCT", pa.struct([("a b", pa.bool_())])),
+        ("struct<a:int not null>", "STRUCT", pa.struct([pa.field("a", pa.int32(), nullable=False)])),
+        ("decimal(38,38)", "DECIMAL", pa.decimal128(38, 38)),
+        ("varchar(10)", "STRING", pa.string()),
+        ("char(3)", "CHAR", pa.string()),
     ],
 )
-def test_the_nearest_type_for_those_who_read_no_more(kind: pa.DataType, text: str, name: str, back: pa.DataType) -> None:
-    (column,) = schemas.unity_columns(pa.schema([("c", kind)]))
+def test_a_spark_type_has_a_name_in_unity_and_a_type_in_arrow(text: str, name: str, kind: pa.DataType) -> None:
+    schema = json.dumps([{"name": "c", "type": text}])
+    (column,) = unity_columns.schema_to_columns(schema)
     assert (column["type_text"], column["type_name"]) == (text, name)
-    plain = json.loads(column["type_json"])
-    plain["metadata"].pop(columns.EXACT, None)
-    bare = {**column, "type_json": json.dumps(plain)}
-    assert schemas.of_unity_columns([bare]).field("c").type == back
-    assert schemas.of_unity_columns([{**column, "type_json": None}]).field("c").type == back
+    assert record_to_arrow_schema(schema).field("c").type == kind
 
 
-def test_what_goes_along_is_only_what_the_text_does_not_say() -> None:
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.list_(pa.float32(), 4))])
-    first, second = json.loads(schemas.record_schema(schema) or "")
-    assert first == {"name": "id", "nullable": False, "type": "bigint"}
-    assert set(second) == {"name", "type", "arrow"}
-
-
-def test_precision_interval_and_comment_have_their_own_places() -> None:
-    schema = pa.schema([
-        pa.field("d", pa.decimal128(10, 2), metadata={"comment": "money"}),
-        pa.field("i", pa.duration("us")),
-    ])  # fmt: skip
-    money, span = schemas.unity_columns(schema)
+def test_precision_interval_and_comment_have_their_own_fields() -> None:
+    schema = [{"name": "d", "type": "decimal(10,2)", "doc": "money"}, {"name": "i", "type": "interval day to second"}]
+    money, span = unity_columns.schema_to_columns(json.dumps(schema))
     assert (money["type_precision"], money["type_scale"], money["comment"], money["position"]) == (10, 2, "money", 0)
     assert (span["type_interval_type"], span["position"], span["comment"]) == ("DAY TO SECOND", 1, None)
     assert json.loads(money["type_json"]) == {
@@ -164,34 +181,20 @@ def test_precision_interval_and_comment_have_their_own_places() -> None:
     }  # fmt: skip
 
 
-def test_a_changed_column_is_believed_and_not_its_old_type() -> None:
-    (column,) = schemas.unity_columns(pa.schema([("v", pa.list_(pa.float32(), 4))]))
-    told = json.loads(column["type_json"]) | {"type": "string"}
-    changed = {**column, "type_text": "string", "type_name": "STRING", "type_json": json.dumps(told)}
-    assert schemas.of_unity_columns([changed]).field("v").type == pa.string()
-    listed = json.loads(columns.schema_of([changed]) or "")
-    assert schemas.arrow_schema(json.dumps(listed)).field("v").type == pa.string()
-
-
-@pytest.mark.parametrize("column", [{"type_json": '"long"'}, {"type_json": "not json"}, {"type_json": None}, {}])
-def test_a_column_with_a_bare_type_or_with_text_alone(column: dict[str, Any]) -> None:
-    assert schemas.of_unity_columns([{"name": "a", "type_text": "bigint", **column}]).field("a").type == pa.int64()
-
-
 @pytest.mark.parametrize(
     "text", ["variant", "geography(4326)", "uniontype<int,string>", "array<", "struct<a>", "decimal(1,2,3)", ""]
 )
 def test_a_type_without_like_is_named(text: str) -> None:
     with pytest.raises(InvalidInput, match="the column 'odd'"):
-        schemas.of_unity_columns([{"name": "odd", "type_text": text}])
+        record_to_arrow_schema(json.dumps([{"name": "odd", "type": text}]))
 
 
 def test_a_type_of_another_catalog_is_kept_as_it_is() -> None:
     schema = json.dumps([{"name": "u", "type": "uniontype<int,string>"}, {"name": "n"}])
-    odd, untyped = columns.columns_of(schema)
+    odd, untyped = unity_columns.schema_to_columns(schema)
     assert (odd["type_name"], odd["type_text"]) == ("USER_DEFINED_TYPE", "uniontype<int,string>")
     assert untyped["type_text"] == "string"
-    assert json.loads(columns.schema_of([odd]) or "") == [{"name": "u", "type": "uniontype<int,string>"}]
+    assert json.loads(unity_columns.columns_to_schema([odd]) or "") == [{"name": "u", "type": "uniontype<int,string>"}]
 
 
 @pytest.mark.parametrize(
@@ -213,19 +216,18 @@ def test_a_type_of_another_catalog_is_kept_as_it_is() -> None:
         ("struct<>", {"type": "struct", "fields": []}),
     ],
 )  # fmt: skip
-def test_texts_as_hive_glue_and_spark_write_them(text: str, tree: spark.Tree) -> None:
-    assert spark.parse(text) == tree
+def test_texts_as_hive_glue_and_spark_write_them(text: str, tree: spark_types.SparkType) -> None:
+    assert spark_types.parse_spark_type(text) == tree
 
 
 def test_no_columns_are_no_schema() -> None:
-    assert columns.schema_of([]) is None
-    assert columns.columns_of(None) == []
-    assert schemas.record_schema(pa.schema([])) is None
-    assert schemas.arrow_schema(None) == pa.schema([])
+    assert unity_columns.columns_to_schema([]) is None
+    assert unity_columns.schema_to_columns(None) == []
+    assert record_to_arrow_schema(None) == pa.schema([])
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "expected"),
     [
         (pa.int8(), {"type": "int8"}), (pa.float16(), {"type": "float16"}), (pa.string(), {"type": "utf8"}),
         (pa.large_string(), {"type": "large_utf8"}), (pa.timestamp("us", "UTC"), {"type": "timestamp"}),
@@ -237,20 +239,6 @@ def test_no_columns_are_no_schema() -> None:
         (pa.large_list(pa.int8()), {"type": "large_list", "fields": [{"name": "item", "nullable": True, "type": {"type": "int8"}}]}),
     ],
 )  # fmt: skip
-def test_types_are_named_as_pylance_names_them(kind: pa.DataType, told: dict[str, Any]) -> None:
+def test_types_are_named_as_pylance_names_them(kind: pa.DataType, expected: dict[str, Any]) -> None:
     """Each as pylance 14 describes such a table of a directory."""
-    assert lance_json.json_schema(pa.schema([("c", kind)])) == {"fields": [{"name": "c", "nullable": True, "type": told}]}
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"}),
-        pa.field("vector", pa.list_(pa.float16(), 1536), nullable=False),
-        # Of an extension that this process does not know, Arrow shows the storage and these two.
-        pa.field("x", pa.binary(2), metadata={"ARROW:extension:name": "lance.bfloat16", "ARROW:extension:metadata": ""}),
-    ],
-)
-def test_what_lance_makes_of_arrow_comes_back(field: pa.Field) -> None:
-    schema = pa.schema([field])
-    assert schemas.of_unity_columns(schemas.unity_columns(schema)).equals(schema, check_metadata=True)
+    assert schema_to_json(pa.schema([("c", kind)])) == {"fields": [{"name": "c", "nullable": True, "type": expected}]}

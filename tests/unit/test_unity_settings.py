@@ -18,7 +18,7 @@ NEEDED = {"endpoint": "http://localhost:8080", "catalog": "main"}
 
 
 def test_every_property_of_the_spec_has_its_default() -> None:
-    settings = CONNECTOR.configure(NEEDED)
+    settings = CONNECTOR.parse_settings(NEEDED)
     assert (settings.endpoint, settings.catalog) == ("http://localhost:8080", "main")
     assert (settings.api_path, settings.auth_token, settings.root) == ("/api/2.1/unity-catalog", None, None)
     assert (settings.connect_timeout, settings.read_timeout, settings.max_retries) == (10, 60, 3)
@@ -32,7 +32,7 @@ def test_every_property_of_the_spec_can_be_set() -> None:
         "unity.auth_token": "t0ken", "unity.connect_timeout": "3", "unity.read_timeout": "7", "unity.max_retries": "0",
         "unity.root": "s3://lake", "unity.storage.region": "us-west-2",
     }  # fmt: skip
-    settings = CONNECTOR.configure(given)
+    settings = CONNECTOR.parse_settings(given)
     assert (settings.endpoint, settings.api_path) == ("https://dbc.example.com:8443", "/api/2.0/unity-catalog")
     assert (settings.connect_timeout, settings.read_timeout, settings.max_retries) == (3, 7, 0)
     assert (settings.auth_token, settings.root, settings.storage) == ("t0ken", "s3://lake", {"region": "us-west-2"})
@@ -41,10 +41,35 @@ def test_every_property_of_the_spec_can_be_set() -> None:
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
-@pytest.mark.parametrize("missing", sorted(NEEDED))
-def test_what_is_required_is_asked_for(missing: str) -> None:
-    with pytest.raises(ConfigError, match=rf"unity\.{missing}: required"):
-        CONNECTOR.configure({key: value for key, value in NEEDED.items() if key != missing})
+def test_what_is_required_is_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"unity\.endpoint: required"):
+        CONNECTOR.parse_settings({"catalog": "main"})
+    assert CONNECTOR.parse_settings({"endpoint": "http://localhost:8080"}).catalog is None
+
+
+def test_one_way_to_sign_in_is_enough() -> None:
+    assert not CONNECTOR.parse_settings(NEEDED).has_token
+    assert CONNECTOR.parse_settings({**NEEDED, "client_id": "a", "client_secret": "b"}).has_token
+    for given, message in (
+        ({"client_id": "a"}, r"unity\.client_secret: required"),
+        ({"client_secret": "b"}, r"unity\.client_id: required"),
+        ({"auth_token": "t", "client_id": "a", "client_secret": "b"}, "cannot be used with client_id"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            CONNECTOR.parse_settings({**NEEDED, **given})
+
+
+def test_timeouts_are_in_seconds_or_milliseconds() -> None:
+    assert CONNECTOR.parse_settings(NEEDED).timeouts == (10, 60)
+    both = {"connect_timeout": "3", "connect_timeout_ms": "1500", "read_timeout_ms": "300000"}
+    assert CONNECTOR.parse_settings({**NEEDED, **both}).timeouts == (1.5, 300)
+
+
+def test_seconds_that_must_be_meant_as_milliseconds_are_doubted() -> None:
+    assert CONNECTOR.parse_settings({**NEEDED, "connect_timeout": "60", "read_timeout": "900"}).list_doubts() == []
+    doubts = CONNECTOR.parse_settings({**NEEDED, "connect_timeout": "10000", "read_timeout": "300000"}).list_doubts()
+    assert [doubt.partition(" ")[0] for doubt in doubts] == ["unity.connect_timeout", "unity.read_timeout"]
+    assert "unity.read_timeout_ms" in doubts[1]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +83,7 @@ def test_what_is_required_is_asked_for(missing: str) -> None:
 )  # fmt: skip
 def test_a_bad_value_is_named_with_what_is_allowed(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=rf"unity\.{key}(.|\n)*allowed:") as caught:
-        CONNECTOR.configure({f"unity.{key}": value, **{k: v for k, v in NEEDED.items() if k != key}})
+        CONNECTOR.parse_settings({f"unity.{key}": value, **{k: v for k, v in NEEDED.items() if k != key}})
     assert "pw" not in str(caught.value).replace("'http://user:pw@a'", "")
 
 
@@ -67,9 +92,9 @@ def test_the_token_is_a_reference(monkeypatch: pytest.MonkeyPatch, tmp_path: Fil
     with pytest.raises(ConfigError, match="must not stand in the file"):
         CONNECTOR.settings_type.check_references("unity", {"unity.auth_token": "t0ken"}, where="")
     monkeypatch.setenv("UNITY_TEST_TOKEN", "from-environment")
-    assert CONNECTOR.configure({**NEEDED, "auth_token": "${UNITY_TEST_TOKEN}"}).auth_token == "from-environment"
+    assert CONNECTOR.parse_settings({**NEEDED, "auth_token": "${UNITY_TEST_TOKEN}"}).auth_token == "from-environment"
     (tmp_path / "token").write_text("from-file\n")
-    assert CONNECTOR.configure({**NEEDED, "auth_token": f"file:{tmp_path}/token"}).auth_token == "from-file"
+    assert CONNECTOR.parse_settings({**NEEDED, "auth_token": f"file:{tmp_path}/token"}).auth_token == "from-file"
 
 
 def test_every_option_is_explained() -> None:

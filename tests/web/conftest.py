@@ -1,4 +1,4 @@
-"""The service on a port of its own, over an index without Spark, and a real Chromium that looks at it."""
+"""The service on its own port, over an index without Spark, and a real Chromium."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from federator.api.app import create_app
-from federator.index import Connection, Index, coverage, datasets, migrate, open_index, plans, revisions, runs
-from federator.index import tables as t
-from federator.index.leases import hold
-from federator.model import ROOT, Coverage, TableRecord, failed
+from federator.model import ROOT, Coverage, TableRecord, failed_evidence
 from federator.model.drift import Drift, DriftKind
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
-from federator.settings import parse
+from federator.settings import parse_settings
+from federator.store import Connection, Index, coverage, migrations, open_index, plans, revisions, runs, verifications
+from federator.store import tables as t
+from federator.store.leases import acquire_lease
 from tests.integration.index_support import fill, namespace, table
 
 _SCHEMA = '[{"name":"id","type":"bigint"},{"name":"price","type":"double"}]'
@@ -57,29 +59,36 @@ def _fill(index: Index) -> None:
     )  # fmt: skip
     other = table("copy", "sales", "orders", owner="ann", properties={"team": "web"})
     fill(index, "copy", namespace("copy", "sales"), other, table("copy", "sales", "parted", location="s3://other/parted"))
-    denied = failed(15, "denied by the metastore")
-    with hold(index, "source:lake") as lease:
-        draft = revisions.begin(index, lease, "lake", "run-2", 0.0)
+    denied = failed_evidence(15, "denied by the metastore")
+    with acquire_lease(index, "source:lake") as lease:
+        draft = revisions.begin_draft(index, lease, "lake", "run-2", 0.0)
         with index.write() as connection:
-            coverage.write(connection, draft, [Coverage("lake", ROOT), Coverage("lake", ("hr",), denied, denied)], {})
+            coverage.write_coverage(connection, draft, [Coverage("lake", ROOT), Coverage("lake", ("hr",), denied, denied)], {})
         values = {"state": "partial", "message": "1 of 3 namespaces failed"}
-        revisions.publish(index, lease, draft, added=0, changed=0, removed=0, values=values)
+        revisions.publish_draft(index, lease, draft, added=0, changed=0, removed=0, values=values)
     with index.write() as connection:
-        place = "s3://lake/sales/orders.lance"
+        location = "s3://lake/sales/orders.lance"
         checked = {
-            "canonical": place, "location": place, "state": "valid", "message": None, "version": 3, "rows": 12_345, "fragments": 2,
-            "schema": _SCHEMA, "checked_at": time.time(), "checked_through": "lake",
+            "canonical": location, "location": location, "state": "valid", "message": None, "version": 3, "rows": 12_345,
+            "fragments": 2, "schema": _SCHEMA, "checked_at": time.time(), "checked_through": "lake",
         }  # fmt: skip
-        datasets.save(connection, [checked])
+        verifications.save_verifications(connection, [checked])
+        missing = {
+            "canonical": "s3://other/parted",
+            "location": "s3://other/parted",
+            "state": "missing",
+            "message": "no manifest",
+        }
+        verifications.save_verifications(connection, [{**checked, **missing, "version": None, "rows": None, "schema": None}])
         found = Drift(DriftKind.PROPERTIES_DIFFER, "copy", "copy$sales$orders", "lake$sales$orders", "team")
         _drift(connection, found)
 
 
-def _drift(connection: Connection, found: Drift) -> None:
+def _drift(connection: Connection, item: Drift) -> None:
     now = time.time()
     row = {
-        "kind": found.kind.value, "subject": found.subject, "other": found.other, "severity": found.severity.value,
-        "source": found.source, "detail": found.detail, "first_seen": now, "last_seen": now,
+        "kind": item.kind.value, "subject": item.subject, "other": item.other, "severity": item.severity.value,
+        "source": item.source, "detail": item.detail, "first_seen": now, "last_seen": now,
     }  # fmt: skip
     connection.execute(t.drift.insert(), [row])
 
@@ -88,7 +97,7 @@ def _drift(connection: Connection, found: Drift) -> None:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("web")
     index = open_index("sqlite:///federator.db", base=folder)
-    migrate.upgrade(index)
+    migrations.upgrade_schema(index)
     _fill(index)
     index.close()
     return folder / "federator.db"
@@ -97,12 +106,29 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def service(filled: Path, tmp_path: Path) -> Iterator[Service]:
     shutil.copy(filled, tmp_path / "federator.db")
+    with run_service(tmp_path) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One service for all tests of a module that change nothing."""
+    folder = tmp_path_factory.mktemp("shared")
+    shutil.copy(filled, folder / "federator.db")
+    with run_service(folder) as service:
+        yield service
+
+
+@contextmanager
+def run_service(folder: Path, **serve: object) -> Iterator[Service]:
+    """Serve the index of a folder on a free port. ``serve``: keys of the section of that name."""
     raw = {
         "instance": {"id": "test"},
         "sources": {name: {"impl": "federator.testing:CONNECTOR", "store": f"web-{name}"} for name in ("lake", "copy")},
         "mirrors": {"nightly": {"from": "lake", "to": "copy"}},
+        "serve": serve,
     }
-    index = open_index("sqlite:///federator.db", base=tmp_path)
+    index = open_index("sqlite:///federator.db", base=folder)
     gone = Change(
         Action.DEREGISTER_TABLE, "copy", "sales$gone", "lake", "sales$gone", "gone at the origin",
         before=TableRecord("copy", ("sales", "gone"), "s3://lake/gone"),
@@ -115,11 +141,11 @@ def service(filled: Path, tmp_path: Path) -> Iterator[Service]:
     plan = Plan("nightly", "d", 1, 1, (gone, new), holds=(hold_,))
     with index.write() as connection:
         body = json.dumps(plan.to_json())
-        plans.save(
+        plans.save_plan(
             connection, digest=plan.digest, mirror="nightly", run_id="r", state="held", body=body, guarded=guarded_digest(plan)
         )
-    run = runs.start(index, "crawl", trigger="request", actor="ann")
-    server = uvicorn.Server(uvicorn.Config(create_app(parse(raw, tmp_path / "federator.toml")), port=0, log_config=None))
+    run = runs.insert_run(index, "crawl", trigger="request", actor="ann")
+    server = uvicorn.Server(uvicorn.Config(create_app(parse_settings(raw, folder / "federator.toml")), port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -132,8 +158,9 @@ def service(filled: Path, tmp_path: Path) -> Iterator[Service]:
     index.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """Closed after the package's last test: Playwright has an event loop in this thread, where later tests start their own."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         yield browser
@@ -141,19 +168,26 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def look(service: Service, browser: Browser) -> Iterator[Callable[[str], Page]]:
-    """Opens the page at an address; whatever a browser complains about fails the test."""
-    context = browser.new_context(base_url=service.url, viewport={"width": 1200, "height": 900})
+def open_page(service: Service, browser: Browser) -> Iterator[Callable[[str], Page]]:
+    """Opens the page at an address below ``/ui/``; whatever a browser complains about fails the test."""
+    with open_context(service, browser) as open_address:
+        yield open_address
+
+
+@contextmanager
+def open_context(service: Service, browser: Browser, **options: Any) -> Iterator[Callable[[str], Page]]:
+    """Open addresses in a new browser context. Errors and warnings of the console, and violations of the policy, fail the test."""
+    context = browser.new_context(base_url=service.url, **{"viewport": {"width": 1200, "height": 900}, **options})
     context.set_default_timeout(60_000)
     page = context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
 
-    def look(address: str) -> Page:
-        page.goto(f"/#/{address}")
+    def open_address(address: str) -> Page:
+        page.goto(f"/ui/{address}")
         return page
 
-    yield look
+    yield open_address
     context.close()
     assert complaints == []

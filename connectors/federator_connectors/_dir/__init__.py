@@ -1,1 +1,1 @@
-"""The pieces of the connector to directories of Lance tables."""
+"""Implementation of the directory connector, ``federator_connectors.dir``."""

@@ -1,4 +1,4 @@
-"""One directory of Lance tables on a file system or in an object store, through ``pyarrow.fs``."""
+"""Access to one directory on a file system or in an object store, with ``pyarrow.fs``."""
 
 from __future__ import annotations
 
@@ -6,93 +6,95 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-from federator.connector.stores import place, translated
+from federator.connector.storage import open_storage, translate_storage_errors
 
-# A probe of many paths is one call that the file system works off in parallel.
-_PROBES = 1000
+# Paths per call: the file system checks the paths of one call in parallel.
+_PATHS_PER_CALL = 1000
 
 
 class Directory:
-    """The directory at ``root``: an absolute or relative path, or a URI of a store that ``stores`` knows.
+    """The directory at ``root``: an absolute or relative path, or a URI that ``open_storage`` supports.
 
-    ``storage`` are Lance's own storage options (``region``, ``aws_region``, ``endpoint``, ...). Raises CatalogError only.
+    ``storage`` are Lance's own storage options (``region``, ``aws_region``, ``endpoint``, ...). All methods raise CatalogError only.
     """
 
     def __init__(self, root: str, storage: Mapping[str, str]) -> None:
-        with translated(root):
-            self._at = place(root, storage)
+        with translate_storage_errors(root):
+            self._storage = open_storage(root, storage)
         self.root = root
 
-    def location(self, *names: str) -> str:
-        """The location of something inside, as Lance opens it."""
-        return self._at.location(*names)
+    def location_of(self, *names: str) -> str:
+        """Return the location of an object inside the directory, in the form that Lance opens."""
+        return self._storage.location_of(*names)
 
-    def subdirectories(self) -> tuple[list[str], int]:
-        """The names of the directories inside, and how many others have a name that is no text (not UTF-8).
+    def list_subdirectories(self) -> tuple[list[str], int]:
+        """Return the names of the subdirectories, and the number of subdirectories whose names are not UTF-8.
 
-        A directory that is not there is ServiceUnavailable, never an empty list.
+        Raise ServiceUnavailable if the directory itself is absent; never return an empty list for it.
         """
         from pyarrow.fs import FileSelector, FileType
 
-        with translated(self.root):
-            found = self._at.system.get_file_info(FileSelector(self._at.base, recursive=False))
-        names = [_name(info) for info in found if info.type == FileType.Directory]
+        with translate_storage_errors(self.root):
+            infos = self._storage.filesystem.get_file_info(FileSelector(self._storage.path, recursive=False))
+        names = [_name(info) for info in infos if info.type == FileType.Directory]
         return [name for name in names if name is not None], names.count(None)
 
-    def holding(self, names: Sequence[str], file: str) -> set[str]:
-        """Those of the subdirectories ``names`` that hold something called ``file``."""
-        return {name for name, kind in self._kinds(names, f"/{file}") if kind is not None}
+    def filter_containing(self, names: Sequence[str], file: str) -> set[str]:
+        """Return those subdirectories of ``names`` that contain an entry called ``file``."""
+        return {name for name, kind in self._iter_kinds(names, f"/{file}") if kind is not None}
 
-    def among(self, names: Sequence[str]) -> list[str]:
-        """Those of ``names`` that are subdirectories, in order.
+    def filter_existing(self, names: Sequence[str]) -> list[str]:
+        """Return those of ``names`` that are subdirectories, in order.
 
-        Where none is, the directory itself was seen to be there; of an object store, where a prefix exists only as long as
-        something is in it, the bucket.
+        If there are none, raise CatalogError unless the directory itself exists. In an object store an empty prefix does not exist,
+        so the bucket is checked instead.
         """
-        found = [name for name, kind in self._kinds(names, "") if kind == "Directory"]
-        if not found:
-            self._present()
-        return found
+        existing = [name for name, kind in self._iter_kinds(names, "") if kind == "Directory"]
+        if not existing:
+            self._require_exists()
+        return existing
 
-    def _present(self) -> None:
+    def _require_exists(self) -> None:
         from pyarrow.fs import FileType
 
-        with translated(self.root):
-            info = self._at.system.get_file_info(self._at.base if self._at.tree else self._at.base.split("/")[0])
+        with translate_storage_errors(self.root):
+            info = self._storage.filesystem.get_file_info(
+                self._storage.path if self._storage.has_empty_directories else self._storage.path.split("/")[0]
+            )
             if info.type == FileType.NotFound:
                 raise FileNotFoundError(self.root)
 
-    def _kinds(self, names: Sequence[str], below: str) -> Iterator[tuple[str, str | None]]:
+    def _iter_kinds(self, names: Sequence[str], suffix: str) -> Iterator[tuple[str, str | None]]:
         from pyarrow.fs import FileType
 
-        for start in range(0, len(names), _PROBES):
-            chunk = names[start : start + _PROBES]
-            with translated(self.root):
-                infos = self._at.system.get_file_info([f"{self._at.base}/{name}{below}" for name in chunk])
+        for start in range(0, len(names), _PATHS_PER_CALL):
+            chunk = names[start : start + _PATHS_PER_CALL]
+            with translate_storage_errors(self.root):
+                infos = self._storage.filesystem.get_file_info([f"{self._storage.path}/{name}{suffix}" for name in chunk])
             for name, info in zip(chunk, infos, strict=True):
                 yield name, None if info.type == FileType.NotFound else info.type.name
 
-    def make(self, name: str) -> bool:
-        """Makes the subdirectory ``name``; False if it is there already. Decided by the file system itself where it can."""
-        with translated(self.root):
-            if not self._at.local:
-                # An object store has no directories: the first object makes one. Nor can HDFS say who was first.
-                return not any(kind for _, kind in self._kinds([name], ""))
+    def create(self, name: str) -> bool:
+        """Create the subdirectory ``name``. Return False if it exists. On a local file system the check is atomic."""
+        with translate_storage_errors(self.root):
+            if not self._storage.local:
+                # An object store has no directories; the first object creates one. HDFS has no atomic creation.
+                return not any(kind for _, kind in self._iter_kinds([name], ""))
             try:
-                FilePath(self._at.base, name).mkdir()
+                FilePath(self._storage.path, name).mkdir()
             except FileExistsError:
                 return False
         return True
 
-    def mark(self, path: str) -> None:
-        """Writes an empty file; harmless if it is there."""
-        with translated(self.root), self._at.system.open_output_stream(f"{self._at.base}/{path}"):
+    def create_marker(self, path: str) -> None:
+        """Write an empty file. An existing one is replaced."""
+        with translate_storage_errors(self.root), self._storage.filesystem.open_output_stream(f"{self._storage.path}/{path}"):
             pass
 
-    def unmark(self, path: str) -> None:
-        """Removes a file that ``mark`` wrote."""
-        with translated(self.root):
-            self._at.system.delete_file(f"{self._at.base}/{path}")
+    def remove_marker(self, path: str) -> None:
+        """Remove a file that ``create_marker`` wrote."""
+        with translate_storage_errors(self.root):
+            self._storage.filesystem.delete_file(f"{self._storage.path}/{path}")
 
 
 def _name(info: Any) -> str | None:

@@ -1,1 +1,1 @@
-"""The parts of the Glue connector, which is ``federator_connectors.glue``."""
+"""Implementation of the Glue connector, ``federator_connectors.glue``."""

@@ -1,12 +1,12 @@
-"""Credentials and boto3 clients.
+"""Credentials, boto3 clients and paging of Glue.
 
-Reads retry with botocore's adaptive mode, which also slows down when throttled. A write is sent once: whether a write whose
-answer was lost took place is found out by reading, never by sending it again.
+Reads retry with botocore's adaptive mode, which also slows down when throttled. A write is sent once. If its response is lost, the
+outcome is determined by reading; the write is never sent again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -16,9 +16,10 @@ import botocore.session
 from botocore.config import Config
 from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
 
-from federator.connector import InvalidInput
-from federator_connectors._glue.errors import calling
-from federator_connectors._glue.limits import in_force
+from federator.connector import InvalidInput, Unsupported
+from federator.connector.tokens import PageTokens
+from federator_connectors._glue.call_limits import shared_call_limiter
+from federator_connectors._glue.errors import translate_aws_errors
 from federator_connectors._glue.responses import Checked
 from federator_connectors._glue.settings import GlueSettings
 
@@ -27,31 +28,37 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], datetime]
 
-#: seconds; a write is given up after this, and a read after this for each attempt
-CONNECT_TIMEOUT = 10
-WRITE_TIMEOUT = 30
-READ_TIMEOUT = 60
+CONNECT_TIMEOUT_SECONDS = 10
+#: of the single attempt of a write
+WRITE_TIMEOUT_SECONDS = 30
+#: of each attempt of a read
+READ_TIMEOUT_SECONDS = 60
 
 _AGENT = "lance-federator"
-READS = Config(
-    connect_timeout=CONNECT_TIMEOUT,
-    read_timeout=READ_TIMEOUT,
+READ_CONFIG = Config(
+    connect_timeout=CONNECT_TIMEOUT_SECONDS,
+    read_timeout=READ_TIMEOUT_SECONDS,
     retries={"mode": "adaptive", "total_max_attempts": 4},
     user_agent_extra=_AGENT,
 )
 # total_max_attempts, unlike max_attempts, counts the first attempt.
-WRITES = Config(
-    connect_timeout=CONNECT_TIMEOUT,
-    read_timeout=WRITE_TIMEOUT,
+WRITE_CONFIG = Config(
+    connect_timeout=CONNECT_TIMEOUT_SECONDS,
+    read_timeout=WRITE_TIMEOUT_SECONDS,
     retries={"mode": "standard", "total_max_attempts": 1},
     user_agent_extra=_AGENT,
+)
+# A request of a user waits for these credentials.
+CREDENTIALS_CONFIG = Config(
+    connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2}, user_agent_extra=_AGENT
 )
 
 
 class Clients:
-    """The clients of one source, made when they are first needed.
+    """The clients of one source, created on first use.
 
-    Not by ``functools.cached_property``: before Python 3.12 that holds one lock for all sources, and making a client may ask STS.
+    ``functools.cached_property`` is not used: before Python 3.12 it holds one lock for all sources, and the creation of a client may
+    call STS.
     """
 
     def __init__(self, source: str, settings: GlueSettings, *, now: Clock = lambda: datetime.now(UTC)) -> None:
@@ -61,53 +68,70 @@ class Clients:
         self._session: boto3.session.Session | None = None
         self._reads: GlueClient | None = None
         self._writes: GlueClient | None = None
+        self._lake_formation: Any = None
 
     @property
     def reads(self) -> GlueClient:
         if self._reads is None:
-            self._reads = self._glue(READS)
+            self._reads = self._glue(READ_CONFIG)
         return self._reads
 
     @property
     def writes(self) -> GlueClient:
         if self._writes is None:
-            self._writes = self._glue(WRITES)
+            self._writes = self._glue(WRITE_CONFIG)
         return self._writes
 
     @property
-    def sts_known(self) -> bool:
-        """A metastore of someone's own need have no STS, and credentials for it are not to be shown to AWS."""
+    def lake_formation(self) -> Any:
+        """The client of Lake Formation. Raise Unsupported for an API-compatible metastore: AWS must not receive its credentials."""
+        settings = self._settings
+        if settings.endpoint is not None and settings.lake_formation_endpoint is None:
+            raise Unsupported(
+                f"{self._source}: {settings.endpoint} has no Lake Formation that could issue credentials",
+                hint="set glue.lake_formation_endpoint",
+            )
+        if self._lake_formation is None:
+            with translate_aws_errors(f"{self._source}: connecting"):
+                self._lake_formation = self.session.client(
+                    "lakeformation", endpoint_url=settings.lake_formation_endpoint, config=CREDENTIALS_CONFIG
+                )
+        return self._lake_formation
+
+    @property
+    def has_sts(self) -> bool:
+        """Whether STS may be called. An API-compatible metastore may have no STS, and AWS must not receive its credentials."""
         return self._settings.endpoint is None or self._settings.sts_endpoint is not None
 
     def account_id(self) -> str:
-        """The caller's account, by STS. Raises InvalidInput where the metastore is not AWS and has no STS."""
+        """Return the account of the credentials, from STS. Raise InvalidInput if the metastore is not AWS and has no STS."""
         settings = self._settings
-        if not self.sts_known:
+        if not self.has_sts:
             raise InvalidInput(
-                f"{self._source}: the account of {settings.endpoint} is unknown: it lists no catalogs",
+                f"{self._source}: the account of {settings.endpoint} is unknown, because it lists no catalogs",
                 hint="set glue.catalog_id, the name of its root catalog, or glue.sts_endpoint",
             )
-        with calling(f"{self._source}: asking STS for the account"):
-            return str(_sts(self.session, settings, settings.region).get_caller_identity()["Account"])
+        with translate_aws_errors(f"{self._source}: asking STS for the account"):
+            return str(_build_sts_client(self.session, settings, settings.region).get_caller_identity()["Account"])
 
     def close(self) -> None:
-        """Closes the connections of the clients that were made."""
-        for client in (self._reads, self._writes):
+        """Close the connections of the created clients."""
+        for client in (self._reads, self._writes, self._lake_formation):
             if client is not None:
                 client.close()
-        self._reads = self._writes = None
+        self._reads = self._writes = self._lake_formation = None
 
     @property
     def session(self) -> boto3.session.Session:
-        """Where the credentials come from."""
+        """The boto3 session that provides the credentials."""
         if self._session is None:
-            self._session = self._started()
+            self._session = self._create_session()
         return self._session
 
-    def _started(self) -> boto3.session.Session:
+    def _create_session(self) -> boto3.session.Session:
         settings = self._settings
         base = boto3.session.Session(
-            botocore_session=_core(),
+            botocore_session=_botocore_session(),
             aws_access_key_id=settings.access_key_id,
             aws_secret_access_key=settings.secret_access_key,
             aws_session_token=settings.session_token,
@@ -115,34 +139,34 @@ class Clients:
         )
         if settings.assume_role_arn is None:
             return base
-        core = _core()
+        core = _botocore_session()
         core.register_component("credential_provider", CredentialResolver([_AssumedRole(base, settings, self._now)]))
         return boto3.session.Session(botocore_session=core, region_name=settings.region or base.region_name)
 
     def _glue(self, config: Config) -> GlueClient:
-        with calling(f"{self._source}: connecting"):
+        with translate_aws_errors(f"{self._source}: connecting"):
             try:
                 client = self.session.client("glue", endpoint_url=self._settings.endpoint, config=config)
             except ValueError as error:
                 raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
-        in_force(self._source, client.meta.endpoint_url, self._settings.limits).bind(client)
+        shared_call_limiter(self._source, client.meta.endpoint_url, self._settings.limits).attach(client)
         return cast("GlueClient", Checked(self._source, client))
 
 
 @cache
-def _loader() -> Any:
+def _data_loader() -> Any:
     return botocore.session.Session().get_component("data_loader")
 
 
-def _core() -> botocore.session.Session:
+def _botocore_session() -> botocore.session.Session:
     core = botocore.session.Session()
-    # Reading Glue's model costs a tenth of a second, which every opened catalog would pay anew.
-    core.register_component("data_loader", _loader())
+    # Reading Glue's service model takes a tenth of a second, so all opened catalogs share one loader.
+    core.register_component("data_loader", _data_loader())
     return core
 
 
 class _AssumedRole(CredentialProvider):
-    """Credentials of the role, fetched when first used and again before they expire."""
+    """Credentials of the role, fetched at the first use and again before they expire."""
 
     METHOD = "assume-role"
     CANONICAL_NAME = "custom-assume-role"
@@ -155,8 +179,8 @@ class _AssumedRole(CredentialProvider):
 
     def load(self) -> RefreshableCredentials:
         first = self._fetch()
-        # botocore's own margins, 15 and 10 minutes, would renew a session of 15 minutes with every call.
-        margin = self._settings.assume_role_timeout_sec
+        # botocore's default margins, 15 and 10 minutes, would renew a session of 15 minutes at every call.
+        session_seconds = self._settings.assume_role_timeout_sec
         return RefreshableCredentials(
             first["access_key"],
             first["secret_key"],
@@ -165,8 +189,8 @@ class _AssumedRole(CredentialProvider):
             refresh_using=self._fetch,
             method=self.METHOD,
             time_fetcher=self._now,
-            advisory_timeout=min(900, margin // 4),
-            mandatory_timeout=min(600, margin // 6),
+            advisory_timeout=min(900, session_seconds // 4),
+            mandatory_timeout=min(600, session_seconds // 6),
         )
 
     def _fetch(self) -> dict[str, str]:
@@ -178,15 +202,40 @@ class _AssumedRole(CredentialProvider):
         }
         if settings.assume_role_external_id:
             request["ExternalId"] = settings.assume_role_external_id
-        client = _sts(self._base, settings, settings.assume_role_region or settings.region)
-        given = client.assume_role(**request)["Credentials"]
+        client = _build_sts_client(self._base, settings, settings.assume_role_region or settings.region)
+        credentials = client.assume_role(**request)["Credentials"]
         return {
-            "access_key": given["AccessKeyId"],
-            "secret_key": given["SecretAccessKey"],
-            "token": given["SessionToken"],
-            "expiry_time": given["Expiration"].isoformat(),
+            "access_key": credentials["AccessKeyId"],
+            "secret_key": credentials["SecretAccessKey"],
+            "token": credentials["SessionToken"],
+            "expiry_time": credentials["Expiration"].isoformat(),
         }
 
 
-def _sts(session: boto3.session.Session, settings: GlueSettings, region: str | None) -> Any:
-    return session.client("sts", region_name=region, endpoint_url=settings.sts_endpoint, config=READS)
+def _build_sts_client(session: boto3.session.Session, settings: GlueSettings, region: str | None) -> Any:
+    return session.client("sts", region_name=region, endpoint_url=settings.sts_endpoint, config=READ_CONFIG)
+
+
+#: AWS's maximum number of items per page
+PAGE = 100
+
+
+def iter_items(call: Callable[..., Any], key: str, **request: Any) -> Iterator[dict[str, Any]]:
+    """Yield the items under ``key`` of all pages, in the order of the service and without duplicate names.
+
+    The service may send an item twice: a creation or a drop between two pages can move another item to the next page. Raise
+    Internal for an endless listing. AWS's own errors are not translated.
+    """
+    tokens = PageTokens(key)
+    token: str | None = None
+    names: set[str] = set()
+    while True:
+        response = call(**request, **({"NextToken": token} if token else {}))
+        known = len(names)
+        for item in response[key]:
+            if item["Name"] not in names:
+                names.add(item["Name"])
+                yield item
+        token = tokens.following(response.get("NextToken"), added=len(names) - known)
+        if token is None:
+            return

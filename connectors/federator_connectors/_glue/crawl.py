@@ -1,140 +1,97 @@
-"""The crawl: catalogs and databases are listed whole while the shards are cut, tables by whole pages inside the shards."""
+"""The crawl of a Glue catalog.
+
+Planning lists all catalogs and databases. The shards list the tables of the databases.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from federator.connector import CatalogError, NamespaceNotFound, Shard, Unauthenticated
-from federator.model import (
-    COMPLETE,
-    ROOT,
-    Coverage,
-    Evidence,
-    NamespaceRecord,
-    Path,
-    Record,
-    failed,
-    fold_digest,
-    path_key,
-)
+from federator.connector.crawl import CoverageBuilder, consecutive_shards
+from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._glue import records
-from federator_connectors._glue.client import Clients
-from federator_connectors._glue.errors import calling
-from federator_connectors._glue.pages import PAGE, pages
-from federator_connectors._glue.tree import Node, Scope, Tree
+from federator_connectors._glue.catalog_tree import CatalogNode, CatalogTree, Scope
+from federator_connectors._glue.client import PAGE, Clients, iter_items
+from federator_connectors._glue.errors import translate_aws_errors
 
 _DATABASES_PER_SHARD = 20
 
 
 @dataclass(frozen=True)
-class Survey:
-    """The payload of the first shard: every catalog and database, and the coverage of what holds them."""
+class NamespaceRows:
+    """The payload of the first shard: all catalogs and databases, and the coverage of their parents."""
 
     rows: tuple[Record | Coverage, ...]
 
 
-@dataclass
-class _Holding:
-    """What one catalog, or the root, was found to hold."""
+def plan_shards(source: str, tree: CatalogTree, clients: Clients) -> list[Shard]:
+    """Return one shard with all catalogs, then shards with databases of one catalog each. Their payload is the catalog's ``Scope``.
 
-    namespace: Path
-    children: list[NamespaceRecord] = field(default_factory=list)
-    presence: Evidence = COMPLETE
-    found: bool = True
-
-    def fail(self, error: CatalogError) -> None:
-        self.presence = failed(error.code, error.message)
-        self.found = self.namespace == ROOT or not isinstance(error, NamespaceNotFound)
-
-    def rows(self, source: str) -> list[Record | Coverage]:
-        digest = fold_digest(child.digest for child in self.children)
-        coverage = Coverage(source, self.namespace, self.presence, self.presence, len(self.children), digest, self.found)
-        return [*self.children, coverage]
-
-
-def shards(source: str, tree: Tree, clients: Clients) -> list[Shard]:
-    """One shard with all namespaces, then the databases in shards of one catalog each, their payload being its scope.
-
-    Raises CatalogError where not even the root can be named, or ``catalog_id`` does not exist; a catalog that fails is a failed
-    Coverage.
+    Raise CatalogError if the root catalog cannot be determined, or if ``catalog_id`` does not exist. Any other catalog that fails
+    becomes a failed Coverage.
     """
-    rows: list[Record | Coverage] = []
-    cut: list[Shard] = []
-    root = _Holding(ROOT, [records.catalog_record(source, tree.root.path, _root(tree))])
-    waiting = [tree.root, *_inside(source, tree, tree.root, root)]
-    rows += root.rows(source)
-    seen: list[Path] = [ROOT]
+    root = records.catalog_record(source, tree.root.path, _describe_root(tree))
+    coverage = CoverageBuilder(source, ROOT)
+    children = _list_child_catalogs(source, tree, tree.root, coverage)
+    rows: list[Record | Coverage] = [*coverage.read([root, *(record for _, record in children)])]
+    waiting = [tree.root, *(child for child, _ in children)]
+    catalogs: list[Path] = [ROOT]
+    table_shards: list[Shard] = []
     while waiting:
         node = waiting.pop(0)
-        seen.append(node.path)
-        holding = _Holding(node.path)
-        _databases(source, node, clients, holding)
-        paths = [record.path for record in holding.children]
-        cut += [Shard(some, node.scope) for some in _chunks(paths)]
-        if node != tree.root:
-            waiting += _inside(source, tree, node, holding)
-        rows += holding.rows(source)
-    return [Shard(tuple(seen), Survey(tuple(rows))), *cut]
+        catalogs.append(node.path)
+        coverage = CoverageBuilder(source, node.path)
+        databases = list(coverage.collect(_iter_databases(source, node, clients)))
+        table_shards += consecutive_shards([database.path for database in databases], _DATABASES_PER_SHARD, node.scope)
+        children = [] if node == tree.root else _list_child_catalogs(source, tree, node, coverage)
+        waiting += [child for child, _ in children]
+        rows += [*databases, *coverage.read(record for _, record in children)]
+    return [Shard(tuple(catalogs), NamespaceRows(tuple(rows))), *table_shards]
 
 
-def read(source: str, shard: Shard, clients: Clients) -> Iterator[Record | Coverage]:
-    """See ``Catalog.read``."""
-    if isinstance(shard.payload, Survey):
+def read_shard(source: str, shard: Shard, clients: Clients) -> Iterator[Record | Coverage]:
+    """Read one shard, see ``Catalog.read_shard``."""
+    if isinstance(shard.payload, NamespaceRows):
         yield from shard.payload.rows
         return
     for database in shard.namespaces:
-        yield from _tables(source, database, shard.payload, clients)
+        yield from CoverageBuilder(source, database).read(_iter_tables(source, database, shard.payload, clients))
 
 
-def _tables(source: str, database: Path, scope: Scope, clients: Clients) -> Iterator[Record | Coverage]:
-    evidence, found = COMPLETE, True
-    digests: list[str] = []
-    try:
-        with calling(f"{source}: listing tables in {path_key(database)}", missing=NamespaceNotFound):
-            for table in pages(clients.reads.get_tables, "TableList", DatabaseName=database[-1], MaxResults=PAGE, **scope):
-                kind = records.kind_of(table)
-                if kind is not None:
-                    record = records.table_record(source, database, table, kind)
-                    digests.append(record.digest)
-                    yield record
-    except CatalogError as error:
-        evidence, found = failed(error.code, error.message), not isinstance(error, NamespaceNotFound)
-    yield Coverage(source, database, evidence, evidence, len(digests), fold_digest(digests), found)
+def _iter_tables(source: str, database: Path, scope: Scope, clients: Clients) -> Iterator[TableRecord]:
+    with translate_aws_errors(f"{source}: listing tables in {path_key(database)}", missing=NamespaceNotFound):
+        for table in iter_items(clients.reads.get_tables, "TableList", DatabaseName=database[-1], MaxResults=PAGE, **scope):
+            kind = records.table_kind(table)
+            if kind is not None:
+                yield records.table_record(source, database, table, kind)
 
 
-def _chunks(paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]:
-    for start in range(0, len(paths), _DATABASES_PER_SHARD):
-        yield tuple(paths[start : start + _DATABASES_PER_SHARD])
+def _iter_databases(source: str, node: CatalogNode, clients: Clients) -> Iterator[NamespaceRecord]:
+    with translate_aws_errors(f"{source}: listing databases in {path_key(node.path)}", missing=NamespaceNotFound):
+        for database in iter_items(clients.reads.get_databases, "DatabaseList", MaxResults=PAGE, **node.scope):
+            yield records.database_record(source, (*node.path, database["Name"].lower()), database)
 
 
-def _root(tree: Tree) -> Mapping[str, Any]:
+def _describe_root(tree: CatalogTree) -> Mapping[str, Any]:
     try:
         return tree.describe(tree.root)
     except Unauthenticated:
-        # Policies from before there were catalogs allow databases and tables only; what they allow is crawled.
+        # IAM policies that are older than catalogs allow databases and tables only. These are crawled.
         return {"CatalogId": tree.root.catalog_id}
 
 
-def _inside(source: str, tree: Tree, node: Node, holding: _Holding) -> list[Node]:
-    """The catalogs inside one, added to what it holds. A failure is its coverage."""
+def _list_child_catalogs(
+    source: str, tree: CatalogTree, node: CatalogNode, coverage: CoverageBuilder
+) -> list[tuple[CatalogNode, NamespaceRecord]]:
+    """Return the child catalogs of a catalog with their records. A failure is stored in ``coverage``."""
     try:
         children = tree.children(node)
-        natives = tree.natives(node, since=-math.inf)
+        natives = tree.describe_children(node, since=-math.inf)
     except CatalogError as error:
-        holding.fail(error)
+        coverage.fail(error)
         return []
-    holding.children += [records.catalog_record(source, child.path, natives[name]) for name, child in children.items()]
-    return list(children.values())
-
-
-def _databases(source: str, node: Node, clients: Clients, holding: _Holding) -> None:
-    try:
-        with calling(f"{source}: listing databases in {path_key(node.path)}", missing=NamespaceNotFound):
-            for database in pages(clients.reads.get_databases, "DatabaseList", MaxResults=PAGE, **node.scope):
-                path = (*node.path, database["Name"].lower())
-                holding.children.append(records.database_record(source, path, database))
-    except CatalogError as error:
-        holding.fail(error)
+    return [(child, records.catalog_record(source, child.path, natives[name])) for name, child in children.items()]

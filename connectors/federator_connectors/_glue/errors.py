@@ -1,8 +1,8 @@
-"""The one place where an answer of AWS becomes an error of ours.
+"""Mapping of AWS errors to ``CatalogError``.
 
-The Glue spec's "16 (Forbidden)" stands for denied access, so denials are ``Unauthenticated`` (16) here, with a text that says
-"access denied"; this connector never raises 15. Sources: the Glue API reference (errors of each action) and AWS's "Common
-errors". AWS names the error in ``Code``; proxies and moto's policy enforcement may put the bare status there instead.
+The Lance Glue spec uses "16 (Forbidden)" for denied access. A denial is therefore ``Unauthenticated`` (16) with the text "access
+denied", and this connector never raises code 15. Sources: the Glue API reference (errors of each action) and AWS's "Common
+errors". AWS names the error in ``Code``. Proxies and moto's policy enforcement may put the HTTP status there.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from federator.connector import (
     Unsupported,
 )
 
-_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthFailure", "OptInRequired", "NotAuthorized"}
-_UNACCEPTED = {
+_DENIED = {
+    "AccessDenied", "AccessDeniedException", "AuthFailure", "NotAuthorized", "OptInRequired", "PermissionTypeMismatchException",
+    "UnauthorizedOperation",
+}  # fmt: skip
+_INVALID_CREDENTIALS = {
     "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "InvalidAccessKeyId", "InvalidClientTokenId",
     "InvalidSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException", "RequestExpired",
     "SignatureDoesNotMatch", "UnrecognizedClientException",
@@ -36,7 +39,7 @@ _THROTTLED = {
     "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling",
     "ThrottledException", "ThrottlingException", "TooManyRequestsException",
 }  # fmt: skip
-_MOVED = {"ConcurrentModificationException", "ConditionCheckFailureException", "VersionMismatchException"}
+_CONCURRENT_MODIFICATION = {"ConcurrentModificationException", "ConditionCheckFailureException", "VersionMismatchException"}
 _INVALID = {"InvalidInputException", "InvalidParameterValue", "ValidationError", "ValidationException"}
 _UNAVAILABLE = {
     "FederationSourceRetryableException", "InternalFailure", "InternalServerException", "InternalServiceException",
@@ -61,76 +64,84 @@ _MISCONFIGURED = (boto.NoRegionError, boto.InvalidRegionError, boto.ProfileNotFo
 
 
 @contextmanager
-def calling(what: str, *, missing: type[CatalogError] = Internal, existing: type[CatalogError] = Internal) -> Iterator[None]:
-    """Raises every error of AWS, and of its client, as a CatalogError whose text starts with ``what``.
+def translate_aws_errors(
+    operation: str, *, missing: type[CatalogError] = Internal, existing: type[CatalogError] = Internal
+) -> Iterator[None]:
+    """Re-raise each error of AWS and of its client as a CatalogError.
 
-    E.g. ``aws: reading table sales.orders``.
-
-    ``missing`` and ``existing`` are what EntityNotFoundException and AlreadyExistsException mean for this call.
+    Its text starts with ``operation``, for example ``aws: reading table sales.orders``. ``missing`` and ``existing`` are the errors
+    for EntityNotFoundException and AlreadyExistsException.
     """
     try:
         yield
     except ClientError as error:
-        # Not chained: AWS repeats the signed headers, a session token among them, in the text of a wrong signature.
-        raise _of_answer(error, what, missing, existing) from None
+        # Not chained: for a wrong signature, AWS repeats the signed headers in its text, and a session token is one of them.
+        raise _error_for_response(error, operation, missing, existing) from None
     except BotoCoreError as error:
-        raise _of_client(error, what) from None
+        raise _error_for_client(error, operation) from None
     except FederatorError:
         raise
     except Exception as error:
-        # botocore's parsers trust a response's types: a list where an object belongs ends in an AttributeError, and so on.
-        raise Internal(f"{what}: the response cannot be read ({type(error).__name__})") from error
+        # botocore's parsers trust the types in a response: a list in place of an object raises an AttributeError, for example.
+        raise Internal(f"{operation}: the response cannot be read ({type(error).__name__})") from error
 
 
-def _of_answer(error: ClientError, what: str, missing: type[CatalogError], existing: type[CatalogError]) -> CatalogError:
-    code, text = _said(error)
+def _error_for_response(
+    error: ClientError, operation: str, missing: type[CatalogError], existing: type[CatalogError]
+) -> CatalogError:
+    code, text = _error_code_and_text(error)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    said = f"{code}: {text}" if text else code or f"HTTP {status}"
+    details = f"{code}: {text}" if text else code or f"HTTP {status}"
     if code == "EntityNotFoundException":
-        return missing(f"{what}: not found ({said})")
+        return missing(f"{operation}: not found ({details})")
     if code in ("AlreadyExistsException", "FederatedResourceAlreadyExistsException"):
-        return existing(f"{what}: it exists already ({said})")
-    if code in _UNACCEPTED:
-        return Unauthenticated(f"{what}: AWS does not accept the credentials ({code})", hint="check keys, token and clock")
-    if code in _MOVED:
-        return ConcurrentModification(f"{what}: changed meanwhile ({said})", hint="read it again and decide anew")
+        return existing(f"{operation}: already exists ({details})")
+    if code in _INVALID_CREDENTIALS:
+        return Unauthenticated(f"{operation}: AWS does not accept the credentials ({code})", hint="check keys, token and clock")
+    if code in _CONCURRENT_MODIFICATION:
+        return ConcurrentModification(f"{operation}: changed meanwhile ({details})", hint="read the object again and retry")
     if code in _INVALID:
-        return InvalidInput(f"{what}: {said}")
-    return _by_status(code, status, f"{what}: {said}", what, said, error.operation_name)
+        return InvalidInput(f"{operation}: {details}")
+    return _error_for_status(code, status, f"{operation}: {details}", operation, details, error.operation_name)
 
 
-def _said(error: ClientError) -> tuple[str, str]:
-    """The name and the text of an error. A query-style XML answer, which Glue's clients do not read, stands in the text."""
-    answer = error.response.get("Error", {})
-    code, text = str(answer.get("Code", "")), str(answer.get("Message", "")).strip()
-    name, said = _XML_CODE.search(text), _XML_MESSAGE.search(text)
-    return name[1] if name else code, said[1].strip() if said else text
+def _error_code_and_text(error: ClientError) -> tuple[str, str]:
+    """Return the name and the text of an error.
+
+    Glue's clients do not parse a query-style XML response; its source is then the text.
+    """
+    response = error.response.get("Error", {})
+    code, text = str(response.get("Code", "")), str(response.get("Message", "")).strip()
+    xml_code, xml_message = _XML_CODE.search(text), _XML_MESSAGE.search(text)
+    return xml_code[1] if xml_code else code, xml_message[1].strip() if xml_message else text
 
 
-def _by_status(code: str, status: int, message: str, what: str, said: str, operation: str) -> CatalogError:
+def _error_for_status(code: str, status: int, message: str, operation: str, details: str, action: str) -> CatalogError:
     if code in _THROTTLED or status == 429:
         return Throttled(message, hint="wait, or crawl this source less often")
     if code in _DENIED or status in (401, 403):
-        return Unauthenticated(f"{what}: access denied ({said})", hint=f"allow {operation} in IAM and, if used, Lake Formation")
+        return Unauthenticated(
+            f"{operation}: access denied ({details})", hint=f"allow {action} in IAM and, if used, Lake Formation"
+        )
     if code in _UNKNOWN_CALL or status == 501:
-        return Unsupported(f"{what}: the service does not know {operation} ({said})")
+        return Unsupported(f"{operation}: the service does not support {action} ({details})")
     if code in _UNAVAILABLE or status >= 500:
         return ServiceUnavailable(message, hint="try again later")
     return Internal(message)
 
 
-def _of_client(error: BotoCoreError, what: str) -> CatalogError:
+def _error_for_client(error: BotoCoreError, operation: str) -> CatalogError:
     if isinstance(error, _NO_CREDENTIALS):
         return Unauthenticated(
-            f"{what}: no usable AWS credentials ({error})",
+            f"{operation}: no usable AWS credentials ({error})",
             hint="set glue.access_key_id and glue.secret_access_key, or give the process a role",
         )
     if isinstance(error, _MISCONFIGURED):
-        return InvalidInput(f"{what}: {error}", hint="set glue.region, or AWS_REGION and AWS_PROFILE")
+        return InvalidInput(f"{operation}: {error}", hint="set glue.region, or AWS_REGION and AWS_PROFILE")
     if isinstance(error, boto.ParamValidationError):
-        return InvalidInput(f"{what}: {error}")
+        return InvalidInput(f"{operation}: {error}")
     if isinstance(error, boto.ConnectionError | boto.HTTPClientError):
         return ServiceUnavailable(
-            f"{what}: cannot reach the service ({error})", hint="check glue.endpoint, glue.region and the network"
+            f"{operation}: cannot reach the service ({error})", hint="check glue.endpoint, glue.region and the network"
         )
-    return Internal(f"{what}: {error}")
+    return Internal(f"{operation}: {error}")

@@ -1,4 +1,4 @@
-"""Glue's objects and our records, both ways; pure functions."""
+"""Conversions between Glue's objects and records. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,66 +7,73 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from federator.connector import LANCE, LANCE_MARKER
+from federator.connector import LANCE, PLACEHOLDER_COLUMN, TABLE_TYPE_KEY
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, canonical_json, path_key, stable_properties
+from federator.runtime.mappings import without_none
 
 EXTERNAL_TABLE = "EXTERNAL_TABLE"
-_IDENTIFYING = (LANCE_MARKER, "EXTERNAL")
+_IDENTIFYING = (TABLE_TYPE_KEY, "EXTERNAL")
+#: parameter of a database or a catalog for its owner, for which Glue has no field
+OWNER = "database.owner"
 
 Native = Mapping[str, Any]
 
 
-def kind_of(table: Native) -> Kind | None:
-    """TABLE for a Lance table, MANAGED_TABLE for one that is marked lance but not external, None for any other table."""
-    if str((table.get("Parameters") or {}).get(LANCE_MARKER, "")).lower() != LANCE:
+def table_kind(table: Native) -> Kind | None:
+    """Return TABLE for a Lance table, MANAGED_TABLE for a table that is marked as Lance but not external; None for any other."""
+    if str((table.get("Parameters") or {}).get(TABLE_TYPE_KEY, "")).lower() != LANCE:
         return None
     return Kind.TABLE if table.get("TableType") == EXTERNAL_TABLE else Kind.MANAGED_TABLE
 
 
 def table_record(source: str, database: Path, table: Native, kind: Kind = Kind.TABLE) -> TableRecord:
-    """What Glue says of a table. A table without StorageDescriptor has no location."""
+    """Return the record of a table. A table without StorageDescriptor has no location."""
     storage = table.get("StorageDescriptor") or {}
     properties = {key: value for key, value in (table.get("Parameters") or {}).items() if key not in _IDENTIFYING}
     return TableRecord(
         source,
-        # Glue folds names, whatever stands before it.
+        # Glue stores names in lower case, but an API-compatible metastore may return them in another case.
         (*database, table["Name"].lower()),
         storage.get("Location") or None,
         properties,
         doc=table.get("Description") or None,
         owner=table.get("Owner") or None,
-        schema=_schema(storage.get("Columns") or []),
-        native_id=_time(table.get("CreateTime")),
+        schema=_columns_to_schema(storage.get("Columns") or []),
+        native_id=_format_time(table.get("CreateTime")),
         version=table.get("VersionId"),
         kind=kind,
     )
 
 
 def catalog_record(source: str, path: Path, catalog: Native) -> NamespaceRecord:
-    """What Glue says of a catalog. The account's own has neither a creation time nor properties: its id is its number."""
+    """Return the record of a catalog. The account's own catalog has no creation time, so its native id is the account number."""
+    properties = dict(catalog.get("Parameters") or {})
     return NamespaceRecord(
         source,
         path,
-        dict(catalog.get("Parameters") or {}),
+        owner=properties.pop(OWNER, None),
+        properties=properties,
         doc=catalog.get("Description") or None,
-        native_id=_time(catalog.get("CreateTime")) or catalog.get("CatalogId"),
+        native_id=_format_time(catalog.get("CreateTime")) or catalog.get("CatalogId"),
     )
 
 
 def database_record(source: str, path: Path, database: Native) -> NamespaceRecord:
-    """What Glue says of a database."""
+    """Return the record of a database."""
+    properties = dict(database.get("Parameters") or {})
     return NamespaceRecord(
         source,
         path,
-        dict(database.get("Parameters") or {}),
+        owner=properties.pop(OWNER, None),
+        properties=properties,
         location=database.get("LocationUri") or None,
         doc=database.get("Description") or None,
-        native_id=_time(database.get("CreateTime")),
+        native_id=_format_time(database.get("CreateTime")),
     )
 
 
-def link(path: Path, database: Native) -> list[tuple[str, str]]:
-    """The target of a database that is a resource link, by its path key; empty for any other database."""
+def resource_link(path: Path, database: Native) -> list[tuple[str, str]]:
+    """Return the path key and the target of a database that is a resource link; an empty list for any other database."""
     target = database.get("TargetDatabase")
     if not target:
         return []
@@ -74,79 +81,86 @@ def link(path: Path, database: Native) -> list[tuple[str, str]]:
     return [(path_key(path), f"link to {target.get('CatalogId')}/{target.get('DatabaseName')}{region}")]
 
 
-def table_input(record: TableRecord) -> dict[str, Any]:
-    """The TableInput that declares a table."""
-    storage: dict[str, Any] = {"Location": record.location, "Columns": _columns(record.schema)}
-    wanted: dict[str, Any] = {
+def build_table_input(record: TableRecord) -> dict[str, Any]:
+    """Build the TableInput that declares a table."""
+    storage: dict[str, Any] = {"Location": record.location, "Columns": _schema_to_columns(record.schema)}
+    table_input: dict[str, Any] = {
         "Name": record.path[-1],
         "TableType": EXTERNAL_TABLE,
-        "Parameters": {**record.properties, LANCE_MARKER: LANCE},
+        "Parameters": {**record.properties, TABLE_TYPE_KEY: LANCE},
         "StorageDescriptor": storage,
     }
-    return wanted | _given({"Description": record.doc, "Owner": record.owner})
+    return table_input | without_none({"Description": record.doc, "Owner": record.owner})
 
 
-def changed_input(table: Native, after: TableRecord, shape: Any) -> dict[str, Any]:
-    """The TableInput that gives a native table the location, properties and doc of ``after`` and keeps everything else.
+def build_changed_table_input(table: Native, after: TableRecord, shape: Any) -> dict[str, Any]:
+    """Build the TableInput that sets the location, properties and doc of ``after`` on a native table. Other fields stay.
 
-    ``shape`` is the service model's ``TableInput``: what GetTable answers beyond it is read-only and refused by UpdateTable.
+    ``shape`` is the service model's ``TableInput``. Other fields in GetTable's response are read-only, and UpdateTable refuses them.
     """
-    kept: dict[str, Any] = _within(table, shape)
+    table_input: dict[str, Any] = _keep_known_fields(table, shape)
     native = table.get("Parameters") or {}
     stable = stable_properties(native)
-    # Statistics that Glue's crawlers rewrite are theirs, also where the desired state does not know them.
+    # Statistics that Glue's crawlers maintain keep their values, because the desired state does not contain them.
     extras = {key: value for key, value in native.items() if key in _IDENTIFYING or key not in stable}
-    marker = {LANCE_MARKER: native.get(LANCE_MARKER, LANCE)}
-    kept["Parameters"] = {**extras, **after.properties, **marker}
-    kept["StorageDescriptor"] = {**kept.get("StorageDescriptor", {}), **_given({"Location": after.location})}
-    kept.pop("Description", None)
-    return kept | _given({"Description": after.doc})
+    marker = {TABLE_TYPE_KEY: native.get(TABLE_TYPE_KEY, LANCE)}
+    table_input["Parameters"] = {**extras, **after.properties, **marker}
+    table_input["StorageDescriptor"] = {
+        **table_input.get("StorageDescriptor", {}),
+        **without_none({"Location": after.location}),
+    }
+    table_input.pop("Description", None)
+    return table_input | without_none({"Description": after.doc})
 
 
-def changed_namespace(native: Native, after: NamespaceRecord, shape: Any) -> dict[str, Any]:
-    """The input that gives a native database or catalog the properties and doc of ``after`` and keeps everything else.
+def build_changed_namespace_input(native: Native, after: NamespaceRecord, shape: Any) -> dict[str, Any]:
+    """Build the input that sets the properties and doc of ``after`` on a native database or catalog. Other fields stay.
 
-    ``shape`` is the service model's: what Glue answers beyond it is read-only.
+    ``shape`` is the service model's input shape. Other fields in Glue's response are read-only.
     """
-    kept: dict[str, Any] = _within(native, shape)
-    kept["Parameters"] = dict(after.properties)
-    kept.pop("Description", None)
-    return kept | _given({"Description": after.doc})
+    namespace_input: dict[str, Any] = _keep_known_fields(native, shape)
+    namespace_input["Parameters"] = _parameters(after)
+    namespace_input.pop("Description", None)
+    return namespace_input | without_none({"Description": after.doc})
 
 
-def database_input(record: NamespaceRecord) -> dict[str, Any]:
-    """The DatabaseInput that creates a database."""
-    wanted: dict[str, Any] = {"Name": record.path[-1], "Parameters": dict(record.properties)}
-    return wanted | _given({"Description": record.doc, "LocationUri": record.location})
+def build_database_input(record: NamespaceRecord) -> dict[str, Any]:
+    """Build the DatabaseInput that creates a database."""
+    database_input: dict[str, Any] = {"Name": record.path[-1], "Parameters": _parameters(record)}
+    return database_input | without_none({"Description": record.doc, "LocationUri": record.location})
 
 
-def catalog_input(record: NamespaceRecord) -> dict[str, Any]:
-    """The CatalogInput that creates a catalog."""
-    return {"Parameters": dict(record.properties)} | _given({"Description": record.doc})
+def build_catalog_input(record: NamespaceRecord) -> dict[str, Any]:
+    """Build the CatalogInput that creates a catalog."""
+    return {"Parameters": _parameters(record)} | without_none({"Description": record.doc})
 
 
-def _within(value: Any, shape: Any) -> Any:
+def _parameters(record: NamespaceRecord) -> dict[str, str]:
+    return dict(record.properties) | without_none({OWNER: record.owner})
+
+
+def _keep_known_fields(value: Any, shape: Any) -> Any:
     if shape.type_name == "structure":
-        return {key: _within(value[key], member) for key, member in shape.members.items() if value.get(key) is not None}
+        return {
+            key: _keep_known_fields(value[key], member) for key, member in shape.members.items() if value.get(key) is not None
+        }
     if shape.type_name == "list":
-        return [_within(item, shape.member) for item in value]
+        return [_keep_known_fields(item, shape.member) for item in value]
     return value
 
 
-def _schema(columns: list[Native]) -> str | None:
-    if not columns:
+def _columns_to_schema(columns: list[Native]) -> str | None:
+    if [column.get("Name") for column in columns] in ([], [PLACEHOLDER_COLUMN]):
         return None
-    return canonical_json([_given({"name": c.get("Name"), "type": c.get("Type"), "doc": c.get("Comment")}) for c in columns])
+    return canonical_json(
+        [without_none({"name": c.get("Name"), "type": c.get("Type"), "doc": c.get("Comment")}) for c in columns]
+    )
 
 
-def _columns(schema: str | None) -> list[dict[str, str]]:
-    listed = json.loads(schema) if schema else []
-    return [_given({"Name": c["name"], "Type": c.get("type"), "Comment": c.get("doc")}) for c in listed]
+def _schema_to_columns(schema: str | None) -> list[dict[str, str]]:
+    columns = json.loads(schema) if schema else []
+    return [without_none({"Name": c["name"], "Type": c.get("type"), "Comment": c.get("doc")}) for c in columns]
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _time(moment: datetime | None) -> str | None:
-    return moment.astimezone(UTC).isoformat() if moment else None
+def _format_time(time: datetime | None) -> str | None:
+    return time.astimezone(UTC).isoformat() if time else None

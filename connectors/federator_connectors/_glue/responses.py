@@ -1,8 +1,8 @@
-"""The one place where Glue's responses are held against what the service sends always.
+"""Validation of Glue's responses against the members that the service always sends.
 
-boto3 fills in nothing: a response without its list is parsed as an empty one, and so is a page of HTML with status 200. Required is
-what the Glue API reference marks so, and what AWS and moto were seen to send also where it is empty. AWS leaves out other members
-that have no value.
+boto3 does not validate responses: a response without its list looks like an empty list, and so does an HTML page with status 200.
+Required members are those that the Glue API reference marks as required, and those that AWS and moto also send empty. AWS omits
+other members that have no value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TABLE = {
 _DATABASE = {"Name": NAME, "Parameters": maybe(TEXTS), "Description": maybe(str), "LocationUri": maybe(str)}
 _CATALOG = {"CatalogId": NAME, "Parameters": maybe(TEXTS), "Description": maybe(str)}
 
-#: what each operation's response must have; the response of one that is not named here is empty
+#: required shape of each operation's response; other operations have empty responses
 SHAPES: dict[str, Shape] = {
     "get_tables": {"TableList": [_TABLE]},
     "get_table": {"Table": _TABLE},
@@ -30,12 +30,12 @@ SHAPES: dict[str, Shape] = {
     "get_catalogs": {"CatalogList": [{**_CATALOG, "Name": NAME}]},
     "get_catalog": {"Catalog": _CATALOG},
 }
-# Where the object that was asked for by its name is in the response.
+# The response member with the object that was requested by name.
 _NAMED = {"get_table": "Table", "get_database": "Database"}
 
 
 class Checked:
-    """A boto3 client of Glue whose responses are checked. Raises Internal for one that lacks a field or is of another object."""
+    """A boto3 client of Glue with checked responses. Raise Internal if a response lacks a member or is about another object."""
 
     def __init__(self, source: str, client: Any) -> None:
         self._source = source
@@ -43,15 +43,15 @@ class Checked:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._client, name)
-        return partial(self._checked, name, attribute) if name in SHAPES else attribute
+        return partial(self._call_checked, name, attribute) if name in SHAPES else attribute
 
-    def _checked(self, operation: str, call: Any, **request: Any) -> Any:
+    def _call_checked(self, operation: str, call: Any, **request: Any) -> Any:
         response = call(**request)
         problem = mismatch(response, SHAPES[operation])
         if problem is None and operation in _NAMED:
             name = response[_NAMED[operation]]["Name"]
-            # Glue folds names; an older metastore may answer in the case in which it was asked.
-            problem = None if name.lower() == request["Name"].lower() else f"it is of {name!r}, not of {request['Name']!r}"
+            # Glue folds names; an older metastore may return the name in the case of the request.
+            problem = None if name.lower() == request["Name"].lower() else f"it is about {name!r}, not {request['Name']!r}"
         if problem:
-            raise Internal(f"{self._source}: the response to {operation} is not Glue's: {problem}")
+            raise Internal(f"{self._source}: the response to {operation} is not valid: {problem}")
         return response

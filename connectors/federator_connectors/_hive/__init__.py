@@ -1,1 +1,1 @@
-"""What the Hive 2 and the Hive 3 connector share."""
+"""Code shared by the connectors ``hive2`` and ``hive3``."""

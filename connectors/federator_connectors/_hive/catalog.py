@@ -1,4 +1,4 @@
-"""One metastore as a ``Catalog``: the operations on single namespaces and tables."""
+"""``Catalog`` of one metastore: the operations on single namespaces and tables."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path as FilePath
 from typing import Any
 
 from federator.connector import (
     Catalog,
+    CatalogChanges,
     CatalogError,
-    Changes,
     ConcurrentModification,
     Confirm,
     Internal,
@@ -26,148 +25,163 @@ from federator.connector import (
     Unsupported,
     unconditional,
 )
-from federator.connector.altering import check_namespace, check_table
 from federator.connector.errors import UnfinishedDeclaration
 from federator.connector.operation import current_operation
-from federator.model import ROOT, Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
-from federator_connectors._hive import convert
-from federator_connectors._hive.changes import ChangeFeed
+from federator.connector.preconditions import check_namespace_update, check_table
+from federator.model import ROOT, Coverage, Identity, NamespaceRecord, Path, Record, TableRecord, canonical_location
+from federator_connectors._hive import records
+from federator_connectors._hive.change_feed import ChangeFeed
 from federator_connectors._hive.client import Client
 from federator_connectors._hive.crawl import BATCH, Crawl
 from federator_connectors._hive.metastore import DEFAULT_DATABASE, Metastore
-from federator_connectors._hive.settings import HiveSettings
-from federator_connectors._hive.transport import dialler
+from federator_connectors._hive.settings import BELOW_ROOT, HiveSettings
+from federator_connectors._hive.transport import build_dialer
 
 
 class HiveCatalog(Catalog):
-    """A Hive metastore. Connects with the first operation; thread-safe, with ``client.pool-size`` connections at most."""
+    """A Hive metastore. It connects at the first operation, with at most ``client.pool-size`` connections. Thread-safe."""
+
+    thread_safe = True
 
     def __init__(self, source: str, settings: HiveSettings, *, levels: int) -> None:
         self.source = source
-        self._root = settings.root
+        self._root, self._has_root = settings.root_uri, settings.root is not None
+        self._default_location = settings.default_location
         self._levels = levels
         client = Client(
-            source, settings.uri, size=settings.pool_size, timeout=settings.timeout, dial=dialler(source, settings),
-            limits=settings.limits,
+            source, settings.uri, size=settings.pool_size, timeout=settings.timeout, dial=build_dialer(source, settings),
+            limits=settings.limits, ugi=settings.ugi,
         )  # fmt: skip
         self._store = Metastore(client, levels=levels)
         self._feed = ChangeFeed(source, self._store)
-        self._crawl = Crawl(source, self._store, parts=settings.pool_size)
+        self._storage_managed = settings.storage_managed
+        self._crawl = Crawl(source, self._store, parts=settings.pool_size, storage_managed=settings.storage_managed)
 
     # Namespaces
 
     def list_namespaces(self, parent: Path) -> list[str]:
-        parent = self._place(parent)
+        parent = self._namespace_path(parent)
         if parent == ROOT:
-            return sorted(self._store.catalogs() if self._levels == 2 else self._store.databases(ROOT))
+            return sorted(self._store.list_catalogs() if self._levels == 2 else self._store.list_databases(ROOT))
         if len(parent) == self._levels:
-            self._store.database(parent)
+            self._store.get_database(parent)
             return []
-        # A catalog that does not exist lists as empty.
-        self._store.catalog(parent)
-        names = self._store.databases(parent)
-        self._store.catalog(parent)
+        # The server lists an absent catalog as empty, so its existence is checked before and after the listing.
+        self._store.get_catalog(parent)
+        names = self._store.list_databases(parent)
+        self._store.get_catalog(parent)
         return sorted(names)
 
     def describe_namespace(self, path: Path) -> NamespaceRecord:
-        path = self._place(path)
+        path = self._namespace_path(path)
         if path == ROOT:
             return NamespaceRecord(self.source, ROOT)
         if len(path) == self._levels:
-            return convert.database_record(self.source, path, self._store.database(path))
-        return convert.catalog_record(self.source, path, self._store.catalog(path))
+            return records.database_record(self.source, path, self._store.get_database(path))
+        return records.catalog_record(self.source, path, self._store.get_catalog(path))
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
-        """Creates a catalog or a database. A catalog comes with a database ``default``, which Hive makes on its own.
+        """Create a catalog or a database. Hive adds a database ``default`` to a new catalog.
 
-        A database without a location goes below ``root`` if that is set, else where the metastore's warehouse is; a catalog
-        must have one, which is below ``root``. The metastore makes the directory.
+        A database without a location gets one below ``root`` if that is set, else the metastore chooses one in its warehouse. A
+        catalog without a location gets one below ``root``, or below the working directory. The metastore creates the directory.
         """
-        path = self._place(record.path)
+        path = self._namespace_path(record.path)
         if path == ROOT:
             raise InvalidInput("the root namespace always exists")
         if len(path) == self._levels:
-            location = record.location or (self._below_root(path) if self._root else None)
-            database = convert.new_database(record, self._store.catalog_of(path), location)
+            location = record.location or (self._location_below_root(path) if self._has_root else None)
+            database = records.build_database(record, self._store.catalog_of(path), location)
             if len(path) > 1:
-                self._store.catalog(path[:1])
+                self._store.get_catalog(path[:1])
             self._store.create_database(path, database)
         else:
-            self._store.create_catalog(convert.new_catalog(record, record.location or self._below_root(path)))
+            self._store.create_catalog(records.build_catalog(record, record.location or self._location_below_root(path)))
         try:
             return self.describe_namespace(path)
         except NamespaceNotFound:
-            # A 3.1.3 metastore whose schema was not made by schematool does so for catalogs.
+            # Hive 3.1.3 behaves like this for catalogs if its schema was not created by schematool.
             raise Internal(f"{self.source}: the metastore reported {record.key!r} as created and does not have it") from None
 
     def drop_namespace(self, path: Path) -> None:
-        """Drops an empty database, or a catalog that has at most an empty ``default``. No directory is removed."""
-        path = self._place(path)
+        """Drop an empty database, or a catalog with at most an empty ``default`` database. No directory is removed."""
+        path = self._namespace_path(path)
         if path == ROOT:
             raise InvalidInput("the root namespace cannot be dropped")
         if len(path) == self._levels:
-            # Dropping a database that does not exist is a NullPointerException in the server.
-            self._store.database(path)
+            # Without this check, dropping an absent database causes a NullPointerException in the server.
+            self._store.get_database(path)
             self._store.drop_database(path)
         else:
             self._drop_catalog(path)
 
     def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
-        """A database's; a catalog keeps no properties. The metastore compares nothing: between our look and our write lies a moment."""
-        path = self._place(before.path)
+        """Update the properties and the doc of a database. Raise Unsupported for a catalog, which stores no properties.
+
+        The metastore does not compare: a change between this method's read and its write is overwritten.
+        """
+        path = self._namespace_path(before.path)
         if len(path) != self._levels:
-            raise Unsupported(f"{self.source}: a Hive catalog keeps no properties, so that none are changed")
-        database = self._store.database(path)
-        check_namespace(convert.database_record(self.source, path, database), before, after)
+            raise Unsupported(f"{self.source}: a Hive catalog has no properties that could be changed")
+        database = self._store.get_database(path)
+        check_namespace_update(records.database_record(self.source, path, database), before, after)
         if after.doc != before.doc:
-            # First and alone: Hive 2 leaves the old one, without a word.
-            self._store.alter_database(path, convert.changed_database(database, replace(before, doc=after.doc)))
+            # The description is written first and alone, because Hive 2 silently keeps the old one.
+            self._store.alter_database(path, records.modify_database(database, replace(before, doc=after.doc)))
             if self.describe_namespace(path).doc != after.doc:
                 raise Unsupported(f"{self.source}: this metastore does not change the description of {before.key}")
-        self._store.alter_database(path, convert.changed_database(database, after))
+        self._store.alter_database(path, records.modify_database(database, after))
         return self.describe_namespace(path)
 
     # Tables
 
     def list_tables(self, namespace: Path) -> list[str]:
-        namespace = self._place(namespace)
+        namespace = self._namespace_path(namespace)
         if len(namespace) < self._levels:
             self.describe_namespace(namespace)
             return []
-        # A database that does not exist lists as empty.
-        self._store.database(namespace)
-        marked = self._store.marked_tables(namespace)
-        if marked.exact:
-            names = set(marked.names).intersection(self._store.external_tables(namespace))
-        else:
-            names = {table.tableName for table in self._whole(namespace, marked.names) if _is_external_lance(table)}
-        self._store.database(namespace)
-        return sorted(names)
+        external, managed = self._list_lance_tables(namespace)
+        return sorted(external | {table.tableName.lower() for table in managed if records.is_storage_managed(table)})
 
-    def foreign_objects(self, namespace: Path) -> list[str]:
-        """The names of the tables and views of a database that are not external Lance tables."""
+    def _list_lance_tables(self, namespace: Path) -> tuple[set[str], list[Any]]:
+        """Return the names of a database's external Lance tables, and its other tables that are marked as Lance."""
+        # The server lists an absent database as empty, so its existence is checked before and after the listing.
+        self._store.get_database(namespace)
+        marked = self._store.list_marked_tables(namespace)
+        if marked.is_exact:
+            external = set(marked.names).intersection(self._store.list_external_tables(namespace))
+            managed = list(self._fetch_tables(namespace, sorted(set(marked.names) - external)))
+        else:
+            tables = [table for table in self._fetch_tables(namespace, marked.names) if records.is_lance_table(table)]
+            external = {table.tableName.lower() for table in tables if records.is_external_table(table)}
+            managed = [table for table in tables if not records.is_external_table(table)]
+        self._store.get_database(namespace)
+        return external, managed
+
+    def list_foreign_objects(self, namespace: Path) -> list[str]:
+        """Return the names of the tables and views of a database that are not external Lance tables."""
         if len(namespace) < self._levels:
             return []
-        names = self._store.all_tables(self._place(namespace))
-        return sorted(set(names).difference(self.list_tables(namespace)))
+        namespace = self._namespace_path(namespace)
+        return sorted(set(self._store.all_tables(namespace)) - self._list_lance_tables(namespace)[0])
 
     def describe_table(self, path: Path) -> TableRecord:
-        return self._read(path)[1]
+        return self._fetch_table(path)[1]
 
     def declare_table(self, record: TableRecord) -> TableRecord:
         """Declare an external table, in two calls: create a view without location, then alter it to the table.
 
-        A metastore that creates a table makes its directory, and removes it with everything in it if the creation then fails, for
-        example because another client was first. It makes none for a view, and none when it alters (ADR 0011).
+        A metastore that creates a table also creates its directory. If the creation then fails, for example because another client
+        was first, it removes the directory with all content. It creates no directory for a view or an alter (ADR 0011).
         """
-        path, op_id = self._table_place(record.path), current_operation()
-        unfinished = convert.unfinished_table(record, self._store.catalog_of(path[:-1]), op_id)
-        self._store.database(path[:-1])
+        path, op_id = self._table_path(record.path), current_operation()
+        unfinished = records.unfinished_table(record, self._store.catalog_of(path[:-1]), op_id)
+        self._store.get_database(path[:-1])
         try:
             self._store.create_table(path, unfinished)
         except TableAlreadyExists as error:
-            # A metastore repeats what its database refused: the entry may be this operation's own.
-            self._refuse_taken(path, op_id, error)
+            # A metastore retries an insert that its database refused, so the existing entry may be from this operation.
+            self._require_own_entry(path, op_id, error)
         except CatalogError as error:
             self._undo(path, op_id, error)
             raise
@@ -175,9 +189,9 @@ class HiveCatalog(Catalog):
         return self._read_back(path, record)
 
     def remove_unfinished(self, path: Path, op_id: str) -> bool:
-        path = self._table_place(path)
+        path = self._table_path(path)
         try:
-            if convert.unfinished_operation(self._store.table(path)) != op_id:
+            if records.unfinished_operation(self._store.get_table(path)) != op_id:
                 return False
             self._store.drop_table(path)
         except TableNotFound:
@@ -185,52 +199,55 @@ class HiveCatalog(Catalog):
         return True
 
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
-        path = self._table_place(before.path)
-        table = self._unchanged(path, before, confirm)
-        expected = _compared(table.parameters or {}, after)
-        self._store.alter_table(path, convert.changed_table(table, after), expected=expected)
+        path = self._table_path(before.path)
+        table = self._require_unchanged(path, before, confirm)
+        expected = _find_compared_parameter(table.parameters or {}, after)
+        self._store.alter_table(path, records.modify_table(table, after), expected=expected)
         return self._read_back(path, after)
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
-        path = self._table_place(expected.path)
-        self._unchanged(path, expected, confirm)
+        path = self._table_path(expected.path)
+        self._require_unchanged(path, expected, confirm)
         self._store.drop_table(path)
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
-        """Renames within one catalog. Refused for a table whose directory the metastore would move with it."""
-        path, new_path = self._table_place(before.path), self._table_place(new_path)
+        """Rename a table within one catalog. Raise Unsupported if the metastore would also move the table's directory."""
+        path, new_path = self._table_path(before.path), self._table_path(new_path)
         if path[:-2] != new_path[:-2]:
-            raise Unsupported(f"{self.source}: Hive moves no table from one catalog to another")
-        table = convert.renamed_table(self._unchanged(path, before), new_path)
-        self._store.database(new_path[:-1])
+            raise Unsupported(f"{self.source}: Hive cannot move a table from one catalog to another")
+        table = records.rename_table(self._require_unchanged(path, before), new_path)
+        self._store.get_database(new_path[:-1])
         self._store.alter_table(path, table)
         return self._read_back(new_path, replace(before, path=new_path))
 
     def default_location(self, path: Path) -> str:
-        *_, name = path = self._table_place(path)
+        *catalog, database, name = path = self._table_path(path)
+        if self._default_location == BELOW_ROOT:
+            return self._location_below_root((*(level for level in catalog if level != "hive"), f"{database}.db", name))
         parent = self.describe_namespace(path[:-1])
-        return f"{(parent.location or self._below_root(path[:-1])).rstrip('/')}/{name}.lance"
+        return f"{(parent.location or self._location_below_root(path[:-1])).rstrip('/')}/{name}.lance"
 
-    # The bulk crawl
+    # Crawl
 
-    def shards(self) -> Sequence[Shard]:
-        return self._crawl.shards()
+    def plan_shards(self) -> Sequence[Shard]:
+        return self._crawl.plan_shards()
 
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
-        return self._crawl.read(shard)
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
+        return self._crawl.read_shard(shard)
 
-    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - one database has all
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - one id for the whole metastore
         uuid = self._store.anchor_identity()
-        # Stated, so that a Hive 3 that takes the address of a Hive 2 is another catalog, and not the first with an identity.
+        # A missing id is part of the identity: a Hive 3 that replaces a Hive 2 at its address is then another catalog. With no
+        # identity at all, the Hive 3 would count as the first catalog with an identity.
         return Identity.of(f"metastore {uuid}" if uuid else "metastore without an id")
 
-    # The feed of changes
+    # Change feed
 
-    def change_cursor(self) -> str:
-        return self._feed.cursor()
+    def current_feed_cursor(self) -> str:
+        return self._feed.current_cursor()
 
-    def changes_since(self, cursor: str) -> Changes:
-        return self._feed.since(cursor)
+    def changes_since(self, cursor: str) -> CatalogChanges:
+        return self._feed.changes_since(cursor)
 
     def ping(self) -> str:
         self.list_namespaces(ROOT)
@@ -239,42 +256,47 @@ class HiveCatalog(Catalog):
     def close(self) -> None:
         self._store.close()
 
-    # What the operations share
+    # Helpers
 
-    def _place(self, path: Path) -> Path:
-        """The namespace's path as the metastore spells it: in lower case. Raises NamespaceNotFound."""
-        convert.check_place(path, self._levels)
+    def _namespace_path(self, path: Path) -> Path:
+        """Return the namespace's path in the metastore's spelling: in lower case. Raise NamespaceNotFound."""
+        records.check_namespace_path(path, self._levels)
         return tuple(name.lower() for name in path)
 
-    def _table_place(self, path: Path) -> Path:
+    def _table_path(self, path: Path) -> Path:
         if len(path) != self._levels + 1:
-            raise InvalidInput(f"a table's path has {self._levels + 1} levels here, {'$'.join(path)!r} has {len(path)}")
-        return (*self._place(path[:-1]), path[-1].lower())
+            raise InvalidInput(f"a table's path has {self._levels + 1} levels, {'$'.join(path)!r} has {len(path)}")
+        return (*self._namespace_path(path[:-1]), path[-1].lower())
 
-    def _below_root(self, path: Path) -> str:
-        return "/".join([(self._root or FilePath.cwd().as_uri()).rstrip("/"), *path])
+    def _location_below_root(self, path: Path) -> str:
+        return "/".join([self._root, *path])
 
-    def _whole(self, namespace: Path, names: list[str]) -> Iterator[Any]:
+    def _fetch_tables(self, namespace: Path, names: list[str]) -> Iterator[Any]:
         for start in range(0, len(names), BATCH):
-            yield from self._store.tables(namespace, names[start : start + BATCH])
+            yield from self._store.get_tables(namespace, names[start : start + BATCH])
 
-    def _read(self, path: Path) -> tuple[Any, TableRecord]:
-        """A table as the metastore has it and as we see it. Raises TableNotFound, InvalidInput."""
-        path = self._table_place(path)
-        table = self._store.table(path)
-        shown = "$".join(path)
-        if (op_id := convert.unfinished_operation(table)) is not None:
-            raise self._unfinished(path, op_id)
-        if not convert.is_lance(table):
-            raise InvalidInput(f"{self.source}: {shown} is no Lance table: it is not marked with table_type = lance")
-        record = convert.table_record(self.source, path, table)
-        if record.kind is Kind.MANAGED_TABLE:
-            raise InvalidInput(f"{self.source}: {shown} is marked as Lance, but is a {table.tableType}, not an EXTERNAL_TABLE")
-        return table, record
+    def _fetch_table(self, path: Path) -> tuple[Any, TableRecord]:
+        """Return a table as the metastore's struct and as a record. Raise TableNotFound, InvalidInput."""
+        path = self._table_path(path)
+        table = self._store.get_table(path)
+        key = "$".join(path)
+        if (op_id := records.unfinished_operation(table)) is not None:
+            raise self._unfinished_error(path, op_id)
+        if not records.is_lance_table(table):
+            raise InvalidInput(f"{self.source}: {key} is not a Lance table: it is not marked with table_type = lance")
+        if not records.is_storage_managed(table):
+            self._require_external(path, table)
+        return table, records.table_record(self.source, path, table, storage_managed=self._storage_managed)
 
-    def _unchanged(self, path: Path, expected: TableRecord, confirm: Confirm = unconditional) -> Any:
-        """The table as the metastore has it, if it still is as expected. Raises ConcurrentModification."""
-        table, current = self._read(path)
+    def _require_external(self, path: Path, table: Any) -> None:
+        if not records.is_external_table(table):
+            key = "$".join(path)
+            raise InvalidInput(f"{self.source}: {key} is marked as Lance, but is a {table.tableType}, not an EXTERNAL_TABLE")
+
+    def _require_unchanged(self, path: Path, expected: TableRecord, confirm: Confirm = unconditional) -> Any:
+        """Return the metastore's struct of a table that is unchanged since ``expected``. Raise ConcurrentModification."""
+        table, current = self._fetch_table(path)
+        self._require_external(path, table)
         check_table(current, expected, confirm)
         return table
 
@@ -282,19 +304,23 @@ class HiveCatalog(Catalog):
         """Alter an unfinished declaration of this operation to the table. If that fails, remove the entry and raise the error."""
         created = None
         try:
-            table = self._store.table(path)
-            if convert.unfinished_operation(table) != op_id:
+            table = self._store.get_table(path)
+            if records.unfinished_operation(table) != op_id:
                 raise ConcurrentModification(f"{self.source}: {record.key} was changed while it was declared")
-            created = convert.native_id(table)
-            # Not compared by the server: nobody else alters this entry, and 4.x on Derby or Oracle takes seconds to refuse.
-            self._store.alter_table(path, convert.changed_table(table, record))
+            created = records.native_id(table)
+            # The server is not asked to compare: no other client alters this entry, and Hive 4 on Derby or Oracle takes seconds
+            # to refuse.
+            self._store.alter_table(path, records.modify_table(table, record))
         except CatalogError as error:
-            # An entry that is no longer unfinished was altered, and only the response was lost.
+            # If the entry is not unfinished any more, the alter succeeded and only its response was lost.
             if self._undo(path, op_id, error) or created is None or self._native_id(path) != created:
                 raise
 
     def _undo(self, path: Path, op_id: str, error: CatalogError) -> bool:
-        """Remove what a failed declaration left. Raise ServiceUnavailable where that fails: the journal then resolves the intent."""
+        """Remove the entry of a failed declaration. Return False if there is none.
+
+        Raise ServiceUnavailable if the removal fails: the journal then resolves the intent.
+        """
         try:
             return self.remove_unfinished(path, op_id)
         except CatalogError:
@@ -303,63 +329,64 @@ class HiveCatalog(Catalog):
             message = f"{self.source}: {'$'.join(path)} was not declared, and its unfinished entry remains: {error.message}"
             raise ServiceUnavailable(message) from error
 
-    def _refuse_taken(self, path: Path, op_id: str, error: TableAlreadyExists) -> None:
+    def _require_own_entry(self, path: Path, op_id: str, error: TableAlreadyExists) -> None:
         """Raise TableAlreadyExists unless the entry at ``path`` is an unfinished declaration of this operation."""
         try:
-            other = convert.unfinished_operation(self._store.table(path))
+            entry_op_id = records.unfinished_operation(self._store.get_table(path))
         except TableNotFound:
             raise error from None
-        if other == op_id:
+        if entry_op_id == op_id:
             return
-        if other is None:
+        if entry_op_id is None:
             raise error
-        unfinished = self._unfinished(path, other)
+        unfinished = self._unfinished_error(path, entry_op_id)
         raise TableAlreadyExists(unfinished.message, hint=unfinished.hint) from error
 
-    def _unfinished(self, path: Path, op_id: str) -> UnfinishedDeclaration:
-        shown, view = "$".join(path), ".".join(path[-2:])
+    def _unfinished_error(self, path: Path, op_id: str) -> UnfinishedDeclaration:
+        key, view = "$".join(path), ".".join(path[-2:])
         error = UnfinishedDeclaration(
-            f"{self.source}: {shown} is being declared, or its declaration was interrupted (operation {op_id})",
-            hint=f"try again; if it remains, no client is declaring it any more: DROP VIEW {view} in Hive removes the entry",
+            f"{self.source}: {key} is being declared, or its declaration was interrupted (operation {op_id})",
+            hint=f"try again; if the entry remains, no client is declaring the table: remove it with DROP VIEW {view} in Hive",
         )
         error.op_id = op_id
         return error
 
     def _native_id(self, path: Path) -> str | None:
         try:
-            return convert.native_id(self._store.table(path))
+            return records.native_id(self._store.get_table(path))
         except TableNotFound:
             return None
 
-    def _read_back(self, path: Path, wanted: TableRecord) -> TableRecord:
-        """What a write really made. Raises Internal if that is not an external table at the wanted location."""
+    def _read_back(self, path: Path, desired: TableRecord) -> TableRecord:
+        """Return the record that a write produced. Raise Internal if it is not an external table at the desired location."""
         try:
-            record = self.describe_table(path)
+            table, record = self._fetch_table(path)
+            self._require_external(path, table)
         except (InvalidInput, TableNotFound) as error:
-            raise Internal(f"{self.source}: {wanted.key} was written and reads back otherwise: {error.message}") from error
-        if record.canonical != canonical_location(wanted.location or ""):
-            raise Internal(f"{self.source}: {wanted.key} was written and reads back with the location {record.location}")
+            raise Internal(f"{self.source}: {desired.key} was written and cannot be read back: {error.message}") from error
+        if record.canonical != canonical_location(desired.location or ""):
+            raise Internal(f"{self.source}: {desired.key} was written and reads back with the location {record.location}")
         return record
 
     def _drop_catalog(self, path: Path) -> None:
-        """Drops a catalog without the directory of its location.
+        """Drop a catalog and keep the directory of its location.
 
-        ``drop_catalog`` of Hive 3 deletes that directory with everything below it, and offers no way not to. So the catalog is
-        first pointed at a directory that does not exist. Likewise it would drop ``default`` with its data.
+        ``drop_catalog`` of Hive 3 always deletes that directory with all content. The catalog's location is therefore first set to
+        a directory that does not exist. ``drop_catalog`` would also drop ``default`` with its data, so ``default`` is dropped first.
         """
-        catalog = self._store.catalog(path)
+        catalog = self._store.get_catalog(path)
         default = (*path, DEFAULT_DATABASE)
-        names = self._store.databases(path)
+        names = self._store.list_databases(path)
         if any(name != DEFAULT_DATABASE for name in names) or (names and self._store.all_tables(default)):
             raise NamespaceNotEmpty(f"{self.source}: the catalog {path[0]!r} is not empty")
-        database = self._store.database(default) if names else None
+        database = self._store.get_database(default) if names else None
         location = catalog.locationUri
         if database:
             self._store.drop_database(default)
         try:
             catalog.locationUri = f"{location.rstrip('/')}/.dropped-{uuid.uuid4().hex}"
             self._store.alter_catalog(catalog)
-            if self._store.catalog(path).locationUri != catalog.locationUri:
+            if self._store.get_catalog(path).locationUri != catalog.locationUri:
                 raise Internal(f"{self.source}: the catalog {path[0]!r} cannot be dropped without its directory")
             self._store.drop_catalog(path)
         except CatalogError:
@@ -371,11 +398,10 @@ class HiveCatalog(Catalog):
             raise
 
 
-def _is_external_lance(table: Any) -> bool:
-    return convert.is_lance(table) and table.tableType == convert.EXTERNAL_TABLE
+def _find_compared_parameter(parameters: dict[str, str], after: TableRecord) -> tuple[str, str] | None:
+    """Return a parameter whose value changes, with its current value; None if no value changes.
 
-
-def _compared(parameters: dict[str, str], after: TableRecord) -> tuple[str, str] | None:
-    """A parameter that the change gives another value, with its present one: of two such changes only one can succeed."""
+    The server compares it, so that only one of two concurrent changes of the parameter can succeed.
+    """
     changing = sorted(key for key, value in after.properties.items() if parameters.get(key, value) != value)
     return (changing[0], parameters[changing[0]]) if changing else None

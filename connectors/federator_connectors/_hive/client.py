@@ -1,7 +1,7 @@
-"""Connections to a metastore: how they are opened, lent, and given up.
+"""Connection pool of one metastore.
 
-A call that only reads is repeated once, on a new connection, if its connection broke. A write never is: nobody can tell whether
-it was carried out.
+A call that only reads is repeated once on a new connection if its connection broke. A write is never repeated, because it is
+unknown whether the server executed it.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
 
-from federator.connector import CatalogError, IdentityChanged, InvalidInput, Limits, ServiceUnavailable, politeness
+from federator.connector import CallLimits, CatalogError, IdentityChanged, InvalidInput, ServiceUnavailable, shared_call_policy
 from federator.model import ROOT
 from federator_connectors._hive import errors, responses
-from federator_connectors._hive.errors import Subject
+from federator_connectors._hive.errors import CallSubject
 from federator_connectors._hive.settings import Endpoint
-from federator_connectors._hive.structs import METHODS, Method
-from federator_connectors._hive.transport import Dial, plain
+from federator_connectors._hive.thrift_types import METHODS, ThriftMethod
+from federator_connectors._hive.transport import Dialer, open_plain
 
 _CONNECT_SECONDS = 10.0
-# On the wire this number is two line ends, so that a server that reads lines, HTTP's, refuses us at once instead of waiting for one.
+# On the wire this number is two line ends. A server that reads lines (HTTP) therefore refuses the request at once; otherwise it
+# would wait for the end of a line.
 _FIRST_SEQUENCE = 0x0D0A0D0A
 
 
 class Connection:
-    """One open connection. ``has_catalogs`` tells Hive 3 and later from Hive 2."""
+    """One open connection. ``has_catalogs`` is true for Hive 3 and later, and false for Hive 2."""
 
-    def __init__(self, endpoint: Endpoint, timeout: float, dial: Dial = plain) -> None:
-        """Connects and asks for the catalogs, which proves that a metastore is there.
+    def __init__(self, endpoint: Endpoint, timeout: float, dial: Dialer = open_plain) -> None:
+        """Connect and list the catalogs, which proves that the server is a metastore.
 
-        Raises ``errors.BROKEN``, and CatalogError where the login was refused.
+        Raise ``errors.CONNECTION_ERRORS``, and CatalogError if the login was refused.
         """
-        first = min(timeout, _CONNECT_SECONDS)
+        connect_seconds = min(timeout, _CONNECT_SECONDS)
         self._sequence = _FIRST_SEQUENCE
-        #: what ``Client.identity`` read on this connection; None: not read
+        #: the metastore id that ``Client.identity`` read on this connection; None if not read
         self.identity: str | None = None
-        self._transport, self._socket = dial(endpoint, first)
+        self._transport, self._socket = dial(endpoint, connect_seconds)
         self._protocol = TBinaryProtocolAccelerated(self._transport, strictRead=True)
-        self._socket.setTimeout(first * 1000)
+        self._socket.setTimeout(connect_seconds * 1000)
         try:
             self.has_catalogs = self._probe()
         except BaseException:
@@ -57,12 +58,12 @@ class Connection:
             self.call(METHODS["get_catalogs"], ())
         except TApplicationException as error:
             return bool(error.type != TApplicationException.UNKNOWN_METHOD)
-        except errors.ANSWERS:
+        except errors.SERVER_ERRORS:
             return True
         return True
 
-    def call(self, method: Method, arguments: Sequence[Any]) -> Any:
-        """One call and its answer. Raises the exceptions that the method declares, and ``errors.BROKEN``."""
+    def call(self, method: ThriftMethod, arguments: Sequence[Any]) -> Any:
+        """Call a method and return its result. Raise the exceptions that it declares, and ``errors.CONNECTION_ERRORS``."""
         self._sequence += 1
         protocol = self._protocol
         protocol.writeMessageBegin(method.name, TMessageType.CALL, self._sequence)
@@ -71,12 +72,12 @@ class Connection:
         protocol.trans.flush()
         _, kind, sequence = protocol.readMessageBegin()
         if sequence != self._sequence:
-            raise TProtocolException(TProtocolException.INVALID_DATA, "the answer to another question")
+            raise TProtocolException(TProtocolException.INVALID_DATA, "the response belongs to another request")
         if kind == TMessageType.EXCEPTION:
-            refusal = TApplicationException()
-            refusal.read(protocol)
+            exception = TApplicationException()
+            exception.read(protocol)
             protocol.readMessageEnd()
-            raise refusal
+            raise exception
         result = method.result()
         result.read(protocol)
         protocol.readMessageEnd()
@@ -84,90 +85,92 @@ class Connection:
             declared = getattr(result, failure)
             if declared is not None:
                 raise declared
-        if not method.answers:
+        if not method.has_result:
             return None
-        lacking = responses.missing(method.name, result.success)
-        if lacking:
-            raise TApplicationException(TApplicationException.MISSING_RESULT, f"the answer to {method.name} lacks {lacking}")
+        missing = responses.find_missing(method.name, result.success)
+        if missing:
+            message = f"the response to {method.name} lacks {missing}"
+            raise TApplicationException(TApplicationException.MISSING_RESULT, message)
         return result.success
 
     def is_open(self) -> bool:
-        """Whether the server has not closed the connection meanwhile."""
-        waiting = select.poll()
-        waiting.register(self._socket.handle, select.POLLIN)
-        # An idle connection has nothing to say but its end.
-        return not waiting.poll(0)
+        """Return whether the server has kept the connection open."""
+        poll = select.poll()
+        poll.register(self._socket.handle, select.POLLIN)
+        # On an idle connection the only possible input is its end.
+        return not poll.poll(0)
 
     def close(self) -> None:
         self._transport.close()
 
 
 class Client:
-    """At most ``size`` connections to one metastore, opened when they are needed. Thread-safe."""
+    """A pool of at most ``size`` connections to one metastore, which are opened on demand. Thread-safe."""
 
     def __init__(
-        self, source: str, endpoints: Sequence[Endpoint], *, size: int, timeout: float, dial: Dial = plain,
-        limits: Limits | None = None,
+        self, source: str, endpoints: Sequence[Endpoint], *, size: int, timeout: float, dial: Dialer = open_plain,
+        limits: CallLimits | None = None, ugi: tuple[str, Sequence[str]] | None = None,
     ) -> None:  # fmt: skip
         self._source = source
         self._endpoints = tuple(endpoints)
         self._timeout = timeout
         self._dial = dial
+        self._ugi = ugi
         self._slots = BoundedSemaphore(size)
-        # Reads are repeated here, once and on a new connection, and not by the politeness, too.
-        once = replace(limits or Limits(), attempts=1)
-        self._politeness = politeness(source, self._where(), once)
+        # The pool itself repeats reads, once and on a new connection, so the call policy does not.
+        single_attempt = replace(limits or CallLimits(), attempts=1)
+        self._call_policy = shared_call_policy(source, self._format_endpoints(), single_attempt)
         # A deque's append and pop are atomic, so no lock is needed.
         self._idle: deque[Connection] = deque()
-        #: what ``identity`` returned last; every connection that is used afterwards has the same one. None: it was never read
+        #: the last result of ``identity``; every connection that is used afterwards has the same id. None if never read
         self._identity: str | None = None
-        #: why ``identity`` fails next: a connection reached another metastore after the last reading
+        #: the error text of the next ``identity`` call: a connection reached another metastore after the last one
         self._contradiction: str | None = None
 
-    def call(self, name: str, *arguments: Any, about: Subject) -> Any:
-        """Calls a method of the metastore. Raises CatalogError."""
+    def call(self, name: str, *arguments: Any, about: CallSubject) -> Any:
+        """Call a method of the metastore and return its result. Raise CatalogError."""
         method = METHODS[name]
-        return self._politeness.call(lambda: self._call(method, arguments, about), repeatable=not method.writes)
+        return self._call_policy.call(lambda: self._call(method, arguments, about), repeatable=not method.writes)
 
-    def _call(self, method: Method, arguments: Sequence[Any], about: Subject) -> Any:
+    def _call(self, method: ThriftMethod, arguments: Sequence[Any], about: CallSubject) -> Any:
         with self._slots:
-            connection = self._take()
+            connection = self._acquire()
             try:
-                return self._ask(connection, method, arguments, about)
-            except errors.BROKEN as error:
-                if method.writes or errors.timed_out(error):
+                return self._call_once(connection, method, arguments, about)
+            except errors.CONNECTION_ERRORS as error:
+                if method.writes or errors.is_timeout(error):
                     raise self._unreachable(error) from error
-            self._drop_idle()
+            self._close_idle()
             connection = self._open()
             try:
-                return self._ask(connection, method, arguments, about)
-            except errors.BROKEN as error:
+                return self._call_once(connection, method, arguments, about)
+            except errors.CONNECTION_ERRORS as error:
                 raise self._unreachable(error) from error
 
     def has_catalogs(self) -> bool:
-        """Whether the metastore knows catalogs (Hive 3 and later). Raises ServiceUnavailable."""
+        """Return whether the metastore has catalogs (Hive 3 and later). Raise ServiceUnavailable."""
         with self._slots:
-            connection = self._take()
+            connection = self._acquire()
             self._idle.append(connection)
             return connection.has_catalogs
 
     def identity(self) -> str:
-        """Read the id of the metastore's database; empty on Hive 2, which has none. Raises CatalogError.
+        """Read the id of the metastore's database; empty on Hive 2, which has none. Raise CatalogError.
 
-        Connections to another metastore are not used afterwards: opening one raises IdentityChanged, and so does the next
-        reading, once. So a crawl that ends with a reading knows that a part of it met another metastore.
+        Afterwards, connections to another metastore are not used: opening one raises IdentityChanged, and so does the next call
+        of this method, once. A crawl that ends with this call therefore detects that a part of it reached another metastore.
         """
-        return self._politeness.call(self._anchor, repeatable=True)
+        return self._call_policy.call(self._anchor, repeatable=True)
 
     def close(self) -> None:
-        self._drop_idle()
+        self._close_idle()
 
     def _anchor(self) -> str:
         with self._slots:
             contradiction, self._contradiction = self._contradiction, None
             if contradiction is not None:
                 raise IdentityChanged(contradiction)
-            # Other threads compare with the last identity until this one is read.
+            # Until the new identity is read, other threads compare with the last one.
             connection = self._idle_connection() or self._connect()
             try:
                 self._identity = connection.identity = self._read_identity(connection)
@@ -182,37 +185,38 @@ class Client:
             return ""
         try:
             return str(connection.call(METHODS["get_metastore_db_uuid"], ()))
-        except errors.ANSWERS as error:
-            raise errors.answered(self._source, errors.namespace(ROOT), error) from error
-        except errors.BROKEN as error:
+        except errors.SERVER_ERRORS as error:
+            raise errors.error_for_response(self._source, errors.namespace_subject(ROOT), error) from error
+        except errors.CONNECTION_ERRORS as error:
             raise self._unreachable(error) from error
 
-    def _ask(self, connection: Connection, method: Method, arguments: Sequence[Any], about: Subject) -> Any:
+    def _call_once(self, connection: Connection, method: ThriftMethod, arguments: Sequence[Any], about: CallSubject) -> Any:
         usable = False
         try:
-            answer = connection.call(method, arguments)
+            result = connection.call(method, arguments)
             usable = True
-            return answer
-        except errors.ANSWERS as error:
+            return result
+        except errors.SERVER_ERRORS as error:
             usable = True
-            raise errors.answered(self._source, about, error) from error
-        except errors.BROKEN:
+            raise errors.error_for_response(self._source, about, error) from error
+        except errors.CONNECTION_ERRORS:
             raise
         except UnicodeEncodeError as error:
-            # Nothing was sent: the text was refused before the buffer was flushed.
-            raise InvalidInput(f"{self._source}: {about.name}: a text that cannot be written as UTF-8") from error
+            # Nothing was sent: encoding failed before the buffer was flushed.
+            raise InvalidInput(f"{self._source}: {about.name}: a text cannot be encoded as UTF-8") from error
         except Exception as error:
-            # thrift's decoder trusts types and lengths: what it raises over an answer that is none, or that was cut, differs by field.
+            # thrift's decoder trusts types and lengths. For an invalid or truncated response it raises a different exception for
+            # each field.
             if not connection.is_open():
-                raise EOFError("the connection ended within an answer") from error
-            raise errors.unreadable(self._source, about, method.name, error) from error
+                raise EOFError("the connection ended within a response") from error
+            raise errors.error_for_unreadable_response(self._source, about, method.name, error) from error
         finally:
             if usable:
                 self._idle.append(connection)
             else:
                 connection.close()
 
-    def _take(self) -> Connection:
+    def _acquire(self) -> Connection:
         while (connection := self._idle_connection()) is not None:
             if self._identity in (None, connection.identity):
                 return connection
@@ -230,23 +234,39 @@ class Client:
             connection.close()
 
     def _open(self) -> Connection:
-        return self._checked(self._connect())
+        return self._check_identity(self._connect())
 
     def _connect(self) -> Connection:
         failure: Exception | None = None
         for endpoint in self._endpoints:
             try:
-                return Connection(endpoint, self._timeout, self._dial)
-            except errors.BROKEN as error:
+                return self._introduce(Connection(endpoint, self._timeout, self._dial))
+            except errors.CONNECTION_ERRORS as error:
                 failure = error
             except CatalogError:
                 raise
             except Exception as error:
-                raise errors.unreadable(self._source, errors.namespace(ROOT), "get_catalogs", error) from error
+                root = errors.namespace_subject(ROOT)
+                raise errors.error_for_unreadable_response(self._source, root, "get_catalogs", error) from error
         assert failure is not None
         raise self._unreachable(failure) from failure
 
-    def _checked(self, connection: Connection) -> Connection:
+    def _introduce(self, connection: Connection) -> Connection:
+        """Return the connection after it named its user, if one is configured."""
+        if self._ugi is not None:
+            user, groups = self._ugi
+            try:
+                connection.call(METHODS["set_ugi"], (user, list(groups)))
+            except errors.SERVER_ERRORS as error:
+                connection.close()
+                raise errors.error_for_response(self._source, errors.namespace_subject(ROOT), error) from error
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def _check_identity(self, connection: Connection) -> Connection:
+        """Return the connection if it reaches the known metastore, or if none is known. Raise IdentityChanged."""
         known = self._identity
         if known is not None:
             try:
@@ -256,17 +276,19 @@ class Client:
                 raise
             if connection.identity != known:
                 connection.close()
-                found = connection.identity or "unknown"
-                self._contradiction = f"{self._source}: two metastores answer at {self._where()}: {found} and {known}"
+                other = connection.identity or "unknown"
+                self._contradiction = (
+                    f"{self._source}: two metastores answer at {self._format_endpoints()}: {other} and {known}"
+                )
                 raise IdentityChanged(self._contradiction)
         return connection
 
     def _unreachable(self, error: Exception) -> ServiceUnavailable:
-        return errors.unreachable(self._source, self._where(), error)
+        return errors.error_for_broken_connection(self._source, self._format_endpoints(), error)
 
-    def _where(self) -> str:
+    def _format_endpoints(self) -> str:
         return ", ".join(f"{host}:{port}" for host, port in self._endpoints)
 
-    def _drop_idle(self) -> None:
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()

@@ -1,7 +1,8 @@
-"""The bulk crawl of a metastore: names by the server's filter, then whole tables in batches.
+"""The crawl of a metastore.
 
-Listing names is cheap (60,000/s on one connection), whole tables are not (about 1,500/s), so only Lance tables are fetched.
-A database that does not exist lists as empty: it counts as complete only if it was seen before and after.
+It lists names with the server's filter, then fetches the tables in batches.
+Listing names is cheap (60,000/s on one connection). Fetching tables is expensive (about 1,500/s), so only Lance tables are fetched.
+The server lists an absent database as empty. A listing is therefore complete only if the database existed before and after it.
 """
 
 from __future__ import annotations
@@ -10,190 +11,127 @@ from collections.abc import Iterator
 from typing import Any
 
 from federator.connector import CatalogError, NamespaceNotFound, ServiceUnavailable, Shard, TableNotFound
-from federator.model import COMPLETE, ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, failed, fold_digest
-from federator_connectors._hive import convert
+from federator.connector.crawl import CoverageBuilder, distribute
+from federator.connector.fan_out import result_or_error
+from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord
+from federator_connectors._hive import records
 from federator_connectors._hive.metastore import Metastore
 
-#: tables in one answer; larger ones are hardly faster and cost the server more memory
+#: tables per response; larger batches are hardly faster and cost the server more memory
 BATCH = 500
-#: shards per part of a crawl: each has a deadline of its own, and few enough keep their overhead small
+#: shards per part of a crawl. Each shard has its own deadline; a larger number would increase the overhead.
 _SHARDS_PER_PART = 16
-#: failures to connect in a row after which the rest of a shard is given up
-_PATIENCE = 2
-
-
-class _Tally:
-    """The evidence of one namespace while it is read."""
-
-    def __init__(self, source: str, namespace: Path) -> None:
-        self._source = source
-        self._namespace = namespace
-        self._digests: list[str] = []
-        self._undescribed = 0
-        self.presence = COMPLETE
-        self.detail = COMPLETE
-        self.found = True
-
-    def add(self, record: Record) -> Record:
-        self._digests.append(record.digest)
-        return record
-
-    def fail(self, error: CatalogError) -> None:
-        self.presence = self.detail = failed(error.code, error.message)
-
-    def undescribed(self, name: str, error: CatalogError) -> None:
-        self._undescribed += 1
-        self.detail = failed(error.code, f"{self._undescribed} could not be described, the last one {name!r}: {error.message}")
-
-    def gone(self) -> None:
-        """The namespace is not there, whatever of it was seen before."""
-        self.found = False
-        self.fail(NamespaceNotFound("the namespace does not exist any more"))
-
-    def coverage(self) -> Coverage:
-        return Coverage(
-            self._source,
-            self._namespace,
-            self.presence,
-            self.detail,
-            len(self._digests),
-            fold_digest(self._digests),
-            self.found,
-        )
+#: consecutive connection failures after which the rest of a shard is skipped
+_MAX_CONNECT_FAILURES = 2
 
 
 class Crawl:
-    """Shards and reads one metastore."""
+    """The crawl of one metastore: it plans shards and reads them."""
 
-    def __init__(self, source: str, store: Metastore, *, parts: int) -> None:
-        """``parts``: how many shards are read at once."""
+    def __init__(self, source: str, store: Metastore, *, parts: int, storage_managed: str) -> None:
+        """``parts`` is the number of shards that are read concurrently, ``storage_managed`` the setting of this name."""
         self._source = source
         self._store = store
         self._parts = parts
+        self._storage_managed = storage_managed
 
-    def shards(self) -> list[Shard]:
-        """The namespaces in shards for ``parts`` readers that take turns. Raises ServiceUnavailable.
+    def plan_shards(self) -> list[Shard]:
+        """Return all namespaces in shards, distributed over ``parts`` readers. Raise ServiceUnavailable.
 
-        How many tables a database has is not asked beforehand: reading says so, and asking would cost a request for each.
+        The number of tables of a database is unknown at this point. It would cost one request for each database.
         """
         namespaces: list[Path] = [ROOT]
         if self._store.levels == 2:
-            for catalog in ((name,) for name in self._store.catalogs()):
-                namespaces += [catalog, *self._databases(catalog)]
+            for catalog in ((name,) for name in self._store.list_catalogs()):
+                namespaces += [catalog, *self._list_databases(catalog)]
         else:
-            namespaces += [(name,) for name in self._store.databases(ROOT)]
-        return _dealt(namespaces, self._parts)
+            namespaces += [(name,) for name in self._store.list_databases(ROOT)]
+        return [Shard(group) for group in distribute(namespaces, self._parts * _SHARDS_PER_PART)]
 
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
-        """For each namespace its children, then its Coverage; never raises CatalogError."""
+    def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
+        """Yield the children of each namespace, then its Coverage. Never raise CatalogError."""
         unreachable = 0
         for namespace in shard.namespaces:
-            tally = _Tally(self._source, namespace)
-            if unreachable >= _PATIENCE:
-                tally.fail(ServiceUnavailable(f"{self._source}: not tried, the metastore could not be reached just before"))
+            coverage = CoverageBuilder(self._source, namespace)
+            if unreachable < _MAX_CONNECT_FAILURES:
+                yield from coverage.collect(self._read_children(namespace, coverage))
+                unreachable = unreachable + 1 if coverage.presence.code == ServiceUnavailable.code else 0
             else:
-                try:
-                    for record in self._children(namespace, tally):
-                        yield tally.add(record)
-                    unreachable = 0
-                except ServiceUnavailable as error:
-                    unreachable += 1
-                    tally.fail(error)
-                except CatalogError as error:
-                    tally.fail(error)
-            yield tally.coverage()
+                coverage.fail(
+                    ServiceUnavailable(f"{self._source}: not tried, because the connection attempts before it failed")
+                )
+            yield coverage.build()
 
-    def _children(self, namespace: Path, tally: _Tally) -> Iterator[Record]:
+    def _read_children(self, namespace: Path, coverage: CoverageBuilder) -> Iterator[Record]:
         if len(namespace) == self._store.levels:
-            return self._tables(namespace, tally)
-        return self._namespaces(namespace, tally)
+            return self._read_tables(namespace, coverage)
+        return self._read_namespaces(namespace, coverage)
 
-    def _namespaces(self, parent: Path, tally: _Tally) -> Iterator[NamespaceRecord]:
+    def _read_namespaces(self, parent: Path, coverage: CoverageBuilder) -> Iterator[NamespaceRecord]:
         if parent == ROOT:
-            names = self._store.catalogs() if self._store.levels == 2 else self._store.databases(ROOT)
+            names = self._store.list_catalogs() if self._store.levels == 2 else self._store.list_databases(ROOT)
         else:
-            try:
-                self._store.catalog(parent)
-                names = self._store.databases(parent)
-                self._store.catalog(parent)
-            except NamespaceNotFound:
-                tally.gone()
-                return
-        for name in names:
-            path = (*parent, name)
-            try:
-                yield self._described(path)
-            except NamespaceNotFound:
-                continue
-            except ServiceUnavailable:
-                raise
-            except CatalogError as error:
-                tally.undescribed(name, error)
-                yield NamespaceRecord(self._source, path)
+            self._store.get_catalog(parent)
+            names = self._store.list_databases(parent)
+            self._store.get_catalog(parent)
+        paths = [(*parent, name) for name in names]
+        results = ((path, result_or_error(self._describe_namespace, path)) for path in paths)
+        yield from coverage.describe_namespaces(results, fatal=(ServiceUnavailable,))
 
-    def _described(self, path: Path) -> NamespaceRecord:
+    def _describe_namespace(self, path: Path) -> NamespaceRecord:
         if len(path) == self._store.levels:
-            return convert.database_record(self._source, path, self._store.database(path))
-        return convert.catalog_record(self._source, path, self._store.catalog(path))
+            return records.database_record(self._source, path, self._store.get_database(path))
+        return records.catalog_record(self._source, path, self._store.get_catalog(path))
 
-    def _tables(self, database: Path, tally: _Tally) -> Iterator[TableRecord]:
-        try:
-            self._store.database(database)
-            names = sorted(set(self._store.marked_tables(database).names))
-            vanished: list[str] = []
-            for start in range(0, len(names), BATCH):
-                yield from self._batch(database, names[start : start + BATCH], tally, vanished)
-            if vanished:
-                yield from self._vanished(database, vanished, tally)
-            self._store.database(database)
-        except NamespaceNotFound:
-            tally.gone()
+    def _read_tables(self, database: Path, coverage: CoverageBuilder) -> Iterator[TableRecord]:
+        self._store.get_database(database)
+        names = sorted(set(self._store.list_marked_tables(database).names))
+        vanished: list[str] = []
+        for start in range(0, len(names), BATCH):
+            yield from self._read_batch(database, names[start : start + BATCH], coverage, vanished)
+        if vanished:
+            yield from self._recheck_vanished(database, vanished, coverage)
+        self._store.get_database(database)
 
-    def _vanished(self, database: Path, names: list[str], tally: _Tally) -> Iterator[TableRecord]:
-        """Of tables that were listed and then not found, those that are still listed: present, whatever a second answer says."""
-        listed = set(self._store.marked_tables(database).names)
+    def _recheck_vanished(self, database: Path, names: list[str], coverage: CoverageBuilder) -> Iterator[TableRecord]:
+        """Yield those tables that are still listed after they were not found. They are present, but undescribed."""
+        listed = set(self._store.list_marked_tables(database).names)
         for name in names:
             if name in listed:
-                error = TableNotFound("it is listed, and not found when it is asked for")
-                tally.undescribed(name, error)
-                yield convert.undescribed(self._source, (*database, name), error.message)
+                error = TableNotFound("the metastore lists the table, but does not find it by name")
+                yield coverage.undescribed_table((*database, name), error)
 
-    def _batch(self, database: Path, names: list[str], tally: _Tally, vanished: list[str]) -> Iterator[TableRecord]:
-        """The tables of a batch of names; those that are not found go to ``vanished``."""
+    def _read_batch(
+        self, database: Path, names: list[str], coverage: CoverageBuilder, vanished: list[str]
+    ) -> Iterator[TableRecord]:
+        """Yield the tables of a batch of names. Append names that are not found to ``vanished``."""
         try:
-            answered = {table.tableName.lower(): table for table in self._store.tables(database, names)}
+            fetched = {table.tableName.lower(): table for table in self._store.get_tables(database, names)}
         except (ServiceUnavailable, NamespaceNotFound):
             raise
         except CatalogError:
-            # One broken table makes the server refuse all of them; asked singly, the others answer.
-            answered = {}
+            # One broken table makes the server refuse the whole batch, so each table is fetched alone.
+            fetched = {}
         for name in names:
             path = (*database, name)
             try:
-                table: Any = answered.get(name) or self._store.table(path)
+                table: Any = fetched.get(name) or self._store.get_table(path)
             except TableNotFound:
                 vanished.append(name)
                 continue
             except ServiceUnavailable:
                 raise
             except CatalogError as error:
-                tally.undescribed(name, error)
-                yield convert.undescribed(self._source, path, error.message)
+                yield coverage.undescribed_table(path, error)
                 continue
-            if convert.is_lance(table):
-                yield convert.table_record(self._source, path, table)
+            if records.is_lance_table(table):
+                yield records.table_record(self._source, path, table, storage_managed=self._storage_managed)
 
-    def _databases(self, catalog: Path) -> list[Path]:
+    def _list_databases(self, catalog: Path) -> list[Path]:
         try:
-            return [(*catalog, name) for name in self._store.databases(catalog)]
+            return [(*catalog, name) for name in self._store.list_databases(catalog)]
         except ServiceUnavailable:
             raise
         except CatalogError:
-            # The catalog's own Coverage will say so.
+            # Reading the catalog fails, too, and its Coverage then records the error.
             return []
-
-
-def _dealt(namespaces: list[Path], parts: int) -> list[Shard]:
-    """Namespaces in shards such that every ``parts``-th one makes an equal part of them."""
-    shards = min(len(namespaces), parts * _SHARDS_PER_PART)
-    return [Shard(tuple(namespaces[number::shards])) for number in range(shards)]

@@ -1,6 +1,6 @@
-"""Kerberos as the SASL mechanism GSSAPI (RFC 4752), by MIT's ``libgssapi_krb5`` through ctypes; the reasons are in ADR 5.
+"""Kerberos login as the SASL mechanism GSSAPI (RFC 4752), with MIT's ``libgssapi_krb5``.
 
-The names are those of RFC 2744 and of ``gssapi/gssapi.h``.
+The library is called through ctypes; ADR 5 gives the reasons. The names are those of RFC 2744 and of ``gssapi/gssapi.h``.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _MUTUAL, _SEQUENCE, _CONF, _INTEG = 2, 8, 16, 32
 _INITIATE = 1
 _GSS_CODE, _MECH_CODE = 1, 2
 
-# The layers that a server offers, the strongest first: privacy, integrity, none.
+# The security layers that a server can offer, the strongest first: privacy, integrity, none.
 _LAYERS = (4, 2, 1)
 _PRIVACY, _INTEGRITY, _NO_LAYER = _LAYERS
 _LARGEST_MESSAGE = (0xFFFFFF).to_bytes(3, "big")
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    """MIT's library. Raises ConfigError where it is not installed."""
+def _load_library() -> ctypes.CDLL:
+    """Load MIT's library. Raise ConfigError if it is not installed."""
     name = ctypes.util.find_library("gssapi_krb5") or "libgssapi_krb5.so.2"
     try:
         return ctypes.CDLL(name)
@@ -62,59 +62,60 @@ def _library() -> ctypes.CDLL:
         raise ConfigError("client.auth = kerberos needs MIT's Kerberos library", hint=hint) from None
 
 
-def _call(name: str, *arguments: object) -> int:
-    """The major status of a GSS call, if it is none of an error. Raises LoginFailed with the library's own texts."""
+def _call_gss(name: str, *arguments: object) -> int:
+    """Call a GSS function and return its major status. Raise LoginFailed with the library's texts if the status is an error."""
     minor = c_uint32()
-    major = int(getattr(_library(), name)(byref(minor), *arguments)) & 0xFFFFFFFF
+    major = int(getattr(_load_library(), name)(byref(minor), *arguments)) & 0xFFFFFFFF
     if major & _ERRORS:
-        texts = [_text(major, _GSS_CODE), _text(minor.value, _MECH_CODE)]
+        texts = [_status_text(major, _GSS_CODE), _status_text(minor.value, _MECH_CODE)]
         raise LoginFailed(": ".join(text for text in texts if text))
     return major
 
 
-def _text(status: int, kind: int) -> str:
+def _status_text(status: int, kind: int) -> str:
     minor, more, message = c_uint32(), c_uint32(), _Buffer()
-    _library().gss_display_status(
+    _load_library().gss_display_status(
         byref(minor), c_uint32(status), c_int(kind), byref(_KRB5), byref(more), byref(message)
     )  # fmt: skip
-    return _taken(message).decode("utf-8", "replace")
+    return _take_buffer(message).decode("utf-8", "replace")
 
 
-def _given(content: bytes) -> _Buffer:
-    """A buffer over ``content``, which must outlive it."""
+def _input_buffer(content: bytes) -> _Buffer:
+    """Return a buffer over ``content``. ``content`` must outlive the buffer."""
     return _Buffer(len(content), ctypes.cast(c_char_p(content), c_void_p))
 
 
-def _taken(buffer: _Buffer) -> bytes:
-    """The content of a buffer that the library made, which is released."""
+def _take_buffer(buffer: _Buffer) -> bytes:
+    """Return the content of a buffer that the library allocated, and release the buffer."""
     content = ctypes.string_at(buffer.value, buffer.length) if buffer.value else b""
-    _library().gss_release_buffer(byref(c_uint32()), byref(buffer))
+    _load_library().gss_release_buffer(byref(c_uint32()), byref(buffer))
     return content
 
 
 class Kerberos:
-    """One login as a client, in the shape that thrift's SASL transport expects. For one connection and one thread at a time.
+    """One client login with the interface that thrift's SASL transport expects. For one connection and one thread at a time.
 
-    ``principal`` is the server's; ``keytab`` a file with our keys, else the ticket cache is used; ``user`` our own principal.
+    ``principal`` is the server's principal and ``user`` the client's. ``keytab`` is a file with the client's keys; without it the
+    ticket cache is used.
     """
 
     mechanism = "GSSAPI"
 
     def __init__(self, principal: str, *, keytab: str | None = None, user: str | None = None) -> None:
-        """Raises LoginFailed if there are no credentials, ConfigError if there is no library."""
+        """Acquire the credentials. Raise LoginFailed if there are none, and ConfigError if the library is not installed."""
         self.complete = False
         self._established = False
         self._layer = _NO_LAYER
         self._context, self._credentials, self._target = c_void_p(), c_void_p(), c_void_p()
         try:
-            self._target = _name(principal)
-            self._credentials = _credentials(keytab, user)
+            self._target = _import_name(principal)
+            self._credentials = _acquire_credentials(keytab, user)
         except LoginFailed:
             self.dispose()
             raise
 
     def process(self, challenge: bytes | None = None) -> bytes:
-        """The answer to a challenge of the server; the first call takes none. Raises LoginFailed."""
+        """Return the response to a challenge of the server. The first call has no challenge. Raise LoginFailed."""
         if not self._established:
             return self._step(challenge or b"")
         return self._choose_layer(self._unwrapped(challenge or b""))
@@ -126,21 +127,21 @@ class Kerberos:
         return message if self._layer == _NO_LAYER else self._unwrapped(message)
 
     def dispose(self) -> None:
-        """Releases what the library holds; harmless twice."""
+        """Release the library's handles. A second call has no effect."""
         for release, handle in (("gss_release_name", self._target), ("gss_release_cred", self._credentials)):
             if handle:
-                getattr(_library(), release)(byref(c_uint32()), byref(handle))
+                getattr(_load_library(), release)(byref(c_uint32()), byref(handle))
         if self._context:
-            _library().gss_delete_sec_context(byref(c_uint32()), byref(self._context), None)
+            _load_library().gss_delete_sec_context(byref(c_uint32()), byref(self._context), None)
 
     def _step(self, token: bytes) -> bytes:
-        given, made, flags = _given(token), _Buffer(), _MUTUAL | _SEQUENCE | _CONF | _INTEG
-        status = _call(
+        token_buffer, output, flags = _input_buffer(token), _Buffer(), _MUTUAL | _SEQUENCE | _CONF | _INTEG
+        status = _call_gss(
             "gss_init_sec_context", self._credentials, byref(self._context), self._target, byref(_KRB5), c_uint32(flags),
-            c_uint32(0), None, byref(given), None, byref(made), None, None,
+            c_uint32(0), None, byref(token_buffer), None, byref(output), None, None,
         )  # fmt: skip
         self._established = not status & _CONTINUE_NEEDED
-        return _taken(made)
+        return _take_buffer(output)
 
     def _choose_layer(self, offer: bytes) -> bytes:
         if len(offer) != 4:
@@ -152,38 +153,48 @@ class Kerberos:
         return self._wrapped(bytes([self._layer]) + _LARGEST_MESSAGE, private=False)
 
     def _wrapped(self, message: bytes, *, private: bool) -> bytes:
-        given, made = _given(message), _Buffer()
-        _call("gss_wrap", self._context, c_int(private), c_uint32(0), byref(given), None, byref(made))
-        return _taken(made)
+        message_buffer, output = _input_buffer(message), _Buffer()
+        _call_gss("gss_wrap", self._context, c_int(private), c_uint32(0), byref(message_buffer), None, byref(output))
+        return _take_buffer(output)
 
     def _unwrapped(self, message: bytes) -> bytes:
-        given, made = _given(message), _Buffer()
-        _call("gss_unwrap", self._context, byref(given), byref(made), None, None)
-        return _taken(made)
+        message_buffer, output = _input_buffer(message), _Buffer()
+        _call_gss("gss_unwrap", self._context, byref(message_buffer), byref(output), None, None)
+        return _take_buffer(output)
 
 
-def _name(principal: str) -> c_void_p:
-    """A principal as it stands: no name is looked up and no realm guessed."""
+def _import_name(principal: str) -> c_void_p:
+    """Return the GSS name of a principal, unchanged: no host name is resolved and no realm is added."""
     text = principal.encode()
-    given, made = _given(text), c_void_p()
-    _call("gss_import_name", byref(given), byref(_PRINCIPAL_NAME), byref(made))
-    return made
+    text_buffer, imported = _input_buffer(text), c_void_p()
+    _call_gss("gss_import_name", byref(text_buffer), byref(_PRINCIPAL_NAME), byref(imported))
+    return imported
 
 
-def _credentials(keytab: str | None, user: str | None) -> c_void_p:
-    """Ours, to start a login with. From a keytab, tickets are fetched and renewed by the library and kept in memory."""
+def _acquire_credentials(keytab: str | None, user: str | None) -> c_void_p:
+    """Return the client's credentials. With a keytab, the library requests and renews the tickets and keeps them in memory."""
     store = [(b"client_keytab", f"FILE:{keytab}"), (b"ccache", f"MEMORY:federator-{keytab}-{user}")] if keytab else []
-    name = _name(user) if user else c_void_p()
-    made = c_void_p()
+    name = _import_name(user) if user else c_void_p()
+    credentials = c_void_p()
     try:
-        _call("gss_acquire_cred_from", name, c_uint32(0), None, c_int(_INITIATE), _store(store), byref(made), None, None)
+        _call_gss(
+            "gss_acquire_cred_from",
+            name,
+            c_uint32(0),
+            None,
+            c_int(_INITIATE),
+            _credential_store(store),
+            byref(credentials),
+            None,
+            None,
+        )
     finally:
         if name:
-            _library().gss_release_name(byref(c_uint32()), byref(name))
-    return made
+            _load_library().gss_release_name(byref(c_uint32()), byref(name))
+    return credentials
 
 
-def _store(entries: Sequence[tuple[bytes, str]]) -> object:
+def _credential_store(entries: Sequence[tuple[bytes, str]]) -> object:
     if not entries:
         return None
     elements = (_StoreElement * len(entries))(*(_StoreElement(key, value.encode()) for key, value in entries))

@@ -1,7 +1,7 @@
-"""The one place where a metastore's answers are held against what it sends always, by method.
+"""Required fields of metastore responses, by method.
 
-Thrift leaves fields out without a word, and drops those of another type. Required is what Hive 2.3.10, 3.1.3 and 4.0.1 send in every
-answer: each list, also where it is empty, and of tables and databases what every entry has.
+Thrift silently omits fields, and silently drops fields of another type. The required fields are those that Hive 2.3.10, 3.1.3 and
+4.0.1 send in every response: each list, even an empty one, and the fields that every table and every database has.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 }
 
 
-def missing(method: str, answer: Any) -> str | None:
-    """Return what an answer lacks, None if nothing. A method that is not named in ``REQUIRED`` must answer with anything at all."""
-    if answer is None:
+def find_missing(method: str, result: Any) -> str | None:
+    """Return the first required field that a result lacks; None if it has all. Every method must return a result."""
+    if result is None:
         return "a result"
-    return next(filter(None, (_lacking(answer, field.split("."), field) for field in REQUIRED.get(method, ()))), None)
+    return next(filter(None, (_missing_field(result, field.split("."), field) for field in REQUIRED.get(method, ()))), None)
 
 
-def _lacking(value: Any, steps: list[str], field: str) -> str | None:
+def _missing_field(value: Any, steps: list[str], field: str) -> str | None:
     if value is None:
         return field
     if not steps:
         return None
     if steps[0] == "*":
-        return next(filter(None, (_lacking(item, steps[1:], field) for item in value)), None)
-    return _lacking(getattr(value, steps[0]), steps[1:], field)
+        return next(filter(None, (_missing_field(item, steps[1:], field) for item in value)), None)
+    return _missing_field(getattr(value, steps[0]), steps[1:], field)

@@ -1,4 +1,4 @@
-"""How a connection is made: TCP, TLS inside it if wanted, and SASL's login inside that.
+"""Transports to a metastore: TCP, optionally with TLS, and optionally with a SASL login.
 
 TLS: ``metastore.use.SSL``. SASL: thrift's own framing, with the mechanism PLAIN (Hive 4, ``metastore.authentication``) or GSSAPI
 (every version, ``metastore.sasl.enabled``).
@@ -18,32 +18,32 @@ from federator.connector import ConfigError
 from federator_connectors._hive import errors
 from federator_connectors._hive.settings import KERBEROS, PLAIN, Endpoint, HiveSettings
 
-#: connects to one endpoint within some seconds: the open transport, and the thrift socket below it
-Dial = Callable[[Endpoint, float], tuple[Any, Any]]
+#: connects to one endpoint within a timeout in seconds; returns the open transport and the thrift socket below it
+Dialer = Callable[[Endpoint, float], tuple[Any, Any]]
 
 _BUFFER_BYTES = 1 << 16
-# A metastore sends each answer as one frame; thrift's default of 16 MB is less than it may send.
+# A metastore sends each response as one frame, which may exceed thrift's default of 16 MB.
 _FRAME_BYTES = 1 << 30
 
 
-def plain(endpoint: Endpoint, timeout: float) -> tuple[Any, Any]:
-    """Buffered TCP. Raises OSError."""
-    connected = _wrapped(endpoint, _tcp(endpoint, timeout))
+def open_plain(endpoint: Endpoint, timeout: float) -> tuple[Any, Any]:
+    """Open a buffered TCP connection. Raise OSError."""
+    connected = _wrap_socket(endpoint, _open_tcp(endpoint, timeout))
     return TBufferedTransport(connected, _BUFFER_BYTES), connected
 
 
-def dialler(source: str, settings: HiveSettings) -> Dial:
-    """How the settings say that connections are made. Raises ConfigError for files that cannot be read."""
-    context = _context(settings) if settings.tls else None
+def build_dialer(source: str, settings: HiveSettings) -> Dialer:
+    """Build the function that opens connections as the settings require. Raise ConfigError for files that cannot be read."""
+    context = _tls_context(settings) if settings.tls else None
 
     def dial(endpoint: Endpoint, timeout: float) -> tuple[Any, Any]:
-        handle = _tcp(endpoint, timeout)
+        handle = _open_tcp(endpoint, timeout)
         try:
             if context:
                 handle = context.wrap_socket(handle, server_hostname=endpoint[0])
-            connected = _wrapped(endpoint, handle)
+            connected = _wrap_socket(endpoint, handle)
             transport = TBufferedTransport(connected, _BUFFER_BYTES)
-            return (_logged_in(source, settings, endpoint, transport), connected)
+            return (_log_in(source, settings, endpoint, transport), connected)
         except BaseException:
             handle.close()
             raise
@@ -51,21 +51,21 @@ def dialler(source: str, settings: HiveSettings) -> Dial:
     return dial
 
 
-def _tcp(endpoint: Endpoint, timeout: float) -> socket.socket:
+def _open_tcp(endpoint: Endpoint, timeout: float) -> socket.socket:
     handle = socket.create_connection(endpoint, timeout)
     handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return handle
 
 
-def _wrapped(endpoint: Endpoint, handle: socket.socket) -> Any:
-    """The thrift socket of an open connection. ``TSocket.open`` is avoided: it logs every failure on its own."""
+def _wrap_socket(endpoint: Endpoint, handle: socket.socket) -> Any:
+    """Return the thrift socket of an open connection. ``TSocket.open`` is not used, because it logs every failure itself."""
     connected = TSocket(*endpoint)
     connected.setHandle(handle)
     return connected
 
 
-def _context(settings: HiveSettings) -> ssl.SSLContext:
+def _tls_context(settings: HiveSettings) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=settings.tls_ca)
         if settings.tls_certificate:
@@ -77,8 +77,11 @@ def _context(settings: HiveSettings) -> ssl.SSLContext:
     return context
 
 
-def _logged_in(source: str, settings: HiveSettings, endpoint: Endpoint, transport: Any) -> Any:
-    """``transport``, or a SASL one over it that has logged in. Raises Unauthenticated, ServiceUnavailable, TTransportException."""
+def _log_in(source: str, settings: HiveSettings, endpoint: Endpoint, transport: Any) -> Any:
+    """Return ``transport``, or a SASL transport over it after the login.
+
+    Raise Unauthenticated, ServiceUnavailable, TTransportException.
+    """
     if settings.auth not in (PLAIN, KERBEROS):
         return transport
     host, port = endpoint
@@ -87,16 +90,16 @@ def _logged_in(source: str, settings: HiveSettings, endpoint: Endpoint, transpor
     )
     try:
         if settings.auth == KERBEROS:
-            # Only here: the library that it loads need not be there otherwise.
+            # Imported only here, because the module loads a library that is installed only where Kerberos is used.
             from federator_connectors._hive.kerberos import Kerberos
 
             principal = (settings.principal or "").replace("_HOST", host.lower())
             sasl.sasl = Kerberos(principal, keytab=settings.keytab, user=settings.kerberos_user)
         sasl.open()
     except errors.LoginFailed as error:
-        raise errors.not_logged_in(source, f"{host}:{port}", error) from error
+        raise errors.error_for_login(source, f"{host}:{port}", error) from error
     except TTransportException as error:
         if error.type == TTransportException.NOT_OPEN:
-            raise errors.not_logged_in(source, f"{host}:{port}", error) from error
+            raise errors.error_for_login(source, f"{host}:{port}", error) from error
         raise
     return sasl

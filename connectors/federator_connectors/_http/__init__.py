@@ -1,1 +1,1 @@
-"""What the connectors over HTTP share: one client, the sign-in, and what a status means."""
+"""Code shared by the HTTP connectors: client, authentication, TLS settings and errors by status."""

@@ -1,44 +1,60 @@
-"""One HTTP server, asked politely: time limits, retries of what may be repeated, one sign-in, one mapping of errors.
+"""HTTP client of one server, with timeouts, retries of repeatable requests, authentication and error mapping.
 
-Redirects are not followed, proxies are, and ``.netrc`` is not read: an answer or a file of someone else's never decides where our
-credentials go.
+It uses proxies, but does not follow redirects and does not read ``.netrc``: neither a response nor another program's file can
+redirect the credentials of the source.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from requests.auth import AuthBase
 from requests.exceptions import RequestException
 
-from federator.connector import CatalogError, Internal, InvalidInput, Limits, ServiceUnavailable, politeness
-from federator_connectors._http.answer import Answer, ErrorOf, Tls
-from federator_connectors._http.signin import FixedHeaders, SignIn
+from federator.connector import CallLimits, CatalogError, Internal, InvalidInput, ServiceUnavailable, shared_call_policy
+from federator_connectors._http.authentication import Authentication, FixedHeaders
+from federator_connectors._http.response import ErrorOf, HttpResponse, TlsOptions
 
-CONNECT_TIMEOUT = 10.0
-READ_TIMEOUT = 60.0
+CONNECT_TIMEOUT_SECONDS = 10.0
+READ_TIMEOUT_SECONDS = 60.0
 _AGENT = "lance-federator"
-#: what may be sent twice without doing it twice
+#: methods that may be sent twice, because they do not change anything
 _REPEATABLE = frozenset({"GET", "HEAD"})
 
 Params = Mapping[str, str | int | None]
 
 
-class _NoNetrc(AuthBase):
-    """Keeps requests from reading ``.netrc``, which it does where no authentication is given."""
+#: adds the headers of a signature to a request that is otherwise complete
+Sign = Callable[[requests.PreparedRequest], None]
+
+
+class _AsGiven(AuthBase):
+    """Keeps a request's path as it was given, then signs the request.
+
+    ``requests`` decodes ``%2E``, which servers tell from a period. Without an authentication, it would also read ``.netrc``.
+    """
+
+    def __init__(self, path: str, sign: Sign | None) -> None:
+        self._path = path
+        self._sign = sign
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.url = urlsplit(request.url or "")._replace(path=self._path).geturl()
+        if self._sign:
+            self._sign(request)
         return request
 
 
 class HttpClient:
-    """A client of one server. Thread-safe; ``close`` ends its connections.
+    """A client of one server. Thread-safe; ``close`` closes its connections.
 
-    ``base`` is the URL before every path. ``error_of`` turns what is no success (2xx) into an error of ours.
+    ``base`` is the URL before every path. ``error_of`` maps a response without success (2xx) to a CatalogError. ``sign`` is called for
+    each request, last of all; it may raise CatalogError.
     """
 
     def __init__(
@@ -47,26 +63,28 @@ class HttpClient:
         base: str,
         *,
         error_of: ErrorOf,
-        sign_in: SignIn | None = None,
-        limits: Limits | None = None,
-        tls: Tls | None = None,
-        connect_timeout: float = CONNECT_TIMEOUT,
-        read_timeout: float = READ_TIMEOUT,
+        authentication: Authentication | None = None,
+        limits: CallLimits | None = None,
+        tls: TlsOptions | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT_SECONDS,
+        read_timeout: float = READ_TIMEOUT_SECONDS,
+        sign: Sign | None = None,
     ) -> None:
         self._source = source
         self._base = base.rstrip("/")
         self._error_of = error_of
-        self._sign_in: SignIn = sign_in or FixedHeaders()
-        self._politeness = politeness(source, self._base, limits or Limits())
-        self._tls = tls or Tls()
+        self._authentication: Authentication = authentication or FixedHeaders()
+        self._call_policy = shared_call_policy(source, self._base, limits or CallLimits())
+        self._tls = tls or TlsOptions()
         self._timeouts = (connect_timeout, read_timeout)
-        # A requests session is not for two threads at once.
+        self._sign = sign
+        # A requests session is not thread-safe, so each thread has its own.
         self._local = threading.local()
         self._sessions: list[requests.Session] = []
 
-    def get(self, path: str, params: Params | None = None, *, about: str) -> Answer:
-        """Reads. ``about`` says what, for messages: ``listing the tables of a$b``. Raises CatalogError."""
-        return self.send("GET", path, params=params, about=about)
+    def get(self, path: str, params: Params | None = None, *, about: str, error_of: ErrorOf | None = None) -> HttpResponse:
+        """Send a GET request. ``about`` describes it in messages: ``listing the tables of a$b``. Raise CatalogError."""
+        return self.send("GET", path, params=params, about=about, error_of=error_of)
 
     def send(
         self,
@@ -79,98 +97,103 @@ class HttpClient:
         form: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
         error_of: ErrorOf | None = None,
-    ) -> Answer:
-        """Sends one request; ``path`` is already percent-encoded, ``body`` becomes JSON, parameters that are None are left out.
+    ) -> HttpResponse:
+        """Send one request and return its response. Raise CatalogError.
 
-        Only GET is repeated after soft errors, unless ``repeatable`` says otherwise (a POST that only reads). ``error_of`` takes the
-        place of the client's, where what a status means depends on what was asked. Raises CatalogError.
+        ``path`` must be percent-encoded. ``body`` is sent as JSON. Parameters that are None are omitted. By default only GET and
+        HEAD are repeated after retryable errors; ``repeatable`` overrides this, for example for a POST that only reads.
+        ``error_of`` replaces the client's mapping if the meaning of a status depends on the request.
         """
-        what = f"{self._source}: {about}"
-        again = method in _REPEATABLE if repeatable is None else repeatable
+        operation = f"{self._source}: {about}"
+        may_repeat = method in _REPEATABLE if repeatable is None else repeatable
 
-        def once() -> Answer:
-            answer = self._answered(what, method, path, params, body, form)
-            if not 200 <= answer.status < 300:
-                raise self._clean(self._redirected(answer) or (error_of or self._error_of)(answer))
-            return answer
+        def send_once() -> HttpResponse:
+            response = self._send_checked(operation, method, path, params, body, form)
+            if not 200 <= response.status < 300:
+                raise self._redact_error(self._redirect_error(response) or (error_of or self._error_of)(response))
+            return response
 
-        return self._politeness.call(once, repeatable=again)
+        return self._call_policy.call(send_once, repeatable=may_repeat)
 
     def close(self) -> None:
-        """Harmless twice; the client stays usable."""
+        """Close all connections. The client stays usable; a second call has no effect."""
         sessions, self._sessions = self._sessions, []
         self._local = threading.local()
         for session in sessions:
             session.close()
 
-    def _answered(
-        self, what: str, method: str, path: str, params: Params | None, body: Any, form: Mapping[str, str] | None
-    ) -> Answer:
-        answer = self._sent(what, method, path, params, body, form)
-        if answer.status == 401 and self._sign_in.refused():
-            # Refused before it was looked at, so that also a write may be sent again.
-            answer = self._sent(what, method, path, params, body, form)
-        return answer
+    def _send_checked(
+        self, operation: str, method: str, path: str, params: Params | None, body: Any, form: Mapping[str, str] | None
+    ) -> HttpResponse:
+        response = self._send_once(operation, method, path, params, body, form)
+        if response.status == 401 and self._authentication.discard_refused_token():
+            # Status 401 means that the server did not process the request, so a write may also be sent again.
+            response = self._send_once(operation, method, path, params, body, form)
+        return response
 
-    def _sent(
-        self, what: str, method: str, path: str, params: Params | None, body: Any, form: Mapping[str, str] | None
-    ) -> Answer:
-        headers = {"User-Agent": _AGENT, "Accept": "application/json", **self._sign_in.headers()}
-        given = {key: value for key, value in (params or {}).items() if value is not None}
+    def _send_once(
+        self, operation: str, method: str, path: str, params: Params | None, body: Any, form: Mapping[str, str] | None
+    ) -> HttpResponse:
+        headers = {"User-Agent": _AGENT, "Accept": "application/json", **self._authentication.headers()}
+        url = f"{self._base}{path}"
+        query = {key: value for key, value in (params or {}).items() if value is not None}
         try:
-            # Said with every request: REQUESTS_CA_BUNDLE would override what the session says.
+            # Passed with every request, because REQUESTS_CA_BUNDLE would override a setting of the session.
             response = self._session().request(
-                method, f"{self._base}{path}", params=given, json=body, data=form, headers=headers,
+                method, url, params=query, json=body, data=form, headers=headers, auth=_AsGiven(urlsplit(url).path or "/", self._sign),
                 timeout=self._timeouts, allow_redirects=False, verify=self._tls.requests_verify,
             )  # fmt: skip
-            return Answer(
-                what, response.status_code, response.text, response.headers.get("Content-Type", ""), _retry_after(response)
+            return HttpResponse(
+                operation, response.status_code, response.text, response.headers.get("Content-Type", ""), _retry_after(response)
             )
         except RequestException as error:
-            raise self._clean(self._unanswered(what, error)) from None
+            raise self._redact_error(self._connection_error(operation, error)) from None
+        except CatalogError:
+            raise
         except Exception as error:
-            # What a response makes the client's own code raise: a charset that nobody knows, a header that is no date, and so on.
-            raise Internal(f"{what}: the response of {self._base} cannot be read ({type(error).__name__})") from error
+            # Malformed responses raise other errors in the client's own code, for example an unknown charset or an invalid date.
+            raise Internal(f"{operation}: the response of {self._base} cannot be read ({type(error).__name__})") from error
 
     def _session(self) -> requests.Session:
         session: requests.Session | None = getattr(self._local, "session", None)
         if session is None:
             session = self._local.session = requests.Session()
-            session.auth = _NoNetrc()
             session.cert = self._tls.requests_certificate
             self._sessions.append(session)
         return session
 
-    def _unanswered(self, what: str, error: RequestException) -> CatalogError:
+    def _connection_error(self, operation: str, error: RequestException) -> CatalogError:
         if isinstance(error, requests.exceptions.SSLError):
             return ServiceUnavailable(
-                f"{what}: TLS with {self._base} failed: {_cause(error)}", hint="check tls.* of the source"
+                f"{operation}: TLS with {self._base} failed: {_innermost_cause(error)}", hint="check tls.* of the source"
             )
         if isinstance(error, requests.exceptions.Timeout):
-            return ServiceUnavailable(f"{what}: {self._base} did not answer in time: {_cause(error)}")
+            return ServiceUnavailable(f"{operation}: {self._base} did not answer in time: {_innermost_cause(error)}")
         if isinstance(error, requests.exceptions.ConnectionError | requests.exceptions.ChunkedEncodingError):
-            return ServiceUnavailable(f"{what}: {self._base} is not reachable: {_cause(error)}")
+            return ServiceUnavailable(f"{operation}: {self._base} is not reachable: {_innermost_cause(error)}")
         if isinstance(error, requests.exceptions.ContentDecodingError):
-            return Internal(f"{what}: the response of {self._base} cannot be decoded: {_cause(error)}")
-        return InvalidInput(f"{what}: the request to {self._base} could not be made: {_cause(error)}")
+            return Internal(f"{operation}: the response of {self._base} cannot be decoded: {_innermost_cause(error)}")
+        return InvalidInput(f"{operation}: the request to {self._base} could not be made: {_innermost_cause(error)}")
 
-    def _redirected(self, answer: Answer) -> CatalogError | None:
-        if not 300 <= answer.status < 400:
+    def _redirect_error(self, response: HttpResponse) -> CatalogError | None:
+        if not 300 <= response.status < 400:
             return None
-        hint = "redirects are not followed, so that credentials stay here; write the address that it redirects to"
-        return InvalidInput(f"{answer.about}: {self._base} redirects (HTTP {answer.status})", hint=hint)
+        hint = (
+            "configure the address that it redirects to; redirects are not followed, so that credentials are sent nowhere else"
+        )
+        return InvalidInput(f"{response.operation}: {self._base} redirects (HTTP {response.status})", hint=hint)
 
-    def _clean(self, error: CatalogError) -> CatalogError:
-        """The error without our secrets, should the server have repeated one."""
-        for secret in filter(None, self._sign_in.secrets()):
+    def _redact_error(self, error: CatalogError) -> CatalogError:
+        """Return the error with secrets redacted, because a server may repeat them."""
+        for secret in filter(None, self._authentication.secrets()):
             if secret in error.message:
                 error.message = error.message.replace(secret, "***")
                 error.args = (error.message,)
         return error
 
 
-def _cause(error: BaseException) -> str:
-    """The innermost reason: requests and urllib3 wrap it three times."""
+def _innermost_cause(error: BaseException) -> str:
+    """Return the text of the innermost cause: requests and urllib3 wrap it three times."""
     reason = getattr(error.args[0], "reason", None) if error.args else None
     text = str(reason or error)
     return text.rpartition(": ")[2] if "object at 0x" in text else text
@@ -181,12 +204,12 @@ def _retry_after(response: requests.Response) -> float | None:
     if text.isdigit():
         return float(text)
     try:
-        at = parsedate_to_datetime(text)
+        retry_at = parsedate_to_datetime(text)
     except ValueError:
         return None
-    # By the server's own clock, where it tells it.
+    # Relative to the server's clock, if the response has a date.
     try:
         now = parsedate_to_datetime(response.headers.get("Date", ""))
     except ValueError:
         return None
-    return max(0.0, (at - now).total_seconds())
+    return max(0.0, (retry_at - now).total_seconds())

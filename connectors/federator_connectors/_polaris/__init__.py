@@ -1,1 +1,1 @@
-"""The parts of the connector ``polaris``."""
+"""Implementation of the Polaris connector, ``federator_connectors.polaris``."""

@@ -1,168 +1,120 @@
-"""One Polaris server, opened: the operations on single objects."""
+"""``Catalog`` of one Polaris server: the operations on single objects."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path as FilePath
 from typing import Any
 
-from federator.connector import (
-    Catalog,
-    CatalogError,
-    Confirm,
-    InvalidInput,
-    PermissionDenied,
-    Shard,
-    TableNotFound,
-    Unsupported,
-    unconditional,
-)
-from federator.connector.altering import check_namespace, check_table
-from federator.model import ROOT, Coverage, Identity, NamespaceRecord, Path, Record, TableRecord, path_key
+from federator.connector import Confirm, InvalidInput, NameNotAllowed, Observation, PermissionDenied, Unsupported, unconditional
+from federator.connector.preconditions import check_table
+from federator.model import Identity, NamespaceRecord, Path, TableRecord, path_key
+from federator_connectors._iceberg.base_catalog import NamespaceCatalog
 from federator_connectors._polaris import records
-from federator_connectors._polaris.client import Client, Native
-from federator_connectors._polaris.crawl import Crawl
-from federator_connectors._polaris.fan import Fan
-from federator_connectors._polaris.settings import PolarisSettings
+from federator_connectors._polaris.client import PolarisClient
+from federator_connectors._polaris.settings import REFUSED_NAMES, PolarisSettings
+
+# Properties that every version refuses.
+_RESERVED = "polaris."
 
 
-class PolarisCatalog(Catalog):
-    """Paths are ``(catalog, namespace, ..., table)``. Safe for threads."""
+@contextmanager
+def _name_refusals(record: NamespaceRecord | TableRecord) -> Iterator[None]:
+    """Raise NameNotAllowed instead of InvalidInput for a name that some versions refuse."""
+    try:
+        yield
+    except InvalidInput as error:
+        is_name = any(re.fullmatch(rule, record.path[-1]) for rule in REFUSED_NAMES)
+        if not is_name or any(key.startswith(_RESERVED) for key in record.properties):
+            raise
+        raise NameNotAllowed(error.message, hint=error.hint) from None
+
+
+class PolarisCatalog(NamespaceCatalog):
+    """A Polaris server. Paths are ``(catalog, namespace, ..., table)``. Thread-safe."""
 
     def __init__(self, source: str, settings: PolarisSettings) -> None:
-        self.source = source
         self._settings = settings
-        self._client = Client(source, settings)
-        self._fan = Fan(settings.threads)
-        self._crawl = Crawl(source, self._client, self._fan, settings.catalogs)
+        self._client = PolarisClient(source, settings)
+        super().__init__(source, self._client, catalogs=settings.catalogs, threads=settings.threads, root=settings.root_uri)
 
-    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - one answer has all catalogs
-        """The realm, and when each catalog was created, where the management API tells this principal."""
-        named = self._settings.catalogs
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - one response has all catalogs
+        """Return the realm, and each catalog's creation time if the source's principal may use the management API."""
+        configured = self._settings.catalogs
         try:
-            created = self._client.creations()
+            created = self._client.list_creation_times()
         except PermissionDenied:
-            if not named:
+            if not configured:
                 raise
             created = {}
-        scopes = {path_key((name,)): created.get(name, "") for name in named or created}
+        scopes = {path_key((name,)): created.get(name, "") for name in configured or created}
         return Identity.of(f"realm {self._settings.realm or 'of the server'}", scopes)
 
-    # Namespaces
+    def list_catalogs(self) -> list[NamespaceRecord]:
+        return [records.catalog_record(self.source, name, native) for name, native in self._client.list_catalogs().items()]
 
-    def list_namespaces(self, parent: Path) -> list[str]:
-        if parent == ROOT:
-            return sorted(self._settings.catalogs or self._client.catalogs())
-        return sorted(self._client.namespaces(parent))
+    def describe_catalog(self, name: str) -> NamespaceRecord:
+        return records.catalog_record(self.source, name, self._client.get_catalog(name))
 
-    def describe_namespace(self, path: Path) -> NamespaceRecord:
-        if path == ROOT:
-            return NamespaceRecord(self.source, ROOT)
-        if len(path) == 1:
-            return records.catalog_record(self.source, path[0], self._client.catalog(path[0]))
-        return records.namespace_record(self.source, path, self._client.namespace(path))
+    def list_all_tables(self, namespace: Path) -> list[str]:
+        return self._client.list_tables(namespace)
 
-    def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
-        if len(record.path) < 2:
-            raise Unsupported(f"{self.source}: catalogs are made by Polaris's administrators, with their storage")
-        made = self._client.create_namespace(record.path, records.namespace_properties(record))
-        return records.namespace_record(self.source, record.path, made)
-
-    def drop_namespace(self, path: Path) -> None:
-        if len(path) < 2:
-            raise Unsupported(f"{self.source}: catalogs are dropped by Polaris's administrators")
-        self._client.drop_namespace(path)
-
-    def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
-        """The properties alone: a namespace has no doc of its own. Polaris compares nothing between our look and our write."""
-        if len(before.path) < 2:
-            raise Unsupported(f"{self.source}: catalogs are altered by Polaris's administrators")
-        check_namespace(self.describe_namespace(before.path), before, after, doc=False)
-        changed = {key: value for key, value in after.properties.items() if before.properties.get(key) != value}
-        self._client.alter_namespace(before.path, changed, sorted(set(before.properties) - set(after.properties)))
-        return self.describe_namespace(before.path)
-
-    # Tables
-
-    def list_tables(self, namespace: Path) -> list[str]:
-        """Polaris lists identifiers, so that each generic table is asked for its format.
-
-        One that this principal may not read is listed, as it is there; one that has just gone is not. Any other failure fails the
-        whole listing.
-        """
-        if len(namespace) < 2:
-            self.describe_namespace(namespace)
-            return []
-        paths = [(*namespace, name) for name in sorted(self._client.tables(namespace))]
-        return [path[-1] for path, found in self._fan.each(self._client.table, paths) if _counts(found)]
+    def read_table(self, path: Path) -> TableRecord | None:
+        table = self._client.get_table(path)
+        return records.table_record(self.source, path, table) if records.is_lance(table) else None
 
     def describe_table(self, path: Path) -> TableRecord:
-        table = self._client.table(path)
+        table = self._client.get_table(path)
         if not records.is_lance(table):
             raise InvalidInput(f"{self.source}: {path_key(path)} is not a Lance table (format {table.get('format')!r})")
         return records.table_record(self.source, path, table)
 
+    def observe(self, path: Path) -> Observation:
+        """Observe one table. An Iceberg table or a view of its name is foreign: no listing of generic tables has it."""
+        observation = super().observe(path)
+        kind = self._client.find_iceberg_object(path) if observation.is_absent else None
+        return Observation(foreign=f"an Iceberg {kind}") if kind else observation
+
+    def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
+        with _name_refusals(record):
+            return super().create_namespace(record)
+
     def declare_table(self, record: TableRecord) -> TableRecord:
-        wanted = replace(record, location=record.location or self.default_location(record.path))
-        made = self._client.create_table(record.path, records.new_table(wanted))
-        return records.table_record(self.source, record.path, made)
+        desired = replace(record, location=record.location or self.default_location(record.path))
+        with _name_refusals(record):
+            created = self._client.create_table(record.path, records.build_table_request(desired))
+        return records.table_record(self.source, record.path, created)
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
-        """Looked at just before: Polaris itself compares nothing."""
+        """Remove a table that is unchanged since ``expected``.
+
+        Polaris does not compare: a change between this method's read and its call is removed with the table.
+        """
         check_table(self.describe_table(expected.path), expected, confirm)
         self._client.drop_table(expected.path)
 
-    def native(self, path: Path) -> dict[str, Any]:
-        """The generic table as Polaris has it, and under ``grants`` those on the table itself, each with its catalog role.
+    def read_native(self, path: Path) -> dict[str, Any]:
+        """Return the generic table with all fields, and the grants on it, with their catalog roles, under ``grants``.
 
-        Raises Unsupported to a principal who may not see the grants, since they go with the table.
+        Raise Unsupported if the grants cannot be listed, because they are lost with the table.
         """
-        table = self._client.table(path)
+        table = self._client.get_table(path)
         try:
-            return {**table, "grants": self._client.grants(path)}
-        except PermissionDenied as error:
-            raise Unsupported(f"{error.message}; they would be lost if the table were declared anew", hint=error.hint) from None
+            return {**table, "grants": self._client.list_grants(path)}
+        except (PermissionDenied, Unsupported) as error:
+            raise Unsupported(
+                f"{error.message}; the grants would be lost if the table were recreated", hint=error.hint
+            ) from None
 
-    def lost_by_recreation(self, native: Mapping[str, Any]) -> str | None:
-        held = sorted(f"{grant['privilege']} of the catalog role {grant['role']}" for grant in native["grants"])
-        return f"grants on the table: {', '.join(held)}" if held else None
-
-    def default_location(self, path: Path) -> str:
-        name = path[-1]
-        if "/" in name:
-            # It would be the place of another table, in a namespace inside.
-            raise InvalidInput(f"{self.source}: a table whose name has a slash needs a location", hint="give one")
-        above = self.describe_namespace(path[:-1]).location
-        if above is None:
-            above = "/".join([(self._settings.root or str(FilePath.cwd())).rstrip("/"), *path[:-1]])
-        return f"{above.rstrip('/')}/{name}.lance"
-
-    # The crawl
-
-    def shards(self) -> Sequence[Shard]:
-        return self._crawl.shards()
-
-    def read(self, shard: Shard) -> Iterator[Record | Coverage]:
-        return self._crawl.read(shard)
+    def describe_recreate_loss(self, native: Mapping[str, Any]) -> str | None:
+        grants = sorted(f"{grant['privilege']} of the catalog role {grant['role']}" for grant in native["grants"])
+        return f"grants on the table: {', '.join(grants)}" if grants else None
 
     def ping(self) -> str:
         if self._settings.catalogs:
-            self._client.catalog(self._settings.catalogs[0])
+            self._client.get_catalog(self._settings.catalogs[0])
         else:
-            self._client.catalogs()
+            self._client.list_catalogs()
         return ""
-
-    def close(self) -> None:
-        self._fan.close()
-        self._client.close()
-
-
-def _counts(found: Native | CatalogError) -> bool:
-    if isinstance(found, TableNotFound):
-        return False
-    if isinstance(found, PermissionDenied):
-        return True
-    if isinstance(found, CatalogError):
-        raise found
-    return records.is_lance(found)

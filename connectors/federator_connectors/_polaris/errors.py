@@ -1,7 +1,7 @@
-"""The one place where an answer of Polaris becomes an error of ours.
+"""Mapping of Polaris's errors to ``CatalogError``.
 
-Polaris names the Java exception in ``error.type`` (``IcebergExceptionMapper``), which is looked at before the status: only an answer
-in Polaris's own words says that something is not found. Any other 404, a proxy's or that of a wrong address, is Internal (18).
+Polaris names the Java exception in ``error.type`` (``IcebergExceptionMapper``), which is checked before the status: only a response
+in Polaris's error format proves that an object is missing. Any other 404, of a proxy or a wrong URL, is Internal (18).
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from federator.connector import (
     ServiceUnavailable,
     TableAlreadyExists,
     TableNotFound,
-    Unauthenticated,
+    Unsupported,
 )
-from federator_connectors._http.answer import Answer
-from federator_connectors._http.statuses import error, error_of_status
+from federator_connectors._http.response import HttpResponse, build_error, error_for_status, error_for_token_status
 
 _BY_TYPE: dict[tuple[int, str], type[CatalogError]] = {
     (404, "NoSuchNamespaceException"): NamespaceNotFound,
@@ -29,46 +28,64 @@ _BY_TYPE: dict[tuple[int, str], type[CatalogError]] = {
     (409, "AlreadyExistsException"): NamespaceAlreadyExists,
     (409, "NamespaceNotEmptyException"): NamespaceNotEmpty,
     (409, "CommitFailedException"): ConcurrentModification,
+    (409, "CommitConflictException"): ConcurrentModification,
 }
-# A request that took Polaris itself too long (its TimeoutException) may be tried again.
-_TOO_LONG = 408
+# Polaris's TimeoutException: the request took Polaris itself too long and may be retried.
+_REQUEST_TIMEOUT = 408
 _NO_WAREHOUSE = "Unable to find warehouse"
+_UNLISTED_GRANT = "Invalid entity sub type: GENERIC_TABLE"
 
 
-def error_of(answer: Answer) -> CatalogError:
-    """The error of any answer but a token's. What exists already is taken for a namespace; see ``about_a_table``."""
-    told = answer.error_fields.get("error")
-    told = told if isinstance(told, dict) else {}
-    name, message = str(told.get("type", "")), str(told.get("message", "")) or None
-    kind = _BY_TYPE.get((answer.status, name))
-    if kind is None and answer.status == 404 and (message or "").startswith(_NO_WAREHOUSE):
+def error_for_response(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for any response without success, except the token endpoint's.
+
+    AlreadyExistsException becomes NamespaceAlreadyExists; see ``translate_table_errors``.
+    """
+    fields = response.error_object.get("error")
+    fields = fields if isinstance(fields, dict) else {}
+    error_type, message = str(fields.get("type", "")), str(fields.get("message", "")) or None
+    kind = _BY_TYPE.get((response.status, error_type))
+    if kind is None and response.status == 404 and (message or "").startswith(_NO_WAREHOUSE):
         kind = NamespaceNotFound
-    if kind is None and answer.status == _TOO_LONG:
+    if kind is None and response.status == _REQUEST_TIMEOUT:
         kind = ServiceUnavailable
-    return error(kind, answer, message) if kind else error_of_status(answer, message)
+    return build_error(kind, response, message) if kind else error_for_status(response, message)
 
 
 @contextmanager
-def about_a_table(*, missing: type[CatalogError]) -> Iterator[None]:
-    """Polaris has one type for what exists already, and tells of a missing namespace by a missing table or the other way round.
+def translate_table_errors(*, missing: type[CatalogError]) -> Iterator[None]:
+    """Re-raise the errors of a call on a table with the types that they mean there.
 
-    ``missing`` is what both mean for this call: TableNotFound where a table is read or removed, NamespaceNotFound where one is
-    declared.
+    Polaris has one error type for existing namespaces and tables, and may report a missing namespace as a missing table or the
+    reverse. ``missing`` is the error for both: TableNotFound for a read or a removal, NamespaceNotFound for a declaration.
     """
     try:
         yield
-    except NamespaceAlreadyExists as found:
-        raise TableAlreadyExists(found.message) from None
-    except (NamespaceNotFound, TableNotFound) as found:
-        raise missing(found.message) from None
+    except NamespaceAlreadyExists as error:
+        raise TableAlreadyExists(error.message) from None
+    except (NamespaceNotFound, TableNotFound) as error:
+        raise missing(error.message) from None
 
 
-def error_of_token(answer: Answer) -> CatalogError:
-    """The error of a token that was not given, told as OAuth does: ``{"error": code, "error_description": text}``."""
-    told = answer.error_fields
-    code, text = told.get("error"), told.get("error_description")
-    if answer.status in (400, 401, 403) and isinstance(code, str):
-        return Unauthenticated(
-            f"{answer.about}: {code}: {text} (HTTP {answer.status})", hint="check polaris.client_id, client_secret and scope"
+def error_for_grants(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for a refused listing of a role's grants. One grant on a generic table makes it a 500."""
+    if response.status == 500 and _UNLISTED_GRANT in response.text:
+        return Unsupported(
+            f"{response.operation}: a grant on a generic table keeps Polaris from listing the grants of its catalog role (HTTP 500)"
         )
-    return error_of_status(answer)
+    return error_for_response(response)
+
+
+def error_for_token_response(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for a refused token request."""
+    error = error_for_token_status(response, "check polaris.client_id, client_secret and scope")
+    return name_realm(error, response)
+
+
+def name_realm(error: CatalogError, response: HttpResponse) -> CatalogError:
+    """Return the error, with a hint if it may be about an unknown realm: Polaris answers as to a path that it does not have."""
+    if response.status == 404 and not isinstance(response.error_object.get("error"), dict):
+        error.hint = (
+            "check polaris.realm, polaris.endpoint and polaris.token_url: a 404 in this form also means an unknown realm"
+        )
+    return error

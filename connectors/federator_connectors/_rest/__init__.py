@@ -1,1 +1,1 @@
-"""The pieces of the connector to Lance REST namespaces."""
+"""Implementation of the REST connector, ``federator_connectors.rest``."""

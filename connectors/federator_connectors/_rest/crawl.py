@@ -1,145 +1,53 @@
-"""The crawl: namespaces are walked while the shards are cut, tables are listed and described inside the shards.
+"""The crawl of a REST server.
 
-The protocol lists names only, so that each table and each namespace costs a request beside the listings; a bounded number of them
-is under way at once. A namespace without tables is looked at once more, since a server may list a missing one as empty.
+Planning walks the namespaces. The shards list and describe their tables. The protocol lists names only. Each table and each
+namespace therefore needs a request in addition to the listings; the number of concurrent requests is bounded. For an empty listing
+of tables the namespace is read again, because a server may list a missing namespace as empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Iterator
 
 from federator.connector import Catalog, CatalogError, NamespaceNotFound, Shard
-from federator.model import (
-    COMPLETE,
-    ROOT,
-    Coverage,
-    Evidence,
-    Kind,
-    NamespaceRecord,
-    Path,
-    Record,
-    TableRecord,
-    failed,
-    fold_digest,
-)
+from federator.connector.crawl import CoverageBuilder, distribute, walk_namespaces
+from federator.connector.fan_out import FanOut
+from federator.model import ROOT, Coverage, Path, Record
+from federator_connectors._rest.protocol import RestProtocol
 
 _NAMESPACES_PER_SHARD = 20
-#: how many tables are described before their records are handed over
-_AT_ONCE = 200
-
-T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Walked:
-    """The payload of a shard: what the walk found in each of its namespaces."""
+def plan_shards(protocol: RestProtocol, fan_out: FanOut) -> list[Shard]:
+    """Return shards with all namespaces. Their payload is the children of each, or the error of their listing.
 
-    children: dict[Path, tuple[str, ...]] = field(default_factory=dict)
-    problems: dict[Path, tuple[Evidence, bool]] = field(default_factory=dict)
-
-
-class FanOut:
-    """Calls with a bounded number under way at once. Its threads start with the first use and end with ``close``."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        self._threads: ThreadPoolExecutor | None = None
-
-    def map(self, call: Callable[[Path], T], paths: Sequence[Path]) -> Iterator[T]:
-        """The results in the order of ``paths``."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._width, thread_name_prefix="rest")
-        for start in range(0, len(paths), _AT_ONCE):
-            yield from self._threads.map(call, paths[start : start + _AT_ONCE])
-
-    def close(self) -> None:
-        """Harmless twice."""
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown()
-
-
-def shards(children: Callable[[Path], list[str]]) -> list[Shard]:
-    """Every namespace in some shard; one that cannot be listed is a failed Coverage there. Raises CatalogError for the root's.
-
-    ``children`` may list a missing namespace as empty: reading the shard looks at it again.
+    Raise CatalogError if the root cannot be listed. A missing namespace may be listed as empty, because reading the shard checks the
+    namespace again.
     """
-    found: dict[Path, tuple[str, ...]] = {ROOT: tuple(children(ROOT))}
-    problems: dict[Path, tuple[Evidence, bool]] = {}
-    waiting: list[Path] = [(name,) for name in sorted(found[ROOT])]
-    while waiting:
-        path = waiting.pop(0)
-        try:
-            found[path] = tuple(sorted(children(path)))
-        except CatalogError as error:
-            found[path] = ()
-            problems[path] = _problem(error)
-        waiting += [(*path, name) for name in found[path]]
-    paths = list(found)
-    return [
-        _shard(paths[start : start + _NAMESPACES_PER_SHARD], found, problems)
-        for start in range(0, len(paths), _NAMESPACES_PER_SHARD)
-    ]
+    root = protocol.list_namespaces(ROOT)
+    listings = {ROOT: root, **walk_namespaces(root, protocol.list_namespaces, fan_out)}
+    groups = distribute(list(listings), -(-len(listings) // _NAMESPACES_PER_SHARD))
+    return [Shard(group, {path: listings[path] for path in group}) for group in groups]
 
 
-def read(catalog: Catalog, shard: Shard, fan_out: FanOut) -> Iterator[Record | Coverage]:
-    """See ``Catalog.read``."""
-    walked: Walked = shard.payload
+def read_shard(catalog: Catalog, shard: Shard, fan_out: FanOut) -> Iterator[Record | Coverage]:
+    """Read one shard, see ``Catalog.read_shard``."""
     for namespace in shard.namespaces:
-        yield from _one(catalog, namespace, walked, fan_out)
+        coverage = CoverageBuilder(catalog.source, namespace)
+        yield from coverage.read(_read_children(catalog, namespace, shard.payload[namespace], coverage, fan_out))
 
 
-def _one(catalog: Catalog, namespace: Path, walked: Walked, fan_out: FanOut) -> Iterator[Record | Coverage]:
-    digests: list[str] = []
-    details: list[Evidence] = []
-    presence, found = walked.problems.get(namespace, (COMPLETE, True))
-    try:
-        # A namespace that the walk could not list may still tell its tables.
-        tables = [(*namespace, name) for name in sorted(catalog.list_tables(namespace))] if found else []
-    except CatalogError as error:
-        tables = []
-        presence, found = _problem(error)
-    children = [(*namespace, name) for name in walked.children.get(namespace, ())]
-    for record, problem in _records(catalog, children, tables, fan_out):
-        if problem is not None:
-            details.append(problem)
-        if record is not None:
-            digests.append(record.digest)
-            yield record
-    detail = presence if not presence.complete else (details[0] if details else COMPLETE)
-    yield Coverage(catalog.source, namespace, presence, detail, len(digests), fold_digest(digests), found)
-
-
-def _records(
-    catalog: Catalog, children: Sequence[Path], tables: Sequence[Path], fan_out: FanOut
-) -> Iterator[tuple[Record | None, Evidence | None]]:
-    def namespace(path: Path) -> tuple[Record | None, Evidence | None]:
-        try:
-            return catalog.describe_namespace(path), None
-        except NamespaceNotFound:
-            return None, None
-        except CatalogError as error:
-            return NamespaceRecord(catalog.source, path), failed(error.code, error.message)
-
-    def table(path: Path) -> tuple[Record | None, Evidence | None]:
-        try:
-            return catalog.describe_table(path), None
-        except CatalogError as error:
-            # Also where it says "not found": the listing named it, and only the next listing says that it has gone.
-            record = TableRecord(catalog.source, path, kind=Kind.UNDESCRIBED, problem=error.message)
-            return record, failed(error.code, error.message)
-
-    yield from fan_out.map(namespace, children)
-    yield from fan_out.map(table, tables)
-
-
-def _shard(paths: Sequence[Path], found: dict[Path, tuple[str, ...]], problems: dict[Path, tuple[Evidence, bool]]) -> Shard:
-    children = {path: found[path] for path in paths}
-    return Shard(tuple(paths), Walked(children, {path: problems[path] for path in paths if path in problems}))
-
-
-def _problem(error: CatalogError) -> tuple[Evidence, bool]:
-    return failed(error.code, error.message), not isinstance(error, NamespaceNotFound)
+def _read_children(
+    catalog: Catalog, namespace: Path, listing: list[str] | CatalogError, coverage: CoverageBuilder, fan_out: FanOut
+) -> Iterator[Record]:
+    if isinstance(listing, NamespaceNotFound):
+        raise listing
+    children = [] if isinstance(listing, CatalogError) else [(*namespace, name) for name in sorted(listing)]
+    yield from coverage.describe_namespaces(fan_out.map_with_errors(catalog.describe_namespace, children))
+    # The tables of a namespace may be listed even if the listing of its child namespaces failed.
+    tables = [(*namespace, name) for name in sorted(catalog.list_tables(namespace))]
+    for path, table in fan_out.map_with_errors(catalog.describe_table, tables):
+        # Also for "not found": the listing contains the table, and only the next listing can prove it absent.
+        yield coverage.undescribed_table(path, table) if isinstance(table, CatalogError) else table
+    if isinstance(listing, CatalogError):
+        raise listing

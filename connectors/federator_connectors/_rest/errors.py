@@ -1,7 +1,7 @@
-"""The one place where a server's answer becomes an error of ours.
+"""Mapping of the errors of Lance REST servers to ``CatalogError``.
 
-``lance``: the body ``{error, code, detail, instance}`` of the official protocol, by its code. ``general``: RFC 7807 and the status.
-Where the body is neither, the status alone speaks, and a 404 then says that the route is missing, never that an object is.
+``lance``: by the code of the official protocol's body ``{error, code, detail, instance}``. ``general``: by RFC 7807 and the status.
+With any other body, only the status counts. A 404 then means that the route does not exist, never that an object is absent.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator_connectors._http.answer import Answer
-from federator_connectors._http.statuses import error, error_of_status
+from federator_connectors._http.response import HttpResponse, build_error, error_for_status
 
 _BY_CODE: dict[int, type[CatalogError]] = {
     kind.code: kind
@@ -34,44 +33,44 @@ _BY_CODE: dict[int, type[CatalogError]] = {
         ConcurrentModification, PermissionDenied, Unauthenticated, ServiceUnavailable, Internal, Throttled,
     )
 }  # fmt: skip
-# The reference server says so with the code 18 and the status 500.
+# The reference server sends this text with code 18 and status 500.
 _NOT_SUPPORTED = "Not supported:"
 
 
-def lance_error(answer: Answer) -> CatalogError:
-    """An error of the official protocol."""
-    fields = answer.error_fields
-    code, said = fields.get("code"), _text(fields, "error", "detail")
+def error_for_lance_response(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for a response of the official protocol."""
+    fields = response.error_object
+    code, message = fields.get("code"), _first_text(fields, "error", "detail")
     if not isinstance(code, int) or isinstance(code, bool):
-        return _without_body(answer)
+        return _error_for_status(response)
     kind = _BY_CODE.get(code, Internal)
-    if kind is Internal and said and said.startswith(_NOT_SUPPORTED):
+    if kind is Internal and message and message.startswith(_NOT_SUPPORTED):
         kind = Unsupported
-    return error(kind, answer, said)
+    return build_error(kind, response, message)
 
 
-def general_error(
-    *, missing: type[CatalogError] = Internal, taken: type[CatalogError] = Internal
-) -> Callable[[Answer], CatalogError]:
-    """The errors of one operation of the general spec: what 404 and 409 mean depends on what was asked."""
+def general_error_mapper(
+    *, missing: type[CatalogError] = Internal, existing: type[CatalogError] = Internal
+) -> Callable[[HttpResponse], CatalogError]:
+    """Return the error mapping of one operation of the general spec. ``missing`` is the error for 404, ``existing`` for 409."""
 
-    def problem(answer: Answer) -> CatalogError:
-        fields = answer.error_fields
-        if answer.status == 404 and not any(key in fields for key in ("type", "title", "status")):
-            return _without_body(answer)
-        return error_of_status(answer, _text(fields, "detail", "title"), missing=missing, taken=taken)
+    def map_error(response: HttpResponse) -> CatalogError:
+        fields = response.error_object
+        if response.status == 404 and not any(key in fields for key in ("type", "title", "status")):
+            return _error_for_status(response)
+        return error_for_status(response, _first_text(fields, "detail", "title"), missing=missing, existing=existing)
 
-    return problem
-
-
-def _without_body(answer: Answer) -> CatalogError:
-    if answer.status == 404:
-        made = error(Unsupported, answer, f"the server does not know this route: {answer.excerpt}")
-        made.hint = "check rest.uri and rest.protocol"
-        return made
-    return error_of_status(answer)
+    return map_error
 
 
-def _text(fields: dict[str, object], *keys: str) -> str | None:
-    said = [text for text in (fields.get(key) for key in keys) if isinstance(text, str) and text]
-    return said[0] if said else None
+def _error_for_status(response: HttpResponse) -> CatalogError:
+    if response.status == 404:
+        error = build_error(Unsupported, response, f"the server does not have this route: {response.excerpt}")
+        error.hint = "check rest.uri and rest.protocol"
+        return error
+    return error_for_status(response)
+
+
+def _first_text(fields: dict[str, object], *keys: str) -> str | None:
+    texts = [text for text in (fields.get(key) for key in keys) if isinstance(text, str) and text]
+    return texts[0] if texts else None

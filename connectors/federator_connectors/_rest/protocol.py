@@ -1,76 +1,97 @@
-"""What the two protocols have in common for the catalog: one method per operation that it needs."""
+"""Common interface of the two REST protocols: one method per operation of the catalog."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from federator.connector import Unsupported
+from federator.connector.tokens import PageTokens
 from federator.model import Path, path_key
+from federator_connectors._http.response import HttpResponse
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a server says of one table. ``managed``: its data belongs to the server."""
+class TableDescription:
+    """A server's description of one table. ``is_managed``: the table's data belongs to the server."""
 
     location: str | None
     properties: Mapping[str, str]
-    managed: bool = False
+    is_managed: bool = False
 
 
-class Protocol(ABC):
-    """The operations of a server; every method raises CatalogError. Thread-safe."""
-
-    @abstractmethod
-    def namespaces(self, parent: Path) -> list[str]:
-        """The children's own names, every page."""
+class RestProtocol(ABC):
+    """The operations of a server. Every method raises CatalogError. Thread-safe."""
 
     @abstractmethod
-    def tables(self, namespace: Path) -> list[str]:
-        """The tables' own names, every page. An empty list does not prove that the namespace exists."""
+    def list_namespaces(self, parent: Path) -> list[str]:
+        """Return the names of the children, from all pages."""
 
     @abstractmethod
-    def namespace(self, path: Path) -> dict[str, str]:
-        """Its properties. Raises NamespaceNotFound."""
+    def list_tables(self, namespace: Path) -> list[str]:
+        """Return the names of the tables, from all pages. An empty list does not prove that the namespace exists."""
 
     @abstractmethod
-    def table(self, path: Path) -> Told:
-        """Raises TableNotFound."""
+    def get_namespace(self, path: Path) -> dict[str, str]:
+        """Return a namespace's properties. Raise NamespaceNotFound."""
+
+    @abstractmethod
+    def get_table(self, path: Path) -> TableDescription:
+        """Return a table's description. Raise TableNotFound."""
 
     @abstractmethod
     def create_namespace(self, path: Path, properties: Mapping[str, str]) -> None:
-        """Raises NamespaceAlreadyExists, NamespaceNotFound (of the parent)."""
+        """Create a namespace. Raise NamespaceAlreadyExists, and NamespaceNotFound for the parent."""
 
     @abstractmethod
     def drop_namespace(self, path: Path) -> None:
-        """Raises NamespaceNotFound, NamespaceNotEmpty."""
+        """Drop an empty namespace. Raise NamespaceNotFound, NamespaceNotEmpty."""
 
     def alter_namespace(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:  # noqa: ARG002
-        """Changes a namespace's properties. Raises NamespaceNotFound, and Unsupported where the protocol cannot."""
-        raise Unsupported(f"this protocol cannot alter the namespace {shown(path)}")
+        """Change a namespace's properties. Raise NamespaceNotFound, and Unsupported if the protocol has no such call."""
+        raise Unsupported(f"this protocol cannot alter the namespace {format_path(path)}")
 
     @abstractmethod
-    def declare(self, path: Path, location: str | None, properties: Mapping[str, str]) -> None:
-        """Raises TableAlreadyExists, NamespaceNotFound, InvalidInput where the location is refused."""
+    def declare_table(self, path: Path, location: str | None, properties: Mapping[str, str]) -> None:
+        """Declare a table. Raise TableAlreadyExists, NamespaceNotFound, and InvalidInput if the server refuses the location."""
 
-    def alter(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:  # noqa: ARG002
-        """Changes a table's properties. Raises Unsupported where the protocol cannot."""
-        raise Unsupported(f"this protocol cannot alter the table {shown(path)}")
+    def alter_table(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:  # noqa: ARG002
+        """Change a table's properties. Raise Unsupported if the protocol has no such call."""
+        raise Unsupported(f"this protocol cannot alter the table {format_path(path)}")
 
     @abstractmethod
-    def deregister(self, path: Path) -> None:
-        """Raises TableNotFound."""
+    def deregister_table(self, path: Path) -> None:
+        """Remove a table's declaration. Raise TableNotFound."""
 
-    def rename(self, path: Path, new_path: Path) -> None:  # noqa: ARG002
-        """Raises TableNotFound, TableAlreadyExists, and Unsupported where the protocol cannot."""
-        raise Unsupported(f"this protocol cannot rename the table {shown(path)}")
+    def rename_table(self, path: Path, new_path: Path) -> None:  # noqa: ARG002
+        """Rename a table. Raise TableNotFound, TableAlreadyExists, and Unsupported if the protocol has no such call."""
+        raise Unsupported(f"this protocol cannot rename the table {format_path(path)}")
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the connections; harmless twice."""
+        """Close the connections. A second call has no effect."""
 
 
-def shown(path: Path) -> str:
-    """A path in a message."""
+def format_path(path: Path) -> str:
+    """Return a path as text for messages."""
     return path_key(path) or "the root"
+
+
+def list_all_names(read_page: Callable[[str | None], HttpResponse], items: str, token: str) -> list[str]:
+    """Return the names under the field ``items`` of all pages, without duplicates.
+
+    ``token`` is the field with the next page's token, which is empty or null on the last page. Raise Internal for a page without
+    the list, for names that are not texts, and for a repeated token.
+    """
+    # Creations between two pages can move a name to a later page, so duplicates are dropped.
+    names: dict[str, None] = {}
+    tokens: PageTokens | None = None
+    following: str | None = None
+    while True:
+        response = read_page(following)
+        tokens, known = tokens or PageTokens(response.operation), len(names)
+        names.update(dict.fromkeys(response.require_shape({items: [str]})[items]))
+        following = tokens.following(response.json_object.get(token), added=len(names) - known)
+        if following is None:
+            return list(names)

@@ -1,7 +1,8 @@
-"""The one place where responses of Lance REST servers are held against what they send always, by call.
+"""Required fields of the responses of Lance REST servers, by call.
 
-Required is what pylance's RestAdapter (14.0.2) was seen to send in every response (a namespace without properties is ``{}``, a table
-always has a location), and for the general protocol what its document requires. Listings must have their list (``pages``).
+For the official protocol these are the fields that pylance's RestAdapter (14.0.2) sends in every response: a namespace without
+properties is ``{}``, and a table always has a location. For the general protocol they are the fields that its document requires.
+``list_all_names`` requires the list of a listing.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The parts of the Unity connector, which is ``federator_connectors.unity``."""
+"""Implementation of the Unity connector, ``federator_connectors.unity``."""

@@ -1,8 +1,8 @@
-"""The one place where the server's errors become ours.
+"""Mapping of Unity's errors to ``CatalogError``.
 
-Unity names its errors in ``error_code``; the open-source server says ``*_NOT_FOUND`` and Databricks ``*_DOES_NOT_EXIST``. Older
-servers say ``NOT_FOUND`` and ``ALREADY_EXISTS`` of anything, and of what only in the text. An answer without such a name, from a
-proxy perhaps, counts by its status alone: a bare 404 does not prove that an object is missing.
+Unity names its errors in ``error_code``: the open-source server uses ``*_NOT_FOUND`` and Databricks ``*_DOES_NOT_EXIST``. Older
+servers use ``NOT_FOUND`` and ``ALREADY_EXISTS`` for all objects, and only the text names the kind of object. A response without
+``error_code``, for example from a proxy, is mapped by its status: a 404 alone does not prove that an object is missing.
 """
 
 from __future__ import annotations
@@ -26,28 +26,27 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator_connectors._http.answer import Answer
-from federator_connectors._http.statuses import error, error_of_status
+from federator_connectors._http.response import HttpResponse, build_error, error_for_status, error_for_token_status
 
 
 class CatalogNotFound(NamespaceNotFound):
-    """The configured catalog itself is missing."""
+    """The catalog itself is missing."""
 
 
 class FailedPrecondition(InvalidInput):
-    """The server's FAILED_PRECONDITION: for the drop of a namespace it means that something is inside."""
+    """The server's FAILED_PRECONDITION. For the drop of a namespace it means that the namespace is not empty."""
 
 
 class PropertyRefused(InvalidInput):
-    """A declaration was refused, or would have been stored without some of its properties: ``keys``, as far as they are known."""
+    """The server refused some properties of a declaration, or did not store them. ``keys`` are their keys, as far as known."""
 
     keys: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, message: str, keys: tuple[str, ...]) -> PropertyRefused:
-        made = cls(message)
-        made.keys = keys
-        return made
+    def for_keys(cls, message: str, keys: tuple[str, ...]) -> PropertyRefused:
+        error = cls(message)
+        error.keys = keys
+        return error
 
 
 _BY_CODE: dict[str, type[CatalogError]] = {
@@ -63,15 +62,15 @@ _BY_CODE: dict[str, type[CatalogError]] = {
     "TEMPORARILY_UNAVAILABLE": ServiceUnavailable, "UNAVAILABLE": ServiceUnavailable,
     "UNIMPLEMENTED": Unsupported,
 }  # fmt: skip
-_OF_WHAT = re.compile(r"(Catalog|Schema|Table) (?:not found|already exists)")
+_OBJECT_PATTERN = re.compile(r"(Catalog|Schema|Table) (?:not found|already exists)")
 
 
 _OPTIONAL = ContextVar("optional call", default=False)
 
 
 @contextmanager
-def about_an_optional_call() -> Iterator[None]:
-    """Inside, a 404 means that the server does not have the call: Unsupported."""
+def optional_call() -> Iterator[None]:
+    """Inside the ``with`` block, a 404 that names no object means that the server does not have the call: Unsupported."""
     token = _OPTIONAL.set(True)
     try:
         yield
@@ -79,13 +78,18 @@ def about_an_optional_call() -> Iterator[None]:
         _OPTIONAL.reset(token)
 
 
-def error_of(answer: Answer) -> CatalogError:
-    """Our error for an answer that is no success."""
-    fields = answer.error_fields
+def error_for_token_response(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for a refused token request."""
+    return error_for_token_status(response, "check unity.client_id, client_secret, scope and token_url")
+
+
+def error_for_response(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for a response without success."""
+    fields = response.error_object
     code, message = str(fields.get("error_code") or ""), str(fields.get("message") or "")
-    said = f"{code}: {message}" if code and message else message or code or None
-    what = _OF_WHAT.match(message) if code in ("NOT_FOUND", "ALREADY_EXISTS") else None
-    if answer.status == 404 and _OPTIONAL.get():
-        return error(Unsupported, answer, said)
-    kind = _BY_CODE.get(f"{what[1].upper()}_{code}" if what else code)
-    return error(kind, answer, said) if kind else error_of_status(answer, said)
+    text = f"{code}: {message}" if code and message else message or code or None
+    match = _OBJECT_PATTERN.match(message) if code in ("NOT_FOUND", "ALREADY_EXISTS") else None
+    kind = _BY_CODE.get(f"{match[1].upper()}_{code}" if match else code)
+    if kind is None and response.status == 404 and _OPTIONAL.get():
+        return build_error(Unsupported, response, text)
+    return build_error(kind, response, text) if kind else error_for_status(response, text)

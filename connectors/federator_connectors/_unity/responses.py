@@ -1,7 +1,8 @@
-"""The one place where Unity's responses are held against what the server sends always, by call.
+"""Required fields of Unity's responses, by call.
 
-Required is what Unity Catalog OSS 0.6.0 was recorded to send in every response (``tests/recordings/unity``), less what Databricks
-leaves out where it has no value. Databricks also leaves out an empty list; ``UnityApi`` tells such a page from a whole one.
+Unity Catalog OSS 0.6.0 sent these fields in every recorded response (``tests/recordings/unity``). Fields that Databricks omits
+when they have no value are optional. Databricks also omits an empty list; ``UnityClient`` distinguishes such a page from a
+page with a list. ``CREDENTIALS`` is of the API's document: no response was recorded.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ TABLE = {
     "name": NAME, "catalog_name": NAME, "schema_name": NAME, "table_type": NAME, "table_id": _TEXT, "comment": _TEXT, "owner": _TEXT,
     "storage_location": _TEXT, "properties": maybe(TEXTS), "columns": maybe([dict]),
 }  # fmt: skip
+CREDENTIALS = {
+    "aws_temp_credentials": maybe({"access_key_id": NAME, "secret_access_key": NAME, "session_token": _TEXT}),
+    "azure_user_delegation_sas": maybe({"sas_token": NAME}), "gcp_oauth_token": maybe({"oauth_token": NAME}),
+    "expiration_time": maybe(int), "url": _TEXT,
+}  # fmt: skip
 GRANTS = {"privilege_assignments": [{"principal": NAME, "privileges": [str]}]}
-#: a page of a listing, by the key of its rows, which only Databricks leaves out
-PAGES = {"schemas": {"schemas": [SCHEMA]}, "tables": {"tables": [TABLE]}}
+#: a page of a listing, by the key of its rows; only Databricks omits the key
+PAGES = {"catalogs": {"catalogs": [CATALOG]}, "schemas": {"schemas": [SCHEMA]}, "tables": {"tables": [TABLE]}}

@@ -1,1 +1,1 @@
-"""The official Lance REST Namespace protocol at ``/v1``, and the general spec's ``POST /<operationId>`` routes."""
+"""The Lance REST Namespace protocol at ``/v1``, and the ``POST /<operationId>`` routes of the general spec."""

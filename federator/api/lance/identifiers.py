@@ -1,109 +1,132 @@
-"""The ``{id}`` of a route: the names from the tree's root, ``[source, ...the source's own levels]``, joined by the ``delimiter``.
+"""Object ids in routes: the names from the tree root, ``[source, ...path in the source]``, joined with the ``delimiter``.
 
-The root is the delimiter itself. A name that holds the delimiter is addressed with another one. Routes take ``NamespaceId`` or
-``TableId`` and give the id in the body, where there is one, to ``Identifier.same``.
+The root is the delimiter itself. A name that contains the delimiter needs another delimiter. Routes have a parameter ``NamespaceId`` or
+``TableId``. A route that writes passes the id in the body, if there is one, to ``Identifier.require_match``; a route that only reads
+passes it to ``Identifier.find``.
+
+A ``+`` that is not encoded has two readings: it is a plus in RFC 3986, and a space for clients that encode paths like forms, as
+pylance's REST client does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from federator.api.lance.errors import is_lance
-from federator.connector import InvalidInput
+from federator.api.lance.errors import is_lance_path
+from federator.connector import InvalidInput, NamespaceNotFound, TableNotFound
 from federator.model import Path as Levels
-from federator.model import path_key
+from federator.model.text import is_storable
 
 DEFAULT_DELIMITER = "$"
-#: deeper than any catalog is
-_MOST_LEVELS = 64
+#: more levels than any catalog has
+_MAX_LEVELS = 64
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """Where a request points to: ``path`` from the tree's root, ``()`` being the root; and the delimiter that was used."""
+    """The object id of a request, as one or two possible paths from the tree root (the root is ``()``)."""
 
-    path: Levels
-    delimiter: str = DEFAULT_DELIMITER
+    readings: tuple[Levels, ...]
 
-    @property
-    def source(self) -> str:
-        """The first level. Raises InvalidInput for the root, which belongs to no source."""
-        if not self.path:
-            raise InvalidInput("the root holds the sources only", hint="an id begins with a source's name")
-        return self.path[0]
+    def require_match(self, body: Sequence[str] | None) -> Levels:
+        """Return the path that the id in the request's ``body`` names; None and ``[]`` are no id.
 
-    def same(self, body: Sequence[str] | None) -> Levels:
-        """The path; ``body`` is the id that the request's body names. Raises InvalidInput (13, so 400) where the two differ."""
-        if body is not None and tuple(body) != self.path:
-            raise InvalidInput(f"the body names {list(body)!r}, the route names {list(self.path)!r}")
-        return self.path
+        Raise InvalidInput (13, status 400) if the ids differ, or if the body has no id and the route's id is ambiguous.
+        """
+        return choose_reading(self.readings, tuple(body) if body else None)
 
-    def joined(self, path: Levels) -> str:
-        """A path as this request writes ids."""
-        return self.delimiter.join(path) or self.delimiter
+    def find(self, body: Sequence[str] | None, look_up: Callable[[Levels], T]) -> T:
+        """Return the result of ``look_up`` for the path that ``body`` names. Without an id in the body, it is the path that exists.
+
+        Raise InvalidInput like ``require_match``, also if both readings of the route's id exist, and the errors of ``look_up``.
+        """
+        if body or len(self.readings) == 1:
+            return look_up(self.require_match(body))
+        results, missing = [], []
+        for path in self.readings:
+            try:
+                results.append(look_up(path))
+            except (NamespaceNotFound, TableNotFound) as error:
+                missing.append(error)
+        if not results:
+            raise missing[0]
+        return choose_reading(results, None)
 
 
-def parse(text: str, delimiter: str = DEFAULT_DELIMITER) -> Identifier:
-    """The identifier of a decoded text. Raises InvalidInput for an empty name, and for what is in no name."""
-    if not delimiter:
-        raise InvalidInput("the delimiter is empty")
+def choose_reading(readings: Sequence[T], body: T | None) -> T:
+    """Return the reading of a path segment that is equal to the value in the body; without one, the only reading.
+
+    Raise InvalidInput like ``Identifier.require_match``.
+    """
+    if body is None:
+        if len(readings) > 1:
+            raise InvalidInput("a + in the route may be a plus or a space", hint="send a plus as %2B and a space as %20")
+        return readings[0]
+    if body not in readings:
+        raise InvalidInput(f"the body names {body!r}, the route names {readings[0]!r}")
+    return body
+
+
+def parse_id(text: str, delimiter: str) -> Levels:
+    """Parse a decoded id. Raise InvalidInput for empty names, NUL characters, lone surrogates and too many levels."""
     if text in ("", delimiter):
-        return Identifier((), delimiter)
+        return ()
     path = tuple(text.split(delimiter))
     if not all(path):
-        raise InvalidInput(f"the id {text!r} has an empty name", hint=f"names are joined by one {delimiter!r}")
-    if "\0" in text:
-        raise InvalidInput("the id has a NUL character, which is in no name")
-    if len(path) > _MOST_LEVELS:
-        raise InvalidInput(f"the id has {len(path)} levels; {_MOST_LEVELS} is the most")
-    return Identifier(path, delimiter)
+        raise InvalidInput(f"the id {text!r} has an empty name", hint=f"join names with one {delimiter!r}")
+    if not is_storable(text):
+        raise InvalidInput("the id contains a NUL character or a lone surrogate, which is not allowed")
+    if len(path) > _MAX_LEVELS:
+        raise InvalidInput(f"the id has {len(path)} levels, allowed are {_MAX_LEVELS}")
+    return path
 
 
-def decoded(segment: str) -> str:
-    """A percent-encoded segment of a path. Raises InvalidInput where that is no UTF-8."""
+def decode_segment(segment: str) -> tuple[str, ...]:
+    """Decode the readings of a percent-encoded path segment: first with each ``+`` as a plus, then as a space.
+
+    Raise InvalidInput if the segment is not UTF-8.
+    """
     try:
-        return unquote(segment, errors="strict")
+        return tuple(dict.fromkeys(unquote(text, errors="strict") for text in (segment, segment.replace("+", " "))))
     except UnicodeDecodeError:
-        raise InvalidInput("the id is no UTF-8 text") from None
+        raise InvalidInput("the id is not UTF-8") from None
 
 
-Delimiter = Annotated[str, Query(max_length=16, description="what joins the names of the id")]
+Delimiter = Annotated[str, Query(min_length=1, max_length=16, description="separator of the names in the id")]
 
 
-async def _identified(
-    id: Annotated[str, Path(max_length=8000, description="the names from the root, joined; the root is the delimiter itself")],  # noqa: A002 - the name in the URL's template
+async def _identifier(
+    id: Annotated[str, Path(max_length=8000, description="object id; the root is the delimiter itself")],  # noqa: A002 - the name in the URL's template
     delimiter: Delimiter = DEFAULT_DELIMITER,
 ) -> Identifier:
-    return parse(decoded(id), delimiter)
-
-
-def described(path: Levels) -> str:
-    """A path as messages show it."""
-    return path_key(path) or "the root"
+    return Identifier(tuple(parse_id(text, delimiter) for text in decode_segment(id)))
 
 
 #: the route's id as a namespace; ``()`` is the root
-NamespaceId = Annotated[Identifier, Depends(_identified)]
+NamespaceId = Annotated[Identifier, Depends(_identifier)]
 #: the route's id as a table
-TableId = Annotated[Identifier, Depends(_identified)]
+TableId = Annotated[Identifier, Depends(_identifier)]
 
 
 class EncodedPaths:
-    """ASGI middleware: below ``/v1`` routes see the path as it was sent, so that an encoded slash in a name separates nothing.
+    """ASGI middleware: below ``/v1`` routes see the encoded path, so that an encoded slash in a name is not a separator.
 
-    What a route takes from the path is percent-encoded therefore; ``NamespaceId`` and ``TableId`` decode it, others call ``decoded``.
+    A slash at the end is removed, as lancedb's remote client sends one.
+    Path parameters are therefore percent-encoded. ``NamespaceId`` and ``TableId`` decode them, other parameters use
+    ``decode_segment``.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and is_lance(scope["path"]) and scope.get("raw_path"):
-            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        if scope["type"] == "http" and is_lance_path(scope["path"]) and scope.get("raw_path"):
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1").rstrip("/")}
         await self._app(scope, receive, send)

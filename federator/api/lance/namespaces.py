@@ -1,6 +1,6 @@
-"""Namespaces of the Lance protocol: read from the index, written through the catalog that owns them.
+"""Namespace routes of the Lance protocol. Reads use the index; writes use the owning catalog.
 
-The root's children are the configured sources; below each come its own levels.
+The children of the root are the configured sources.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from lance_namespace import (
     NamespaceExistsRequest,
 )
 
-from federator.api.access import Role
-from federator.api.context import CallerOf, IndexOf, SettingsOf
-from federator.api.lance.answers import Limit, PageToken, answered, page, wanted
-from federator.api.lance.identifiers import NamespaceId
-from federator.api.lance.listings import child_namespaces
-from federator.api.lance.resolving import resolve_namespace
-from federator.api.lance.writes import Writing, headers
-from federator.connector import InvalidInput, is_secret_key
-from federator.connector.answers import CONFIRM_HEADER, namespace_properties
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.lance.identifiers import Identifier, NamespaceId
+from federator.api.lance.listings import list_child_namespaces
+from federator.api.lance.lookup import resolve_namespace, shown_properties
+from federator.api.lance.responses import Limit, PageToken, json_response, parse_page_request, slice_page
+from federator.api.lance.write_access import WriterDep, write_headers
+from federator.api.principals import Role
+from federator.connector import InvalidInput
+from federator.lance.facade_mapping import CONFIRM_HEADER, namespace_to_properties
 from federator.model import NamespaceRecord
+from federator.model.scopes import Scopes
+from federator.settings import Settings
+from federator.store import Index
 
 #: a Lance client sends it as ``context={"header.x-federator-confirm": "cascades"}``
 Confirm = Annotated[
     str | None,
-    Header(description="cascades: the caller knows that the catalog drops the namespace with every table in it"),
+    Header(description="cascades: confirms that the catalog drops the namespace with all its tables"),
 ]
 
 router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False)
@@ -41,79 +44,82 @@ router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False)
 
 @router.get("/list")
 def list_namespaces(
-    id: NamespaceId, index: IndexOf, settings: SettingsOf, caller: CallerOf, page_token: PageToken = None, limit: Limit = None  # noqa: A002
+    id: NamespaceId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, page_token: PageToken = None, limit: Limit = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """The children's own names; of the root, the sources."""
-    size, after = wanted(limit, page_token)
-    names = child_namespaces(index, settings, caller.scopes, id.path, after=after, size=size)
-    shown, token = page(names, size)
-    return answered(ListNamespacesResponse(namespaces=shown, page_token=token))
+    """List the names of the children; of the root, the sources."""
+    size, after = parse_page_request(limit, page_token, principal.scopes)
+    names = id.find(None, lambda path: list_child_namespaces(index, settings, principal.scopes, path, after=after, size=size))
+    page, token = slice_page(names, size, principal.scopes)
+    return json_response(ListNamespacesResponse(namespaces=page, page_token=token))
 
 
 @router.post("/describe")
 def describe_namespace(
-    id: NamespaceId, index: IndexOf, settings: SettingsOf, caller: CallerOf,  # noqa: A002
+    id: NamespaceId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep,  # noqa: A002
     body: Annotated[DescribeNamespaceRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
-    """Its properties."""
-    path = id.same(body.id if body else None)
-    if not path:
-        return answered(DescribeNamespaceResponse(properties={}))
-    return answered(
-        DescribeNamespaceResponse(properties=_properties(resolve_namespace(index, settings, caller.scopes, path).record))
-    )
+    """Return the properties of a namespace."""
+    record = _find_record(id, body.id if body else None, index, settings, principal.scopes)
+    return json_response(DescribeNamespaceResponse(properties=_properties(record) if record else {}))
 
 
 @router.post("/exists")
 def namespace_exists(
-    id: NamespaceId, index: IndexOf, settings: SettingsOf, caller: CallerOf,  # noqa: A002
+    id: NamespaceId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep,  # noqa: A002
     body: Annotated[NamespaceExistsRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
-    """200 without a body, or 404."""
-    path = id.same(body.id if body else None)
-    if path:
-        resolve_namespace(index, settings, caller.scopes, path)
+    """Return 200 without a body if the namespace exists, else 404."""
+    _find_record(id, body.id if body else None, index, settings, principal.scopes)
     return Response()
+
+
+def _find_record(
+    id: Identifier, body: list[str] | None, index: Index, settings: Settings, scopes: Scopes  # noqa: A002
+) -> NamespaceRecord | None:  # fmt: skip
+    """Return the record of a namespace; None for the root. Raise NamespaceNotFound."""
+    return id.find(body, lambda path: resolve_namespace(index, settings, scopes, path).record if path else None)
 
 
 @router.post("/create")
 def create_namespace(
-    id: NamespaceId, write: Writing, body: Annotated[CreateNamespaceRequest | None, Body()] = None,  # noqa: A002
+    id: NamespaceId, write: WriterDep, body: Annotated[CreateNamespaceRequest | None, Body()] = None,  # noqa: A002
     x_federator_confirm: Confirm = None,
 ) -> Response:  # fmt: skip
-    """Made by its catalog; mode Create, ExistOk or Overwrite."""
-    asked = body or CreateNamespaceRequest()
-    target = write.target(id.same(asked.id))
-    request = asked.model_copy(update={"id": list(target.inner), "context": confirmation(x_federator_confirm)})
-    made = write.carry_out(
-        target, "create_namespace", lambda face: face.create_namespace(request), is_table=False, request=asked
+    """Create a namespace in its catalog, with mode Create, ExistOk or Overwrite."""
+    client_request = body or CreateNamespaceRequest()
+    target = write.authorize(id.require_match(client_request.id))
+    request = client_request.model_copy(update={"id": list(target.source_path), "context": confirmation(x_federator_confirm)})
+    result = write.execute(
+        target, "create_namespace", lambda facade: facade.create_namespace(request), is_table=False, request=client_request
     )
-    properties = {key: text for key, text in (made.answer.properties or {}).items() if not is_secret_key(key)}
-    return answered(CreateNamespaceResponse(properties=properties), headers(made))
+    properties = shown_properties(result.response.properties)
+    return json_response(CreateNamespaceResponse(properties=properties), write_headers(result))
 
 
 @router.post("/drop")
 def drop_namespace(
-    id: NamespaceId, write: Writing, body: Annotated[DropNamespaceRequest | None, Body()] = None,  # noqa: A002
+    id: NamespaceId, write: WriterDep, body: Annotated[DropNamespaceRequest | None, Body()] = None,  # noqa: A002
     x_federator_confirm: Confirm = None,
 ) -> Response:  # fmt: skip
-    """Dropped by its catalog where it is empty; behavior Cascade deregisters what is declared inside, and deletes no data."""
-    asked = body or DropNamespaceRequest()
-    path = id.same(asked.id)
+    """Drop an empty namespace from its catalog. Behavior Cascade also deregisters its tables and deletes no data."""
+    client_request = body or DropNamespaceRequest()
+    path = id.require_match(client_request.id)
     if not path:
-        write.caller.require(Role.WRITER)
+        write.principal.require(Role.WRITER)
         raise InvalidInput("the root namespace cannot be dropped")
-    target = write.target(path)
-    request = asked.model_copy(update={"id": list(target.inner), "context": confirmation(x_federator_confirm)})
-    made = write.carry_out(target, "drop_namespace", lambda face: face.drop_namespace(request), is_table=False, request=asked)
-    properties = {key: text for key, text in (made.answer.properties or {}).items() if not is_secret_key(key)}
-    return answered(DropNamespaceResponse(properties=properties), headers(made))
+    target = write.authorize(path)
+    request = client_request.model_copy(update={"id": list(target.source_path), "context": confirmation(x_federator_confirm)})
+    result = write.execute(
+        target, "drop_namespace", lambda facade: facade.drop_namespace(request), is_table=False, request=client_request
+    )
+    properties = shown_properties(result.response.properties)
+    return json_response(DropNamespaceResponse(properties=properties), write_headers(result))
 
 
 def confirmation(confirm: str | None) -> dict[str, str] | None:
-    """The context of a request to the facade, from the header of ours."""
+    """Return the context of a facade request, from the federator's header."""
     return {f"header.{CONFIRM_HEADER}": confirm} if confirm else None
 
 
 def _properties(record: NamespaceRecord) -> dict[str, str]:
-    return {key: text for key, text in namespace_properties(record).items() if not is_secret_key(key)}
+    return shown_properties(namespace_to_properties(record))

@@ -1,8 +1,8 @@
-"""Rows and state of tables, read: counts, statistics, queries and their plans."""
+"""Read routes of table data: counts, statistics, queries and their plans."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
 from fastapi.concurrency import run_in_threadpool
@@ -13,10 +13,9 @@ from lance_namespace import (
     GetTableStatsRequest,
     QueryTableRequest,
 )
-from pydantic import BaseModel
 
-from federator.api.lance.data import Data, streamed, told
 from federator.api.lance.identifiers import TableId
+from federator.api.lance.table_data import TableReaderDep, body_fields, json_response, stream_file
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False)
 ARROW_FILE = "application/vnd.apache.arrow.file"
@@ -24,47 +23,43 @@ ARROW_FILE = "application/vnd.apache.arrow.file"
 
 @router.post("/count_rows")
 async def count_table_rows(
-    id: TableId, data: Data, body: Annotated[CountTableRowsRequest | None, Body()] = None  # noqa: A002
+    id: TableId, data: TableReaderDep, body: Annotated[CountTableRowsRequest | None, Body()] = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """A plain number."""
-    asked = body or CountTableRowsRequest()
-    rows = await data.ask(id, asked.id, "count", version=asked.version, branch=asked.branch, predicate=asked.predicate)
-    return told(rows)
+    """Return the number of rows as a JSON number."""
+    request = body or CountTableRowsRequest()
+    rows = await data.run(id, request.id, "count", version=request.version, branch=request.branch, predicate=request.predicate)
+    return json_response(rows)
 
 
 @router.post("/stats")
 async def get_table_stats(
-    id: TableId, data: Data, body: Annotated[GetTableStatsRequest | None, Body()] = None  # noqa: A002
+    id: TableId, data: TableReaderDep, body: Annotated[GetTableStatsRequest | None, Body()] = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """Bytes, rows, indices, and how the rows lie in fragments."""
-    asked = body or GetTableStatsRequest()
-    return told(await data.ask(id, asked.id, "stats", branch=asked.branch))
+    """Return bytes, rows, indices and the distribution of rows over fragments."""
+    request = body or GetTableStatsRequest()
+    return json_response(await data.run(id, request.id, "stats", branch=request.branch))
 
 
 @router.post("/query")
-async def query_table(id: TableId, data: Data, body: QueryTableRequest) -> Response:  # noqa: A002
-    """Rows by projection, filter, vector or words: an Arrow IPC file, whole or an error that names the limit."""
-    place = await data.place(id, body.id)
+async def query_table(id: TableId, data: TableReaderDep, body: QueryTableRequest) -> Response:  # noqa: A002
+    """Query rows by projection, filter, vector or full text. Return a complete Arrow IPC file, or an error that names the limit."""
+    handle = await data.resolve_handle(id, body.id)
     path = await run_in_threadpool(data.pool.new_file)
     try:
-        await data.at(place, "query", query=_query(body), output=str(path))
-        return streamed(path, ARROW_FILE)
+        await data.run_on(handle, "query", query=body_fields(body), output=str(path))
+        return stream_file(path, ARROW_FILE)
     finally:
         path.unlink(missing_ok=True)
 
 
 @router.post("/explain_plan")
-async def explain_table_query_plan(id: TableId, data: Data, body: ExplainTableQueryPlanRequest) -> Response:  # noqa: A002
-    """The plan of a query, as a JSON string."""
-    query = {**_query(body.query), "branch": body.branch or body.query.branch}
-    return told(await data.ask(id, body.id, "explain", query=query, verbose=bool(body.verbose)))
+async def explain_table_query_plan(id: TableId, data: TableReaderDep, body: ExplainTableQueryPlanRequest) -> Response:  # noqa: A002
+    """Return the plan of a query as a JSON string."""
+    query = {**body_fields(body.query), "branch": body.branch or body.query.branch}
+    return json_response(await data.run(id, body.id, "explain", query=query, verbose=bool(body.verbose)))
 
 
 @router.post("/analyze_plan")
-async def analyze_table_query_plan(id: TableId, data: Data, body: AnalyzeTableQueryPlanRequest) -> Response:  # noqa: A002
-    """The plan of a query with what running it took, as a JSON string."""
-    return told(await data.ask(id, body.id, "analyze", query=_query(body)))
-
-
-def _query(asked: BaseModel) -> dict[str, Any]:
-    return asked.model_dump(exclude_none=True, exclude={"identity", "context", "id"})
+async def analyze_table_query_plan(id: TableId, data: TableReaderDep, body: AnalyzeTableQueryPlanRequest) -> Response:  # noqa: A002
+    """Run a query and return its plan with measurements as a JSON string."""
+    return json_response(await data.run(id, body.id, "analyze", query=body_fields(body)))

@@ -1,4 +1,8 @@
-"""Rows of tables, written: created with their first rows, appended, merged, updated, deleted. For writers."""
+"""Write routes of table data: create, insert, merge, update and delete. They need the role writer.
+
+``TableWriter.execute`` takes two names: the action in journal and audit log, and the operation of the child process
+(``data.operations``). Query parameters have the names of the Lance REST spec (``..._filt``); ``timeout`` is a text such as ``30s``.
+"""
 
 from __future__ import annotations
 
@@ -8,136 +12,137 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from lance_namespace import DeclareTableRequest, DeleteFromTableRequest, DeregisterTableRequest, UpdateTableRequest
+from lance_namespace import DeclareTableRequest, DeleteFromTableRequest, UpdateTableRequest
 
-from federator.api.lance.creating import check_created
-from federator.api.lance.data import ANY_SIZE, Change, Changing, spooled, told
-from federator.api.lance.detail import place_of
+from federator.api.lance.create_table import check_created
 from federator.api.lance.identifiers import TableId
-from federator.api.lance.resolving import Table, shown_properties
-from federator.api.lance.tables import declare
-from federator.api.lance.writes import Target
+from federator.api.lance.lookup import VisibleTable, public_properties
+from federator.api.lance.table_data import UNLIMITED, TableWriter, TableWriterDep, json_response, spool_body
+from federator.api.lance.table_detail import table_handle
+from federator.api.lance.tables import declare_in_catalog, withdraw_declaration
+from federator.api.lance.write_access import WriteTarget
 from federator.connector import InvalidInput, TableAlreadyExists, TableNotFound, Unsupported
-from federator.connector.answers import choice
 from federator.connector.errors import TableSchemaValidation
+from federator.lance.facade_mapping import parse_choice
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False)
 Flag = Annotated[bool | None, Query()]
 Text = Annotated[str | None, Query(max_length=16_000)]
 
 
-@router.post("/create", max_body_size=ANY_SIZE)
+@router.post("/create", max_body_size=UNLIMITED)
 async def create_table(
-    id: TableId, change: Change, request: Request, mode: Text = None, properties: Text = None, storage_options: Text = None  # noqa: A002
+    id: TableId, writer: TableWriterDep, request: Request, mode: Text = None, properties: Text = None, storage_options: Text = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """Declared in its catalog, then written from the body, a stream of Arrow IPC, then opened again. Where the rows are refused, the
-    declaration is taken back. Mode Overwrite writes the rows as a new version of a table that is there; its old ones stay."""
-    target = change.target(id)
-    chosen = choice("mode", mode, "create", "exist_ok", "overwrite")
-    if storage_options and json_object(storage_options, "storage_options"):
-        raise Unsupported("storage_options: tables are written with the storage.* of their source")
+    """Declare a table in its catalog, write the rows of the body (an Arrow IPC stream), and check the result. If the rows are refused,
+    the declaration is removed again. Mode Overwrite writes the rows as a new version of an existing table; old versions stay."""
+    target = writer.authorize_target(id)
+    chosen_mode = parse_choice("mode", mode, "create", "exist_ok", "overwrite")
+    if storage_options and _parse_string_map(storage_options, "storage_options"):
+        raise Unsupported("storage_options cannot be set: tables are written with the storage.* of their source")
     if not target.source.data_operations:
-        raise Unsupported(f"tables of {target.source.name} are not written here: data_operations = false in its settings")
-    asked = DeclareTableRequest(properties=json_object(properties, "properties") if properties else None)
-    async with spooled(request, change.pool) as body, change.locked(target):
-        table, is_new = await _declared(change, target, asked, chosen)
-        if not is_new and chosen == "exist_ok":
-            found = {"version": (await run_in_threadpool(change.pool.run, "look", place_of(table)))["version"]}
-            return told(_created(change, table, found))
-        written = "create" if is_new else "overwrite"
+        raise Unsupported(f"tables of {target.source.name} cannot be written: data_operations = false in its settings")
+    declaration = DeclareTableRequest(properties=_parse_string_map(properties, "properties") if properties else None)
+    async with spool_body(request, writer.pool) as body, writer.locked(target):
+        table, is_new = await _declare_table(writer, target, declaration, chosen_mode)
+        if not is_new and chosen_mode == "exist_ok":
+            inspection = await run_in_threadpool(writer.pool.run, "inspect", table_handle(table))
+            return json_response(_create_response(table, inspection["version"]))
+        operation_mode = "create" if is_new else "overwrite"
         try:
-            confirm = partial(check_created, change.write, table)
-            made, op_id = await change.carry_out(
-                table, "create_table", "create", confirm, told={"mode": chosen}, input=body, mode=written
+            confirm = partial(check_created, writer.write, table)
+            created, op_id = await writer.execute(
+                table, "create_table", "create", confirm, request_fields={"mode": chosen_mode}, input=body, mode=operation_mode
             )
         except (InvalidInput, TableSchemaValidation, TableAlreadyExists):
-            # Nothing was written, or what lies there is another's.
+            # These errors mean that nothing was written, or that another table is at the location: either way, no data of this name.
             if is_new:
-                await run_in_threadpool(_take_back, change, target)
+                await run_in_threadpool(withdraw_declaration, writer.write, target)
             raise
-        return told(_created(change, table, made), op_id)
+        return json_response(_create_response(table, created["version"]), op_id)
 
 
-async def _declared(change: Changing, target: Target, asked: DeclareTableRequest, mode: str) -> tuple[Table, bool]:
-    """The table, and whether it was not there before."""
+async def _declare_table(
+    writer: TableWriter, target: WriteTarget, declaration: DeclareTableRequest, mode: str
+) -> tuple[VisibleTable, bool]:
+    """Declare a table; the calling function holds its lock. Return it, and whether it is new.
+
+    Raise TableAlreadyExists in the mode ``create``, and if the name is free but its location belongs to another table.
+    """
     try:
-        table, _ = await run_in_threadpool(partial(declare, change.write, target, asked, locked=True))
-    except TableAlreadyExists as exists:
+        table, _ = await run_in_threadpool(partial(declare_in_catalog, writer.write, target, declaration, locked=True))
+    except TableAlreadyExists as error:
         if mode == "create":
             raise
         try:
-            return await change.table_at(target), False
+            return await writer.table_at(target), False
         except TableNotFound:
-            # A directory's own name, whose location holds what was deregistered: there is no table to write into.
-            raise exists from None
+            # The name is free, but its default directory contains the data of a table that was deregistered. It must not be written.
+            raise error from None
     return table, True
 
 
-def _take_back(change: Changing, target: Target) -> None:
-    request = DeregisterTableRequest(id=list(target.inner))
-    change.write.carry_out(target, "deregister_table", lambda face: face.deregister_table(request), locked=True)
-
-
-def _created(change: Changing, table: Table, made: dict[str, Any]) -> dict[str, Any]:
+def _create_response(table: VisibleTable, version: int | None) -> dict[str, Any]:
+    """Return a ``CreateTableResponse``. ``version`` is None for a table without data."""
     return {
-        "location": table.location, "version": made["version"], "properties": shown_properties(table.record),
-        "storage_options": table.shown_options(change.write.caller, vend_credentials=False),
+        "location": table.location, "version": version, "properties": public_properties(table.record),
+        "storage_options": table.storage_options(with_secrets=False),
     }  # fmt: skip
 
 
-@router.post("/insert", max_body_size=ANY_SIZE)
+@router.post("/insert", max_body_size=UNLIMITED)
 async def insert_into_table(
-    id: TableId, change: Change, request: Request, mode: Text = None, branch: Text = None  # noqa: A002
+    id: TableId, writer: TableWriterDep, request: Request, mode: Text = None, branch: Text = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """Rows of a stream of Arrow IPC appended, or in place of those that are there; makes a table that was only declared."""
-    table, asked = await change.table(id), {"mode": mode, "branch": branch}
-    async with spooled(request, change.pool) as body:
-        return told(*await change.carry_out(table, "insert", "insert", told=asked, input=body, **asked))
+    """Append the rows of an Arrow IPC stream, or replace all rows with them. Creates the data of a table that was only declared."""
+    table, fields = await writer.resolve_table(id), {"mode": mode, "branch": branch}
+    async with spool_body(request, writer.pool) as body:
+        return json_response(*await writer.execute(table, "insert", "insert", request_fields=fields, input=body, **fields))
 
 
-@router.post("/merge_insert", max_body_size=ANY_SIZE)
+@router.post("/merge_insert", max_body_size=UNLIMITED)
 async def merge_insert_into_table(
-    id: TableId, change: Change, request: Request, on: Annotated[list[str], Query(min_length=1)], branch: Text = None,  # noqa: A002
+    id: TableId, writer: TableWriterDep, request: Request, on: Annotated[list[str], Query(min_length=1)], branch: Text = None,  # noqa: A002
     when_matched_update_all: Flag = None, when_matched_update_all_filt: Text = None, when_not_matched_insert_all: Flag = None,
     when_not_matched_by_source_delete: Flag = None, when_not_matched_by_source_delete_filt: Text = None,
     timeout: Text = None, use_index: Flag = None,
 ) -> Response:  # fmt: skip
-    """Rows that match on the columns ``on`` updated, others inserted or deleted, as asked."""
-    table = await change.table(id)
-    asked = {
+    """Merge rows: update those that match on the columns ``on``, and insert or delete others, as the flags say."""
+    table = await writer.resolve_table(id)
+    fields = {
         "on": on, "branch": branch, "when_matched_update_all": when_matched_update_all,
         "when_matched_update_all_filt": when_matched_update_all_filt, "when_not_matched_insert_all": when_not_matched_insert_all,
         "when_not_matched_by_source_delete": when_not_matched_by_source_delete,
         "when_not_matched_by_source_delete_filt": when_not_matched_by_source_delete_filt, "use_index": use_index, "timeout": timeout,
     }  # fmt: skip
-    async with spooled(request, change.pool) as body:
-        return told(*await change.carry_out(table, "merge_insert", "merge", told=asked, input=body, **asked))
+    async with spool_body(request, writer.pool) as body:
+        return json_response(*await writer.execute(table, "merge_insert", "merge", request_fields=fields, input=body, **fields))
 
 
 @router.post("/update")
-async def update_table(id: TableId, change: Change, body: UpdateTableRequest) -> Response:  # noqa: A002
-    """Columns set by SQL expressions, where the predicate holds."""
-    table = await change.table(id, body.id)
+async def update_table(id: TableId, writer: TableWriterDep, body: UpdateTableRequest) -> Response:  # noqa: A002
+    """Set columns to SQL expressions in all rows that match the predicate."""
+    table = await writer.resolve_table(id, body.id)
     if body.properties:
-        raise Unsupported("properties: what the catalog keeps is not changed with rows")
-    asked = {"updates": body.updates, "predicate": body.predicate, "branch": body.branch}
-    return told(*await change.carry_out(table, "update_rows", "update", told=asked, **asked))
+        raise Unsupported("properties cannot be changed together with rows")
+    fields = {"updates": body.updates, "predicate": body.predicate, "branch": body.branch}
+    return json_response(*await writer.execute(table, "update_rows", "update", request_fields=fields, **fields))
 
 
 @router.post("/delete")
-async def delete_from_table(id: TableId, change: Change, body: DeleteFromTableRequest) -> Response:  # noqa: A002
-    """Rows deleted where the predicate holds."""
-    table = await change.table(id, body.id)
-    asked = {"predicate": body.predicate, "branch": body.branch}
-    return told(*await change.carry_out(table, "delete_rows", "delete", told=asked, **asked))
+async def delete_from_table(id: TableId, writer: TableWriterDep, body: DeleteFromTableRequest) -> Response:  # noqa: A002
+    """Delete all rows that match the predicate."""
+    table = await writer.resolve_table(id, body.id)
+    fields = {"predicate": body.predicate, "branch": body.branch}
+    return json_response(*await writer.execute(table, "delete_rows", "delete", request_fields=fields, **fields))
 
 
-def json_object(text: str, name: str) -> dict[str, str]:
-    """A map of texts from its JSON. Raises InvalidInput."""
+def _parse_string_map(text: str, name: str) -> dict[str, str]:
+    """Parse a JSON object whose values are strings. Raise InvalidInput."""
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise InvalidInput(f"{name} is no JSON object of texts")
-    return found
+        parsed = None
+    if not isinstance(parsed, dict) or not all(isinstance(value, str) for value in parsed.values()):
+        raise InvalidInput(f"{name} is not a JSON object of strings")
+    return parsed

@@ -1,6 +1,6 @@
-"""Tables of the Lance protocol: read from the index, declared and removed through the catalog that owns them.
+"""Table routes of the Lance protocol. Reads use the index; declarations use the owning catalog.
 
-What lies in a table is ``table_data``'s; here is only what catalogs say, and what verification found at the location.
+The routes use catalog entries and verification results only. ``table_data`` has access to the content of tables.
 """
 
 from __future__ import annotations
@@ -26,200 +26,230 @@ from lance_namespace import (
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicStats
 
-from federator.api.context import CallerOf, IndexOf, SettingsOf
-from federator.api.lance import detail
-from federator.api.lance.answers import Limit, PageToken, answered, page, wanted
-from federator.api.lance.dropping import drop
-from federator.api.lance.identifiers import DEFAULT_DELIMITER, Delimiter, NamespaceId, TableId, parse
-from federator.api.lance.listings import child_tables
-from federator.api.lance.pool import PoolOf
-from federator.api.lance.resolving import (
-    Table,
-    resolve_table,
-    shown_properties,
-)
-from federator.api.lance.writes import Target, Write, Writing, headers
-from federator.connector import InvalidInput, Unsupported
-from federator.connector.answers import table_uri
-from federator.index import Index, listing
-from federator.model import Path, TableRecord, parse_key, path_key
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.lance import table_detail
+from federator.api.lance.drop_table import drop_with_data
+from federator.api.lance.identifiers import DEFAULT_DELIMITER, Delimiter, NamespaceId, TableId
+from federator.api.lance.listings import list_child_tables
+from federator.api.lance.lookup import VisibleTable, capabilities, get_lance_table, public_properties
+from federator.api.lance.responses import Limit, PageToken, json_response, parse_page_request, slice_page
+from federator.api.lance.table_data import PoolDep
+from federator.api.lance.vended_options import VendingDep
+from federator.api.lance.write_access import AuthorizedWriter, WriterDep, WriteTarget, write_headers
+from federator.apply.direct_writes import WriteResult
+from federator.apply.publication import AffectedObject
+from federator.connector import LANCE, TABLE_TYPE_KEY, InvalidInput, Unsupported
+from federator.connector.errors import InvalidTableState
+from federator.lance.facade_mapping import table_uri
+from federator.model import Path, TableRecord, parse_path_key, path_key
 from federator.model.scopes import Scopes
 from federator.settings import Settings
-from federator.sync.writing import Touched, Written
+from federator.store import Index
+from federator.views import listing
 
 router = APIRouter(prefix="/v1", include_in_schema=False)
 
 IncludeDeclared = Annotated[
-    bool | None, Query(description="false: without tables that verification found not to be written yet")
+    bool | None, Query(description="false: omit tables that are declared, but not written yet according to verification")
 ]
 Flag = Annotated[bool | None, Query()]
 
 
 @router.get("/namespace/{id}/table/list")
 def list_tables(
-    id: NamespaceId, index: IndexOf, settings: SettingsOf, caller: CallerOf,  # noqa: A002
+    id: NamespaceId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep,  # noqa: A002
     page_token: PageToken = None, limit: Limit = None, include_declared: IncludeDeclared = None,
 ) -> Response:  # fmt: skip
-    """The names of a namespace's Lance tables; the root has none."""
-    size, after = wanted(limit, page_token)
-    names = child_tables(index, settings, caller.scopes, id.path, after=after, size=size, written=include_declared is False)
-    shown, token = page(names, size)
-    return answered(ListTablesResponse(tables=shown, page_token=token))
+    """List the names of a namespace's Lance tables; the root has none."""
+    size, after = parse_page_request(limit, page_token, principal.scopes)
+    written = include_declared is False
+    names = id.find(
+        None, lambda path: list_child_tables(index, settings, principal.scopes, path, after=after, size=size, written=written)
+    )
+    page, token = slice_page(names, size, principal.scopes)
+    return json_response(ListTablesResponse(tables=page, page_token=token))
 
 
 @router.get("/table")
 def list_all_tables(
-    index: IndexOf, settings: SettingsOf, caller: CallerOf, delimiter: Delimiter = DEFAULT_DELIMITER,
+    index: IndexDep, settings: SettingsDep, principal: PrincipalDep, delimiter: Delimiter = DEFAULT_DELIMITER,
     page_token: PageToken = None, limit: Limit = None, include_declared: IncludeDeclared = None,
 ) -> Response:  # fmt: skip
-    """Every table of every source, by its id: the names from the root, joined by the delimiter."""
-    root = parse("", delimiter)
-    size, after = wanted(limit, page_token)
-    paths = _all(index, settings, caller.scopes, parse_key(after), size + 1, written=include_declared is False)
-    _, token = page([path_key(path) for path in paths], size)
-    return answered(ListTablesResponse(tables=[root.joined(path) for path in paths[:size]], page_token=token))
+    """List the object ids of all tables of all sources, joined with the delimiter."""
+    size, after = parse_page_request(limit, page_token, principal.scopes)
+    paths = _list_all(index, settings, principal.scopes, parse_path_key(after), size + 1, written=include_declared is False)
+    _, token = slice_page([path_key(path) for path in paths], size, principal.scopes)
+    return json_response(ListTablesResponse(tables=[delimiter.join(path) for path in paths[:size]], page_token=token))
 
 
-def _all(index: Index, settings: Settings, scopes: Scopes, after: Path, limit: int, *, written: bool) -> list[Path]:
-    found: list[Path] = []
+def _list_all(index: Index, settings: Settings, scopes: Scopes, after: Path, limit: int, *, written: bool) -> list[Path]:
+    found_paths: list[Path] = []
     with index.read() as connection:
-        for source in sorted(name for name in settings.sources if scopes.shows((name,))):
-            begun = after[1:] if after and after[0] == source else ()
-            if len(found) >= limit or (after and source < after[0]):
+        for source in sorted(name for name in settings.sources if scopes.is_visible((name,))):
+            after_path = after[1:] if after and after[0] == source else ()
+            if len(found_paths) >= limit or (after and source < after[0]):
                 continue
-            paths = listing.all_tables(
-                connection, source, after=begun, limit=limit - len(found), scopes=scopes, written=written
+            paths = listing.list_all_table_paths(
+                connection, source, after=after_path, limit=limit - len(found_paths), scopes=scopes, written=written
             )
-            found += [(source, *path) for path in paths]
-    return found
+            found_paths += [(source, *path) for path in paths]
+    return found_paths
 
 
 @router.post("/table/{id}/exists")
 def table_exists(
-    id: TableId, index: IndexOf, settings: SettingsOf, caller: CallerOf, pool: PoolOf,  # noqa: A002
+    id: TableId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, pool: PoolDep,  # noqa: A002
     body: Annotated[TableExistsRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
-    """200 without a body, or 404; with a version, whether the table has it."""
-    table = resolve_table(index, settings, caller.scopes, id.same(body.id if body else None))
+    """Return 200 without a body if the table (and the version, if given) exists, else 404."""
+    table = id.find(body.id if body else None, lambda path: get_lance_table(index, settings, principal.scopes, path))
     if body and body.version is not None:
-        detail.of_table(pool, table, version=body.version)
+        table_detail.read_table_detail(pool, table, version=body.version)
     return Response()
 
 
 @router.post("/table/{id}/describe")
 def describe_table(
-    id: TableId, index: IndexOf, settings: SettingsOf, caller: CallerOf, pool: PoolOf,  # noqa: A002
+    id: TableId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, pool: PoolDep, vending: VendingDep,  # noqa: A002
     body: Annotated[DescribeTableRequest | None, Body()] = None,
     with_table_uri: Flag = None, load_detailed_metadata: Flag = None, check_declared: Flag = None,
 ) -> Response:  # fmt: skip
-    """What its catalog says; with ``load_detailed_metadata`` also version, schema and statistics, from the table itself."""
-    asked = body or DescribeTableRequest()
-    table = resolve_table(index, settings, caller.scopes, id.same(asked.id))
-    found = DescribeTableResponse(
+    """Return the catalog entry of a table. ``load_detailed_metadata`` adds version, schema and statistics, read from its storage."""
+    request = body or DescribeTableRequest()
+    table = id.find(request.id, lambda path: get_lance_table(index, settings, principal.scopes, path))
+    storage = vending.options_for(table, requested=request.vend_credentials)
+    marker = {TABLE_TYPE_KEY: LANCE} if capabilities(table.source).keeps_properties else {}
+    response = DescribeTableResponse(
         table=table.path[-1], namespace=list(table.path[:-1]), location=table.record.location,
-        properties=shown_properties(table.record),
-        storage_options=table.shown_options(caller, vend_credentials=asked.vend_credentials),
+        properties=public_properties(table.record) | marker, storage_options=dict(storage.options),
+        managed_versioning=False,
     )  # fmt: skip
-    if (asked.with_table_uri if with_table_uri is None else with_table_uri) and table.record.location:
-        found.table_uri = table_uri(table.record.location)
-    if asked.check_declared if check_declared is None else check_declared:
-        found.is_only_declared = detail.is_only_declared(pool, index, table)
-    detailed = asked.load_detailed_metadata if load_detailed_metadata is None else load_detailed_metadata
-    pinned = any(pin is not None for pin in (asked.version, asked.tag, asked.branch))
-    if detailed and not pinned and detail.is_only_declared(pool, index, table):
-        # As the reference has it: what is not there yet has no version to tell of.
-        found.is_only_declared = True
-    elif detailed or pinned:
-        told = detail.of_table(pool, table, version=asked.version, tag=asked.tag, branch=asked.branch)
-        found = found.model_copy(
+    if (request.with_table_uri if with_table_uri is None else with_table_uri) and table.record.location:
+        response.table_uri = table_uri(table.record.location)
+    wants_check = request.check_declared if check_declared is None else check_declared
+    wants_detail = request.load_detailed_metadata if load_detailed_metadata is None else load_detailed_metadata
+    is_pinned = any(pin is not None for pin in (request.version, request.tag, request.branch))
+    state = table_detail.find_state(pool, index, table) if wants_check or (wants_detail and not is_pinned) else "valid"
+    is_only_declared = state in listing.UNWRITTEN_STATES
+    if wants_check:
+        response.is_only_declared = is_only_declared
+    if wants_detail and not is_pinned and is_only_declared:
+        if table_detail.is_empty_directory(table, state):
+            raise InvalidTableState(
+                f"{path_key(table.path)}: the directory is empty, which does not follow the Lance table format"
+            )
+        # Like the reference implementation: a table that is not written yet has no version.
+        response.is_only_declared = True
+    elif wants_detail or is_pinned:
+        detail = table_detail.read_table_detail(pool, table, version=request.version, tag=request.tag, branch=request.branch)
+        response = response.model_copy(
             update={
-                "version": told["version"], "var_schema": JsonArrowSchema.model_validate(told["schema"]),
-                "stats": TableBasicStats.model_validate(told["stats"]), "metadata": told["metadata"], "is_only_declared": False,
+                "version": detail["version"], "var_schema": JsonArrowSchema.model_validate(detail["schema"]),
+                "stats": TableBasicStats.model_validate(detail["stats"]), "metadata": detail["metadata"], "is_only_declared": False,
             }
         )  # fmt: skip
-    return answered(found)
+    return json_response(response, storage.headers, with_secrets=storage.is_unmasked, vended=storage.vended)
 
 
 @router.post("/table/{id}/declare")
 def declare_table(
-    id: TableId, write: Writing, body: Annotated[DeclareTableRequest | None, Body()] = None  # noqa: A002
+    id: TableId, write: WriterDep, vending: VendingDep, body: Annotated[DeclareTableRequest | None, Body()] = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """Declared in its catalog, at a location that is given or the catalog's own choice; no data is written."""
-    asked = body or DeclareTableRequest()
-    return _declared(write, write.target(id.same(asked.id)), asked)
-
-
-def _declared(write: Write, target: Target, asked: DeclareTableRequest) -> Response:
-    table, made = declare(write, target, asked)
-    answer = DeclareTableResponse(
-        location=table.record.location, properties=shown_properties(table.record),
-        storage_options=table.shown_options(write.caller, vend_credentials=asked.vend_credentials),
+    """Declare a table in its catalog, at the given location or one that the catalog chooses. No data is written."""
+    request = body or DeclareTableRequest()
+    table, result = declare_in_catalog(write, write.authorize(id.require_match(request.id)), request)
+    storage = vending.options_for(table, requested=request.vend_credentials)
+    response = DeclareTableResponse(
+        location=table.record.location, properties=public_properties(table.record), storage_options=dict(storage.options),
+        managed_versioning=False,
     )  # fmt: skip
-    return answered(answer, headers(made))
+    headers = {**write_headers(result), **storage.headers}
+    return json_response(response, headers, with_secrets=storage.is_unmasked, vended=storage.vended)
 
 
-def declare(
-    write: Write, target: Target, asked: DeclareTableRequest, *, locked: bool = False
-) -> tuple[Table, Written[DeclareTableResponse]]:
-    """Declares a table in its catalog, journalled and published, for whoever then writes its data.
+def declare_in_catalog(
+    write: AuthorizedWriter, target: WriteTarget, client_request: DeclareTableRequest, *, locked: bool = False
+) -> tuple[VisibleTable, WriteResult[DeclareTableResponse]]:
+    """Declare a table in its catalog, journalled and published. The calling function writes its data afterwards.
 
-    Returns it as the catalog has it now (``location`` and ``storage_options()`` say where and how to write), and the write, whose
-    ``headers`` belong into the answer. ``locked``: the caller holds the table's lock. Raises TableAlreadyExists,
-    NamespaceNotFound, Unsupported and whatever else the catalog says.
+    Return the table as the catalog has it now, and the write result, whose ``write_headers`` belong to the response. ``locked``: the
+    calling function holds the table's lock. Raise TableAlreadyExists, NamespaceNotFound, Unsupported or any other CatalogError.
     """
-    request = asked.model_copy(update={"id": list(target.inner), "vend_credentials": False})
-    made = write.carry_out(target, "declare_table", lambda face: face.declare_table(request), request=asked, locked=locked)
-    record = TableRecord(target.source.name, target.inner, made.answer.location, dict(made.answer.properties or {}))
-    return Table(target.path, target.source, record), made
+    request = client_request.model_copy(update={"id": list(target.source_path), "vend_credentials": False})
+    result = write.execute(
+        target, "declare_table", lambda facade: facade.declare_table(request), request=client_request, locked=locked
+    )
+    record = TableRecord(
+        target.source.name, target.source_path, result.response.location, dict(result.response.properties or {})
+    )
+    return VisibleTable(target.path, target.source, record), result
+
+
+def withdraw_declaration(write: AuthorizedWriter, target: WriteTarget) -> None:
+    """Deregister a table whose data could not be written. The calling function holds the table's lock."""
+    request = DeregisterTableRequest(id=list(target.source_path))
+    write.execute(target, "deregister_table", lambda facade: facade.deregister_table(request), locked=True)
 
 
 @router.post("/table/{id}/register")
-def register_table(id: TableId, write: Writing, body: RegisterTableRequest) -> Response:  # noqa: A002
-    """Declared at a location where the table exists; mode Overwrite replaces the declaration of that name, never data."""
-    target = write.target(id.same(body.id))
-    request = body.model_copy(update={"id": list(target.inner)})
-    made = write.carry_out(target, "register_table", lambda face: face.register_table(request), request=body)
-    record = TableRecord(target.source.name, target.inner, made.answer.location, dict(made.answer.properties or {}))
-    return answered(RegisterTableResponse(location=record.location, properties=shown_properties(record)), headers(made))
+def register_table(id: TableId, write: WriterDep, body: RegisterTableRequest) -> Response:  # noqa: A002
+    """Declare a table at the location of existing data. Mode Overwrite replaces the declaration of that name, never data."""
+    target = write.authorize(id.require_match(body.id))
+    request = body.model_copy(update={"id": list(target.source_path)})
+    result = write.execute(target, "register_table", lambda facade: facade.register_table(request), request=body)
+    record = TableRecord(
+        target.source.name, target.source_path, result.response.location, dict(result.response.properties or {})
+    )
+    return json_response(
+        RegisterTableResponse(location=record.location, properties=public_properties(record)), write_headers(result)
+    )
 
 
 @router.post("/table/{id}/deregister")
 def deregister_table(
-    id: TableId, write: Writing, body: Annotated[DeregisterTableRequest | None, Body()] = None  # noqa: A002
+    id: TableId, write: WriterDep, body: Annotated[DeregisterTableRequest | None, Body()] = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """Taken out of its catalog; the data stays."""
-    target = write.target(id.same(body.id if body else None))
-    request = DeregisterTableRequest(id=list(target.inner))
-    made = write.carry_out(target, "deregister_table", lambda face: face.deregister_table(request))
-    record = TableRecord(target.source.name, target.inner, made.answer.location, dict(made.answer.properties or {}))
-    answer = DeregisterTableResponse(id=list(target.path), location=record.location, properties=shown_properties(record))
-    return answered(answer, headers(made))
+    """Remove a table from its catalog. Its data stays."""
+    target = write.authorize(id.require_match(body.id if body else None))
+    request = DeregisterTableRequest(id=list(target.source_path))
+    result = write.execute(target, "deregister_table", lambda facade: facade.deregister_table(request))
+    record = TableRecord(
+        target.source.name, target.source_path, result.response.location, dict(result.response.properties or {})
+    )
+    response = DeregisterTableResponse(id=list(target.path), location=record.location, properties=public_properties(record))
+    return json_response(response, write_headers(result))
 
 
 @router.post("/table/{id}/rename")
-def rename_table(id: TableId, write: Writing, body: RenameTableRequest) -> Response:  # noqa: A002
-    """Renamed by its catalog, within its source; location and data stay."""
-    target = write.target(id.same(body.id))
+def rename_table(id: TableId, write: WriterDep, body: RenameTableRequest) -> Response:  # noqa: A002
+    """Rename a table in its catalog, within its source. Its location and data stay."""
+    target = write.authorize(id.require_match(body.id))
     if not body.new_table_name:
         raise InvalidInput("new_table_name is empty")
-    above = tuple(body.new_namespace_id) if body.new_namespace_id is not None else target.path[:-1]
-    new = write.target((*above, body.new_table_name))
+    parents = tuple(body.new_namespace_id or target.path[:-1])
+    new = write.authorize((*parents, body.new_table_name))
     if new.source.name != target.source.name:
         raise Unsupported(
-            f"{path_key(target.path)} cannot become a table of {new.source.name}: a table is renamed within its source",
-            hint="declare it there, then deregister it here",
+            f"{path_key(target.path)} cannot be renamed to a table of {new.source.name}: both must be in one source",
+            hint=f"declare it in {new.source.name}, then deregister it in {target.source.name}",
         )
-    request = RenameTableRequest(id=list(target.inner), new_table_name=new.path[-1], new_namespace_id=list(new.inner[:-1]))
-    made = write.carry_out(
-        target, "rename_table", lambda face: face.rename_table(request), also=[Touched(new.inner)], request=body
+    request = RenameTableRequest(
+        id=list(target.source_path), new_table_name=new.path[-1], new_namespace_id=list(new.source_path[:-1])
     )
-    return answered(RenameTableResponse(), headers(made))
+    result = write.execute(
+        target,
+        "rename_table",
+        lambda facade: facade.rename_table(request),
+        also=[AffectedObject(new.source_path)],
+        request=body,
+    )
+    return json_response(RenameTableResponse(), write_headers(result))
 
 
 @router.post("/table/{id}/drop")
-def drop_table(id: TableId, write: Writing, pool: PoolOf) -> Response:  # noqa: A002
-    """Deregistered, and its data deleted: only for a source with ``allow_drop = true``, by an admin."""
-    target = write.target(id.path)
-    record, made = drop(pool, write, target)
-    answer = DropTableResponse(id=list(target.path), location=record.location, properties=shown_properties(record))
-    return answered(answer, headers(made))
+def drop_table(id: TableId, write: WriterDep, pool: PoolDep) -> Response:  # noqa: A002
+    """Deregister a table and delete its data. Needs the role admin, and ``allow_drop = true`` in the source."""
+    target = write.authorize(id.require_match(None))
+    record, result = drop_with_data(pool, write, target)
+    response = DropTableResponse(id=list(target.path), location=record.location, properties=public_properties(record))
+    return json_response(response, write_headers(result))

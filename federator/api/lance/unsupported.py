@@ -1,7 +1,7 @@
-"""The protocol's routes that no catalog here can serve: they answer Unsupported (0, 406) with a sentence.
+"""Protocol routes that no catalog can serve: they raise Unsupported (0, 406) with a reason.
 
-A version of a table is made by writing it, and removed by pylance's own clean-up; materialized views, backfills and transactions are
-services of an engine that this is not.
+Versions of a table are created by writing to it and removed by pylance's clean-up. Materialized views, backfills and transactions
+need an engine, which the federator is not.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from federator.connector import Unsupported
 
 router = APIRouter(prefix="/v1", include_in_schema=False)
 
-_VIEWS = "materialized views are kept by an engine, and there is none here"
-_TRANSACTIONS = "transactions are the table format's own, and no catalog here keeps them"
-_VERSIONS = "a table's versions are made by writing to it at its location, and removed by cleaning it up there"
-#: route → why it is not served
+_VIEWS = "materialized views need an engine, and this service has none"
+_TRANSACTIONS = "transactions belong to the table format, and no catalog stores them"
+_VERSIONS = "versions are created by writing to the table's location, and removed by cleaning it up"
+#: route → reason why it is not supported
 UNSUPPORTED = {
     "/materialized_view/{id}/create": _VIEWS,
     "/materialized_view/{id}/refresh": _VIEWS,
     "/transaction/{id}/describe": _TRANSACTIONS,
     "/transaction/{id}/alter": _TRANSACTIONS,
-    "/table/{id}/backfill_column": "columns are filled by an engine, and there is none here",
-    "/table/batch-commit": "no catalog here changes several tables as one",
+    "/table/{id}/backfill_column": "backfills need an engine, and this service has none",
+    "/table/batch-commit": "no catalog can change several tables in one transaction",
     "/table/version/batch-create": _VERSIONS,
     "/table/{id}/version/create": _VERSIONS,
     "/table/{id}/version/delete": _VERSIONS,
 }
 
 
-def _refusing(sentence: str) -> Callable[[], None]:
-    def refuse() -> None:
-        raise Unsupported(sentence)
+def _unsupported_route(reason: str) -> Callable[[], None]:
+    def raise_unsupported() -> None:
+        raise Unsupported(reason)
 
-    return refuse
+    return raise_unsupported
 
 
-for _path, _sentence in UNSUPPORTED.items():
-    router.add_api_route(_path, _refusing(_sentence), methods=["POST"], name=f"unsupported {_path}")
+for _path, _reason in UNSUPPORTED.items():
+    router.add_api_route(_path, _unsupported_route(_reason), methods=["POST"], name=f"unsupported {_path}")

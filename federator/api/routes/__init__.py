@@ -1,1 +1,1 @@
-"""Routes per noun."""
+"""The routes of the federation's own API, one module per resource."""

@@ -1,4 +1,4 @@
-"""The audit record."""
+"""Routes of the audit log."""
 
 from __future__ import annotations
 
@@ -8,57 +8,54 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from federator.api import models as m
-from federator.api.access import Role
-from federator.api.context import CallerOf, Cursor, IndexOf, Limit
-from federator.api.paging import decode, documented_304, encode, printable, tagged
-from federator.api.problems import documented
+from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep
+from federator.api.models.audit import AuditEventPage
+from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
+from federator.api.principals import Role
+from federator.api.problems import problem_docs
 from federator.connector import InvalidInput
-from federator.connector.options import masked
-from federator.index import RowMapping, audit_log
+from federator.store import audit_log
 
 router = APIRouter(prefix="/api/v1", tags=["audit"])
 
 
 @router.get(
     "/audit",
-    response_model=m.AuditEvents,
-    responses={**documented_304(), **documented(400, 403)},
+    response_model=AuditEventPage,
+    responses={**not_modified_docs(), **problem_docs(400, 403)},
     summary="Sealed audit events, newest first",
 )
 def get_audit(
     request: Request,
-    index: IndexOf,
-    caller: CallerOf,
+    index: IndexDep,
+    principal: PrincipalDep,
     kind: Annotated[str | None, Query(max_length=100, description="e.g. `write`, `plan_approved`")] = None,
-    subject: Annotated[str | None, Query(max_length=4000, description="what it is about, e.g. `aws$sales$orders`")] = None,
-    run: Annotated[str | None, Query(max_length=64, description="the run's id")] = None,
-    since: Annotated[datetime | None, Query(description="not before; UTC where no zone is given")] = None,
+    subject: Annotated[
+        str | None, Query(max_length=4000, description="object or configuration item of the event, e.g. `aws$sales$orders`")
+    ] = None,
+    run: Annotated[str | None, Query(max_length=64, description="id of the run")] = None,
+    since: Annotated[datetime | None, Query(description="earliest time; UTC if it has no time zone")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """A page of events that fit every filter. Each carries its digest and the one it was sealed upon. For an admin who may see
-    everything: a chain is proven whole or not at all."""
-    caller.require_everything(Role.ADMIN)
-    named = {"kind": kind, "subject": subject, "run": run}
-    fixed = {name: printable(text, name) if text is not None else None for name, text in named.items()}
-    scope = json.dumps(["audit", *fixed.values(), str(since)])
-    before = _number(decode(cursor, scope)[0]) if cursor is not None else None
-    wanted = audit_log.Filter(**fixed, since=_seconds(since) if since is not None else None)
-    found = audit_log.newest(index, wanted, before=before, limit=limit + 1)
-    end = encode(scope, str(found[limit - 1]["seq"])) if len(found) > limit else None
-    return tagged(request, m.AuditEvents(events=[_event(row) for row in found[:limit]], next=end))
+    """A page of the events that match all filters, each with its digest and the previous one. Needs the role admin and the scope `*`,
+    because a chain can only be verified as a whole."""
+    principal.require_full_scope(Role.ADMIN)
+    texts = {"kind": kind, "subject": subject, "run": run}
+    values = {name: require_storable(text, name) if text is not None else None for name, text in texts.items()}
+    scope = json.dumps(["audit", *values.values(), str(since)])
+    before = _parse_sequence(decode_cursor(cursor, scope)[0]) if cursor is not None else None
+    filters = audit_log.AuditFilter(**values, since=_seconds(since) if since is not None else None)
+    events = audit_log.list_recent_events(index, filters, before=before, limit=limit + 1)
+    end = encode_cursor(scope, str(events[limit - 1].seq)) if len(events) > limit else None
+    return etag_response(request, AuditEventPage(events=events[:limit], next=end))
 
 
-def _event(row: RowMapping) -> m.AuditEvent:
-    return m.AuditEvent.model_validate({**row, "detail": masked(json.loads(row["event"])["detail"])})
+def _seconds(time: datetime) -> float:
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _seconds(moment: datetime) -> float:
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _number(text: str) -> int:
+def _parse_sequence(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise InvalidInput("the cursor is not one of ours", hint="begin again without it")
+        raise InvalidInput("the cursor is malformed", hint="omit the cursor to start again")
     return int(text)

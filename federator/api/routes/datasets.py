@@ -1,108 +1,138 @@
-"""Datasets and drift: what lies at each storage location, who declares it, and what disagrees."""
+"""Routes of datasets and drift."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from federator.api import models as m
-from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
-from federator.api.paging import decode, documented_304, encode, printable, tagged
-from federator.api.past import AsOf, PastDataset, PastDatasets, dataset_at, datasets_at
-from federator.api.problems import documented
-from federator.api.told import fresh, sources_of
+from federator.api.dependencies import Cursor, CursorSealDep, IndexDep, Limit, PrincipalDep, SettingsDep
+from federator.api.freshness import list_source_freshness, sources_of_ids
+from federator.api.models.base import fields_of
+from federator.api.models.datasets import DatasetDetail, DatasetPage, DriftPage, PastDatasetPage
+from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
+from federator.api.problems import problem_docs
+from federator.api.snapshots import AsOf, SnapshotsDep
 from federator.connector import InvalidInput
-from federator.index import datasets, drift
-from federator.index.freshness import of_source
-from federator.model import parse_key, path_key
-from federator.model.drift import DriftKind, Severity
+from federator.model import parse_path_key, path_key
+from federator.model.drift import DriftKind, DriftSeverity
+from federator.store import verifications
+from federator.views import datasets, drift, history
+from federator.views.freshness import get_freshness
+from federator.views.positions import parse_position
 
 router = APIRouter(prefix="/api/v1", tags=["datasets"])
 
-_ANSWERS = {**documented_304(), **documented(400, 404, 409)}
+_RESPONSES = {**not_modified_docs(), **problem_docs(400, 404, 409)}
 
 
-@router.get("/datasets", response_model=m.Datasets | PastDatasets, responses=_ANSWERS, summary="The places where tables lie")
+@router.get("/datasets", response_model=DatasetPage | PastDatasetPage, responses=_RESPONSES, summary="Datasets by location")
 def get_datasets(
     request: Request,
-    index: IndexOf,
-    caller: CallerOf,
-    state: Annotated[str | None, Query(max_length=40, description="what opening it found; `unverified`: never opened")] = None,
-    declared_in: Annotated[str | None, Query(max_length=100, description="a source that declares it")] = None,
-    conflicts: Annotated[bool, Query(description="declared twice in a source, or catalogs disagree on it")] = False,
+    index: IndexDep,
+    principal: PrincipalDep,
+    snapshots: SnapshotsDep,
+    seal: CursorSealDep,
+    state: Annotated[str | None, Query(max_length=40, description="verification state; `unverified`: not verified yet")] = None,
+    declared_in: Annotated[str | None, Query(max_length=100, description="source that declares the dataset")] = None,
+    conflicts: Annotated[
+        bool, Query(description="only datasets with two declarations in one source, or with a disagreement")
+    ] = False,
     as_of: AsOf = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Response:
-    """A page of Datasets, in order of their canonical locations, each with all its declarations."""
-    if state is not None and state not in datasets.STATES:
-        raise InvalidInput(f"{state!r} is no state of a dataset", hint=f"states: {', '.join(datasets.STATES)}")
+    """A page of datasets, ordered by canonical location, each with all its declarations."""
+    if state is not None and state not in verifications.VERIFICATION_STATES:
+        raise InvalidInput(
+            f"{state!r} is not a verification state", hint=f"use one of {', '.join(verifications.VERIFICATION_STATES)}"
+        )
     if declared_in is not None:
-        of_source(index, printable(declared_in, "declared_in"), caller.scopes)
-    wanted = datasets.Wanted(state, declared_in, conflicts)
-    if as_of is not None:
-        return datasets_at(request, index, caller, as_of, wanted, limit=limit, cursor=cursor)
+        get_freshness(index, require_storable(declared_in, "declared_in"), principal.scopes)
+    filters = datasets.DatasetFilter(state, declared_in, conflicts)
     listing = f"datasets {state} {declared_in} {conflicts}"
-    after, _ = decode(cursor, listing, scopes=caller.scopes)
-    page = datasets.page(index, wanted, after=after, limit=limit, scopes=caller.scopes)
-    found = [m.PlaceOfTables.model_validate(view) for view in page.datasets]
-    told = fresh(index, caller.scopes, _sources(page.datasets))
-    end = encode(listing, page.next, scopes=caller.scopes) if page.next is not None else None
-    return tagged(request, m.Datasets(datasets=found, next=end, freshness=told))
+    if as_of is not None:
+        listing += f" as of {as_of}"
+        start, (snapshot,) = snapshots.resolve_page(listing, (as_of,), cursor)
+        past = history.list_datasets_at(
+            index, snapshot, **asdict(filters), after=start or "", limit=limit, scopes=principal.scopes
+        )
+        following = snapshots.next_cursor(listing, past.next, (snapshot,))
+        return etag_response(request, PastDatasetPage(at=snapshot.at, datasets=past.datasets, next=following))
+    after, _ = decode_cursor(cursor, listing, scopes=principal.scopes)
+    page = datasets.list_datasets(index, filters, after=seal.open(after), limit=limit, scopes=principal.scopes)
+    source_freshness = list_source_freshness(index, principal.scopes, _declaring_sources(page.datasets))
+    end = encode_cursor(listing, seal.seal(page.next), scopes=principal.scopes) if page.next is not None else None
+    return etag_response(request, DatasetPage(datasets=page.datasets, next=end, freshness=source_freshness))
 
 
-@router.get("/datasets/{location:path}", response_model=m.OnePlace | PastDataset, responses=_ANSWERS, summary="One place")
+@router.get(
+    "/datasets/{location:path}", response_model=DatasetDetail | history.PastDataset, responses=_RESPONSES, summary="One dataset"
+)
 def get_dataset(
     request: Request,
-    index: IndexOf,
-    settings: SettingsOf,
-    caller: CallerOf,
-    location: Annotated[str, Path(max_length=4000, description="the location", examples=["s3://lake/sales/orders.lance"])],
+    index: IndexDep,
+    settings: SettingsDep,
+    principal: PrincipalDep,
+    snapshots: SnapshotsDep,
+    location: Annotated[
+        str, Path(max_length=4000, description="location in any spelling", examples=["s3://lake/sales/orders.lance"])
+    ],
     as_of: AsOf = None,
 ) -> Response:
-    """Which catalogs declare a location, under which names, and whether they agree. The location may be in any of its spellings; in the
-    URL, percent-encode it as a whole."""
+    """A dataset with its declarations and their disagreements. The location may have any spelling. Percent-encode all of it in the
+    URL."""
+    location, aliases = require_storable(location, "location"), settings.location_aliases
     if as_of is not None:
-        return dataset_at(request, index, caller, printable(location, "location"), settings.aliases, as_of)
-    view = datasets.get(index, printable(location, "location"), settings.aliases, scopes=caller.scopes)
-    told = fresh(index, caller.scopes, _sources([view]))
-    return tagged(request, m.OnePlace.model_validate({**view.to_json(), "freshness": told}))
+        snapshot = snapshots.resolve(as_of, "as_of")
+        return etag_response(request, history.get_dataset_at(index, location, aliases, snapshot, scopes=principal.scopes))
+    view = datasets.get_dataset(index, location, aliases, scopes=principal.scopes)
+    source_freshness = list_source_freshness(index, principal.scopes, _declaring_sources([view]))
+    return etag_response(request, DatasetDetail(**fields_of(view), freshness=source_freshness))
 
 
-@router.get("/drift", response_model=m.Drifts, responses=_ANSWERS, summary="What catalogs disagree on")
+@router.get("/drift", response_model=DriftPage, responses=_RESPONSES, summary="Drift between catalogs, and with storage")
 def get_drift(
     request: Request,
-    index: IndexOf,
-    caller: CallerOf,
+    index: IndexDep,
+    principal: PrincipalDep,
+    seal: CursorSealDep,
     kind: Annotated[DriftKind | None, Query(description="only this kind")] = None,
-    severity: Annotated[Severity | None, Query(description="only this severity")] = None,
-    source: Annotated[str | None, Query(max_length=100, description="the source of the table that it is about")] = None,
+    severity: Annotated[DriftSeverity | None, Query(description="only this severity")] = None,
+    source: Annotated[str | None, Query(max_length=100, description="source of the drifted table")] = None,
     about: Annotated[
-        str | None, Query(max_length=4000, description="one table: at either end", examples=["aws$sales$orders"])
+        str | None,
+        Query(
+            max_length=4000, description="object id of one table, on either side of the drift", examples=["aws$sales$orders"]
+        ),
     ] = None,
-    resolved: Annotated[bool, Query(description="what was found once and is no more")] = False,
+    resolved: Annotated[bool, Query(description="only drift that is resolved; default: only open drift")] = False,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Response:
-    """A page of differences between catalogs, or a catalog and its storage, as the end of the last run found them."""
+    """A page of differences between catalogs, or between a catalog and its storage, as the last drift detection found them."""
     if source is not None:
-        of_source(index, printable(source, "source"), caller.scopes)
-    about = path_key(parse_key(printable(about, "about"))) if about is not None else None
+        get_freshness(index, require_storable(source, "source"), principal.scopes)
+    about = path_key(parse_path_key(require_storable(about, "about"))) if about is not None else None
     listing = f"drift {kind} {severity} {source} {about} {resolved}"
-    after, _ = decode(cursor, listing, scopes=caller.scopes)
-    last = tuple(json.loads(after)) if after else None
-    found = drift.page(
-        index, kind=kind, severity=severity, source=source, about=about, resolved=resolved, after=last, limit=limit + 1,
-        scopes=caller.scopes,
+    after, _ = decode_cursor(cursor, listing, scopes=principal.scopes)
+    position = tuple(parse_position(seal.open(after), str, str, str)) if after else None
+    findings = drift.list_drift(
+        index, kind=kind, severity=severity, source=source, about=about, resolved=resolved, after=position, limit=limit + 1,
+        scopes=principal.scopes,
     )  # fmt: skip
-    shown = found[:limit]
-    end = encode(listing, json.dumps(shown[-1].key), scopes=caller.scopes) if len(found) > limit else None
-    told = fresh(index, caller.scopes, {name for seen in shown for name in (seen.source, *sources_of([seen.other]))})
-    return tagged(request, m.Drifts(drift=[m.Drift.model_validate(seen) for seen in shown], next=end, freshness=told))
+    page = findings[:limit]
+    end = (
+        encode_cursor(listing, seal.seal(json.dumps(page[-1].key)), scopes=principal.scopes) if len(findings) > limit else None
+    )
+    source_freshness = list_source_freshness(
+        index, principal.scopes, {name for finding in page for name in (finding.source, *sources_of_ids([finding.other]))}
+    )
+    return etag_response(request, DriftPage(drift=page, next=end, freshness=source_freshness))
 
 
-def _sources(views: Iterable[datasets.DatasetView]) -> set[str]:
-    return sources_of(declaration.id for view in views for declaration in view.declarations)
+def _declaring_sources(views: Iterable[datasets.Dataset]) -> set[str]:
+    return sources_of_ids(declaration.id for view in views for declaration in view.declarations)

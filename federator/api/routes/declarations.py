@@ -1,47 +1,51 @@
-"""Declarations that a person asks for: physical tables, orphans for one, become a plan for each source."""
+"""Route to declare tables by location, for example orphans. The request creates one plan per source."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from federator.api import models as m
-from federator.api.access import Role
-from federator.api.context import CallerOf, IndexOf, SettingsOf
-from federator.api.paging import printable
-from federator.api.problems import documented
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.models.requests import DeclareRequest
+from federator.api.paging import require_storable
+from federator.api.principals import Role
+from federator.api.problems import problem_docs
 from federator.connector import InvalidInput
-from federator.index import requests
 from federator.model import is_location
-from federator.sync.declaring import Wanted, check
+from federator.stages.declare import DeclareSpec, check_declare_spec
+from federator.store import requests
 
 router = APIRouter(prefix="/api/v1", tags=["plans"])
 
 
 @router.post(
-    "/declarations", status_code=202, response_model=m.Requested, responses=documented(400, 403), summary="Ask for declarations"
+    "/declarations",
+    status_code=202,
+    response_model=requests.Request,
+    responses=problem_docs(400, 403),
+    summary="Request declarations",
 )
-def post_declarations(
-    wanted: m.DeclareRequest, index: IndexOf, settings: SettingsOf, caller: CallerOf, response: Response
-) -> m.Requested:
-    """Asks the worker to open the places and to plan their declaration, by a plan for each source: nothing is written before that is
-    applied. For a writer who sees each of the sources whole, since it says where in their storage something lies.
+def request_declarations(
+    spec: DeclareRequest, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, response: Response
+) -> requests.Request:
+    """Queue a request: the worker inspects the locations and creates one plan per source. Nothing is written until a plan is applied.
+    Needs the role writer and a scope that covers each source as a whole, because a plan names locations in its storage.
 
-    Once the request names its run, `plans?run=` shows what was made of it. What is declared belongs to whoever asked: no mirror changes
-    it or takes it away.
+    When the request has a run id, `plans?run=` lists its plans. Declared tables belong to the principal: no mirror changes or removes
+    them.
     """
-    caller.require(Role.WRITER)
-    into = list(dict.fromkeys(printable(name, "into") for name in wanted.into))
+    principal.require(Role.WRITER)
+    into = list(dict.fromkeys(require_storable(name, "into") for name in spec.into))
     for name in into:
-        caller.require(Role.WRITER, (name,))
-    places = [printable(place, "places") for place in wanted.places]
-    for place in places:
-        if not is_location(place):
-            raise InvalidInput(f"{place!r} is no location", hint="an absolute path or a URI such as s3://bucket/key")
-    template = printable(wanted.name, "name") if wanted.name is not None else None
-    check(settings, Wanted(places, into, template))
-    # The roots' credentials are nobody's whose scope is a part.
-    argument = {"places": places, "into": into, "template": template, "roots": caller.scopes.everything}
+        principal.require(Role.WRITER, (name,))
+    locations = [require_storable(location, "places") for location in spec.places]
+    for location in locations:
+        if not is_location(location):
+            raise InvalidInput(f"{location!r} is not a location", hint="use an absolute path or a URI such as s3://bucket/key")
+    template = require_storable(spec.name, "name") if spec.name is not None else None
+    check_declare_spec(settings, DeclareSpec(locations, into, template))
+    # Only a principal with the scope '*' may use the credentials of the storage roots.
+    argument = {"places": locations, "into": into, "template": template, "roots": principal.scopes.covers_all}
     with index.write() as connection:
-        asked = requests.add(connection, "declare", argument, actor=caller.name)
-    response.headers["Location"] = f"/api/v1/requests/{asked.id}"
-    return m.Requested.model_validate(asked)
+        request = requests.queue_request(connection, "declare", argument, actor=principal.name)
+    response.headers["Location"] = f"/api/v1/requests/{request.id}"
+    return request

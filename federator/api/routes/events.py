@@ -1,7 +1,7 @@
-"""A run's live progress as server-sent events, read from the index: any API process can tell of any worker's run.
+"""Progress of a run as server-sent events. They are read from the index, so any API process serves the runs of any worker.
 
-Each event is the whole picture, and its id the picture's digest: a reader that lost its connection has missed nothing that the next
-event does not say, and is told nothing twice that it has.
+Each event contains the complete state, and its id is the digest of this state. So a client that reconnects misses nothing and receives
+no state twice. A caller may have ``MAX_STREAMS_PER_CALLER`` streams.
 """
 
 from __future__ import annotations
@@ -12,88 +12,100 @@ import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from federator.api import models as m
-from federator.api.context import IndexOf, ViewerOf
-from federator.api.paging import printable
-from federator.api.problems import NotFound, documented
+from federator.api.dependencies import IndexDep, VisibilityDep
+from federator.api.freshness import list_source_freshness
+from federator.api.models.base import fields_of, to_json
+from federator.api.models.runs import RunProgress
+from federator.api.paging import require_storable
+from federator.api.problems import NotFound, problem_docs
 from federator.api.routes.runs import RunId
-from federator.api.told import fresh
+from federator.api.run_streams import POLL_SECONDS, EventStreamResponse, RunStreams
 from federator.connector import StateError
-from federator.index import Index, run_views
-from federator.index.run_views import Viewer
+from federator.store import Index
+from federator.views import runs
+from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
-MEDIA_TYPE = "text/event-stream"
-_PERIOD = 1.0
-_HEARTBEAT = 15.0
-# Then the reader asks again, with the token that it has by then.
-_LIFE = 300.0
+_HEARTBEAT_SECONDS = 15.0
+# Afterwards the client reconnects, with the token that it has then: a revoked token ends the stream.
+_MAX_STREAM_SECONDS = 300.0
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events `progress` while it runs, then `end`; each one's data is a RunProgress",
-        "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": 'id: 5f1d\nevent: end\ndata: {"state": "ok"}\n\n'}},
+        "description": "Events `progress` while the run is active, then `end`. The data of each event is a RunProgress",
+        "content": {
+            EventStreamResponse.media_type: {
+                "schema": {"type": "string"},
+                "example": 'id: 5f1d\nevent: end\ndata: {"state": "ok"}\n\n',
+            }
+        },
     },
-    204: {"description": "The run has ended, and Last-Event-ID names its end: there is nothing more"},
+    204: {"description": "The run has ended, and Last-Event-ID is its `end` event"},
 }
 
 
 @router.get(
     "/runs/{id}/events",
     response_class=StreamingResponse,
-    responses={**_EVENTS, **documented(400, 404)},
-    summary="A run's live progress",
+    responses={**_EVENTS, **problem_docs(400, 404)},
+    summary="Progress of a run as events",
 )
-def get_events(
-    index: IndexOf,
-    viewer: ViewerOf,
+async def stream_run_events(
+    request: Request,
+    index: IndexDep,
+    visibility: VisibilityDep,
     id: RunId,  # noqa: A002 - the name in the URL's template
-    last_event_id: Annotated[str | None, Header(max_length=100, description="the id of the last event that was read")] = None,
+    last_event_id: Annotated[
+        str | None, Header(max_length=100, description="id of the last event that the client received")
+    ] = None,
 ) -> Response:
-    """Server-sent events until the run ends; a comment now and then keeps the connection open. A browser's `EventSource` resumes by
-    itself."""
-    found = _look(index, viewer, printable(id, "id"))
-    if found.finished_at is not None and _event_id(found) == last_event_id:
+    """Server-sent events until the run ends. Comments keep the connection open. A browser's `EventSource` reconnects by itself."""
+    progress = await run_in_threadpool(_load_progress, index, visibility, require_storable(id, "id"))
+    if progress.finished_at is not None and _event_id(progress) == last_event_id:
         return Response(status_code=204)
-    # No proxy may hold events back.
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(index, viewer, id, last_event_id), media_type=MEDIA_TYPE, headers=headers)
+    streams: RunStreams = request.app.state.run_streams
+    return EventStreamResponse(_iter_events(streams, index, visibility, id, last_event_id), streams, visibility.name)
 
 
-async def _events(index: Index, viewer: Viewer, run_id: str, last: str | None) -> AsyncIterator[str]:
-    began = told = time.monotonic()
+async def _iter_events(
+    streams: RunStreams, index: Index, visibility: Visibility, run_id: str, last_id: str | None
+) -> AsyncIterator[str]:
+    started_at = sent_at = time.monotonic()
+    version, is_ended = None, False
     yield "retry: 2000\n\n"
-    while time.monotonic() - began < _LIFE:
-        found = await run_in_threadpool(_look, index, viewer, run_id)
-        ended, event = found.finished_at is not None, _event_id(found)
-        if event != last:
-            yield f"id: {event}\nevent: {'end' if ended else 'progress'}\ndata: {found.model_dump_json()}\n\n"
-            last, told = event, time.monotonic()
-        elif time.monotonic() - told >= _HEARTBEAT:
+    while time.monotonic() - started_at < _MAX_STREAM_SECONDS:
+        newest = await streams.version(run_id)
+        if newest != version:
+            progress = await run_in_threadpool(_load_progress, index, visibility, run_id)
+            version, is_ended, event_id = newest, progress.finished_at is not None, _event_id(progress)
+        if event_id != last_id:
+            yield f"id: {event_id}\nevent: {'end' if is_ended else 'progress'}\ndata: {to_json(progress).decode()}\n\n"
+            last_id, sent_at = event_id, time.monotonic()
+        elif time.monotonic() - sent_at >= _HEARTBEAT_SECONDS:
             yield ": still running\n\n"
-            told = time.monotonic()
-        if ended:
+            sent_at = time.monotonic()
+        if is_ended:
             return
-        await _pause()
+        await _sleep()
 
 
-async def _pause() -> None:
-    await asyncio.sleep(_PERIOD)
+async def _sleep() -> None:
+    await asyncio.sleep(POLL_SECONDS)
 
 
-def _look(index: Index, viewer: Viewer, run_id: str) -> m.RunProgress:
+def _load_progress(index: Index, visibility: Visibility, run_id: str) -> RunProgress:
     try:
-        found = run_views.progress(index, viewer, run_id)
+        run, sources, writes = runs.get_run_progress(index, visibility, run_id)
     except StateError as error:
         raise NotFound(error.message, hint=error.hint) from None
-    told = fresh(index, viewer.scopes, run_views.touched(index, viewer, [run_id]))
-    return m.RunProgress.model_validate({**found, "freshness": told})
+    source_freshness = list_source_freshness(index, visibility.scopes, runs.list_affected_sources(index, visibility, [run_id]))
+    return RunProgress(**fields_of(run), sources=sources, writes=writes, freshness=source_freshness)
 
 
-def _event_id(found: m.RunProgress) -> str:
-    return hashlib.sha256(found.model_dump_json().encode()).hexdigest()[:16]
+def _event_id(progress: RunProgress) -> str:
+    return hashlib.sha256(to_json(progress)).hexdigest()[:16]

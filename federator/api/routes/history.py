@@ -1,46 +1,79 @@
-"""What changed between two moments."""
+"""Route of the differences between two snapshots."""
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from federator.api import past
-from federator.api.context import CallerOf, Cursor, IndexOf, Limit
-from federator.api.paging import documented_304
-from federator.api.problems import documented
+from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep
+from federator.api.freshness import list_source_freshness
+from federator.api.models.history import DifferencePage, SnapshotInfo
+from federator.api.paging import etag_response, not_modified_docs, require_storable
+from federator.api.principals import Principal
+from federator.api.problems import problem_docs
+from federator.api.snapshots import SnapshotsDep
 from federator.connector import InvalidInput
-from federator.index.differences import How, Wanted
+from federator.model import parse_path_key, path_key
+from federator.store.snapshots import Snapshot
+from federator.views import diff
+from federator.views.diff import DifferenceKind
+from federator.views.positions import parse_position
 
 router = APIRouter(prefix="/api/v1", tags=["history"])
 
-_WHEN = "a run's id, or a time: `2026-11-20`, `2026-11-20T08:30:00Z`, `-2d`"
+_SNAPSHOT_HELP = "a run id, or a time: `2026-11-20`, `2026-11-20T08:30:00Z`, `-2d`"
 
 
 @router.get(
     "/diff",
-    response_model=past.Differences,
-    responses={**documented_304(), **documented(400, 404, 409)},
-    summary="What changed between two moments",
+    response_model=DifferencePage,
+    responses={**not_modified_docs(), **problem_docs(400, 404, 409)},
+    summary="Differences between two snapshots",
 )
 def get_diff(
     request: Request,
-    index: IndexOf,
-    caller: CallerOf,
+    index: IndexDep,
+    principal: PrincipalDep,
+    snapshots: SnapshotsDep,
     begin: Annotated[
-        str | None, Query(alias="from", max_length=64, description=f"{_WHEN}; default: the last run but one")
+        str | None, Query(alias="from", max_length=64, description=f"{_SNAPSHOT_HELP}; default: the run before the last one")
     ] = None,
-    end: Annotated[str | None, Query(alias="to", max_length=64, description="the same; default: now, or the last run")] = None,
-    source: Annotated[str | None, Query(max_length=100, description="only what is in this source")] = None,
-    path: Annotated[str, Query(max_length=4000, description="only what is at or below it: `source$namespace`")] = "",
-    kind: Annotated[How | None, Query(description="only what was added, removed or changed")] = None,
+    end: Annotated[
+        str | None,
+        Query(alias="to", max_length=64, description="the same formats; default: now, or the last run if `from` is not set"),
+    ] = None,
+    source: Annotated[str | None, Query(max_length=100, description="only objects of this source")] = None,
+    path: Annotated[str, Query(max_length=4000, description="only this object and objects below it: `source$namespace`")] = "",
+    kind: Annotated[DifferenceKind | None, Query(description="only this kind of difference")] = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Response:
-    """A page of objects that were added, removed or changed, by source and path, with each field before and after, the revision and run
-    that first showed it, and the write of ours that did it; without one, others did."""
-    below = past.below(path) or past.below(source or "")
-    if source is not None and below[0] != source:
-        raise InvalidInput(f"{path} is not in {source}")
-    return past.diff(request, index, caller, begin, end, Wanted(below, kind), limit=limit, cursor=cursor)
+    """A page of added, removed and changed objects, ordered by source and path. Each has its fields in both snapshots and the revision
+    and run that first had the difference. `by` is the mirror write that caused it; null: the change was made elsewhere."""
+    path_prefix = parse_path_key(require_storable(path, "path")) or parse_path_key(require_storable(source or "", "path"))
+    if source is not None and path_prefix[0] != source:
+        raise InvalidInput(f"the path {path} is not in the source {source}")
+    filters = diff.DifferenceFilter(path_prefix, kind)
+    listing = f"diff {begin} {end} {path_key(path_prefix)} {kind}"
+    after, (first, last) = snapshots.resolve_page(listing, (begin, end), cursor)
+    position: diff.DifferenceCursor | None = None
+    if after:
+        last_source, last_path, is_table = parse_position(after, str, str, int)
+        position = (last_source, last_path, is_table)
+    page = diff.list_differences(index, first, last, filters, after=position, limit=limit, scopes=principal.scopes)
+    sides = [_snapshot_info(snapshot, principal) for snapshot in (first, last)]
+    body = DifferencePage.model_validate({
+        "from": sides[0], "to": sides[1],
+        "totals": diff.count_differences(index, first, last, filters, scopes=principal.scopes),
+        "differences": page.differences,
+        "next": snapshots.next_cursor(listing, json.dumps(page.next) if page.next else None, (first, last)),
+        "freshness": list_source_freshness(index, principal.scopes, {name for side in sides for name in side.revisions}),
+    })  # fmt: skip
+    return etag_response(request, body)
+
+
+def _snapshot_info(snapshot: Snapshot, principal: Principal) -> SnapshotInfo:
+    revisions = {name: number for name, number in sorted(snapshot.revisions.items()) if principal.scopes.is_visible((name,))}
+    return SnapshotInfo(at=snapshot.at, run=snapshot.run, revisions=revisions)

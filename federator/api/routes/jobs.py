@@ -1,87 +1,108 @@
-"""The scheduled jobs."""
+"""Routes of the scheduled jobs."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from federator.api import models as m
-from federator.api.access import Role
-from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf, ViewerOf
-from federator.api.paging import by_name, documented_304, tagged
-from federator.api.problems import NotFound, documented
-from federator.index import Index, requests
-from federator.index.run_views import Viewer
-from federator.schedule.jobs import Job, argument, configured, listed
+from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep, VisibilityDep
+from federator.api.models.jobs import JobPage
+from federator.api.paging import etag_response, not_modified_docs, page_by_name
+from federator.api.principals import Role
+from federator.api.problems import NotFound, problem_docs
 from federator.settings import Settings
+from federator.store import Index, requests
+from federator.views.runs import Visibility
+from federator.worker.jobs import Job, configured_jobs, list_jobs, request_argument
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
 Name = Annotated[
     str,
-    Path(max_length=80, description="the job", examples=["crawl:lake_hive"]),
+    Path(max_length=80, description="name of the job", examples=["crawl:lake_hive"]),
 ]
 
 
-@router.get("", response_model=m.Jobs, responses={**documented_304(), **documented(400)}, summary="All scheduled jobs")
+@router.get("", response_model=JobPage, responses={**not_modified_docs(), **problem_docs(400)}, summary="All scheduled jobs")
 def get_jobs(
-    request: Request, index: IndexOf, settings: SettingsOf, viewer: ViewerOf, limit: Limit = 1000, cursor: Cursor = None
+    request: Request,
+    index: IndexDep,
+    settings: SettingsDep,
+    visibility: VisibilityDep,
+    limit: Limit = 1000,
+    cursor: Cursor = None,
 ) -> Response:
-    """Every job that the configuration schedules, with when it last began: those over sources that the caller may see whole."""
-    told = _jobs(settings, viewer)
+    """All configured jobs with their last start. Only jobs whose sources the principal's scopes cover as a whole are listed."""
     with index.read() as connection:
-        jobs = [(job, state) for job, state in listed(settings, connection) if job in told]
-    rows = {job.name: {"name": job.name, "schedule": job.schedule, **asdict(state)} for job, state in jobs}
-    names, following = by_name(rows, "jobs", cursor, limit, scopes=viewer.scopes)
-    return tagged(request, m.Jobs(jobs=[m.Job.model_validate(rows[name]) for name in names], next=following))
+        jobs = {job.name: job for job in list_jobs(connection, _visible_jobs(settings, visibility))}
+    names, next_cursor = page_by_name(jobs, "jobs", cursor, limit, scopes=visibility.scopes)
+    return etag_response(request, JobPage(jobs=[jobs[name] for name in names], next=next_cursor))
 
 
 @router.post(
-    "/{name}/pause", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404), summary="Pause a job"
+    "/{name}/pause",
+    status_code=202,
+    response_model=requests.Request,
+    responses=problem_docs(400, 403, 404),
+    summary="Pause a job",
 )
-def pause(index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, name: Name) -> m.Requested:
-    """Asks the worker to run the job no more until it is resumed; a run in hand goes on."""
-    caller.require(Role.OPERATOR)
-    return _ask(index, settings, viewer, name, "pause")
+def pause_job(
+    index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep, name: Name
+) -> requests.Request:
+    """Queue a request to pause the job until it is resumed. A run in progress continues."""
+    principal.require(Role.OPERATOR)
+    return _queue_control(index, settings, visibility, name, "pause")
 
 
 @router.post(
-    "/{name}/resume", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404), summary="Resume a job"
+    "/{name}/resume",
+    status_code=202,
+    response_model=requests.Request,
+    responses=problem_docs(400, 403, 404),
+    summary="Resume a job",
 )
-def resume(index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, name: Name) -> m.Requested:
-    """Asks the worker to let the job go on."""
-    caller.require(Role.OPERATOR)
-    return _ask(index, settings, viewer, name, "resume")
+def resume_job(
+    index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep, name: Name
+) -> requests.Request:
+    """Queue a request to resume the job."""
+    principal.require(Role.OPERATOR)
+    return _queue_control(index, settings, visibility, name, "resume")
 
 
 @router.post(
-    "/{name}/run", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404), summary="Run a job now"
+    "/{name}/run",
+    status_code=202,
+    response_model=requests.Request,
+    responses=problem_docs(400, 403, 404),
+    summary="Run a job now",
 )
-def run(index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, name: Name) -> m.Requested:
-    """Asks the worker to run the job at its next turn, also where it is paused. Its schedule stays."""
-    caller.require(Role.OPERATOR)
-    job = _job(settings, viewer, name)
+def run_job(
+    index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep, name: Name
+) -> requests.Request:
+    """Queue a run of the job, even if it is paused. Its schedule does not change."""
+    principal.require(Role.OPERATOR)
+    job = _get_visible_job(settings, visibility, name)
     with index.write() as connection:
-        asked = requests.add(connection, job.kind, argument(job.kind, job.subject), actor=caller.name)
-    return m.Requested.model_validate(asked)
+        return requests.queue_request(connection, job.kind, request_argument(job.kind, job.subject), actor=principal.name)
 
 
-def _jobs(settings: Settings, viewer: Viewer) -> list[Job]:
-    """The jobs that a viewer may be told of: those over sources that it may see whole."""
-    told = {"crawl": [name for name in settings.sources if viewer.scopes.covers((name,))], "sync": viewer.mirrors}
-    return [job for job in configured(settings) if viewer.scopes.everything or job.subject in told.get(job.kind, ())]
+def _visible_jobs(settings: Settings, visibility: Visibility) -> list[Job]:
+    """Return the jobs whose sources the scopes cover as a whole."""
+    subjects = {"crawl": [name for name in settings.sources if visibility.scopes.covers((name,))], "sync": visibility.mirrors}
+    return [
+        job for job in configured_jobs(settings) if visibility.scopes.covers_all or job.subject in subjects.get(job.kind, ())
+    ]
 
 
-def _job(settings: Settings, viewer: Viewer, name: str) -> Job:
-    jobs = {job.name: job for job in _jobs(settings, viewer)}
+def _get_visible_job(settings: Settings, visibility: Visibility, name: str) -> Job:
+    jobs = {job.name: job for job in _visible_jobs(settings, visibility)}
     if name not in jobs:
-        raise NotFound(f"no job is called {name!r}", hint=f"jobs: {', '.join(jobs) or 'none is scheduled'}")
+        raise NotFound(f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none'}")
     return jobs[name]
 
 
-def _ask(index: Index, settings: Settings, viewer: Viewer, name: str, kind: str) -> m.Requested:
-    _job(settings, viewer, name)
+def _queue_control(index: Index, settings: Settings, visibility: Visibility, name: str, kind: str) -> requests.Request:
+    _get_visible_job(settings, visibility, name)
     with index.write() as connection:
-        return m.Requested.model_validate(requests.add(connection, kind, {"job": name}, actor=viewer.name))
+        return requests.queue_request(connection, kind, {"job": name}, actor=visibility.name)

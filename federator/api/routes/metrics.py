@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, counted from the index at each scrape: every API process tells the same."""
+"""Metrics in the Prometheus text format. They are read from the index at each scrape, so every API process returns the same."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 import federator
-from federator.api.access import Role
-from federator.api.context import CallerOf, IndexOf
-from federator.api.problems import documented
-from federator.connector.calls import BUCKETS
-from federator.index import notifications, telemetry
+from federator.api.dependencies import IndexDep, PrincipalDep
+from federator.api.principals import Role
+from federator.api.problems import problem_docs
+from federator.connector.call_metrics import BUCKET_LABELS
 from federator.model.drift import DriftKind
-from federator.sync.telling import keep_counts
+from federator.stages.run_notices import flush_call_metrics
+from federator.store import notifications
+from federator.views import metrics
 
 router = APIRouter(tags=["metrics"])
 
 _TEXT: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The metrics, in the text format that was asked for", "content": {"text/plain": {}}}
+    200: {"description": "The metrics, in the requested text format", "content": {"text/plain": {}}}
 }
 _STATES = ("ok", "partial", "failed")
 
 
-@router.get("/metrics", response_class=Response, responses={**_TEXT, **documented(403)}, summary="Metrics for Prometheus")
-def get_metrics(request: Request, index: IndexOf, caller: CallerOf) -> Response:
-    """Freshness, coverage, drift, pending changes, calls to catalogs, runs, leases, the queue and the audit. No label holds a table's
-    name. For who may see everything: the numbers tell of all sources."""
-    caller.require_everything(Role.VIEWER)
-    keep_counts(index)
+@router.get("/metrics", response_class=Response, responses={**_TEXT, **problem_docs(403)}, summary="Metrics for Prometheus")
+def get_metrics(request: Request, index: IndexDep, principal: PrincipalDep) -> Response:
+    """Freshness, coverage, drift, pending changes, calls to catalogs, runs, leases, the queue and the audit. No label contains a table
+    name. Needs the scope `*`, because the numbers cover all sources."""
+    principal.require_full_scope(Role.VIEWER)
+    flush_call_metrics(index)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Counts(telemetry.read(index)))
+    registry.register(_MetricsCollector(metrics.read_metrics(index)))
     encode, media_type = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(registry), headers={"Content-Type": media_type})
 
 
-class _Counts(Collector):
-    def __init__(self, counts: telemetry.Telemetry) -> None:
+class _MetricsCollector(Collector):
+    def __init__(self, counts: metrics.ServiceMetrics) -> None:
         self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
-        yield InfoMetricFamily("federator_build", "The version that answers", {"version": federator.__version__})
+        yield InfoMetricFamily("federator_build", "Version of the service", {"version": federator.__version__})
         yield from self._sources()
         yield from self._mirrors()
         yield from self._service()
@@ -58,7 +59,7 @@ class _Counts(Collector):
             "federator_source_state", "1 for the state of a source's last crawl, 0 for the others", labels=["source", "state"]
         )
         namespaces = GaugeMetricFamily(
-            "federator_source_namespaces", "Namespaces by what their last listing proved", labels=["source", "coverage"]
+            "federator_source_namespaces", "Namespaces by the state of their last listing", labels=["source", "coverage"]
         )
         tables = GaugeMetricFamily("federator_source_tables", "Tables that a source declares", labels=["source"])
         for source in self._counts.sources:
@@ -74,20 +75,20 @@ class _Counts(Collector):
     def _mirrors(self) -> Iterator[Metric]:
         pending = GaugeMetricFamily(
             "federator_mirror_pending_changes",
-            "Changes of a mirror's newest plan that are not made",
+            "Changes of a mirror's newest plan that are not applied",
             labels=["mirror", "action"],
         )
         refused = GaugeMetricFamily(
             "federator_mirror_refusals",
-            "Differences that a mirror's newest plan leaves as they are",
+            "Refusals of a mirror's newest plan",
             labels=["mirror", "reason"],
         )
         held = GaugeMetricFamily(
-            "federator_mirror_plan_held", "1 where a mirror's newest plan waits for a person", labels=["mirror"]
+            "federator_mirror_plan_held", "1 if a mirror's newest plan waits for a decision", labels=["mirror"]
         )
         for plan in self._counts.plans:
-            _add(pending, plan.mirror, plan.changes)
-            _add(refused, plan.mirror, plan.refusals)
+            _add_counts(pending, plan.mirror, plan.changes)
+            _add_counts(refused, plan.mirror, plan.refusals)
             held.add_metric([plan.mirror], float(plan.held))
         outcomes = GaugeMetricFamily(
             "federator_mirror_recent_outcomes", "Outcomes of the last 24 hours, by state", labels=["mirror", "state"]
@@ -97,55 +98,57 @@ class _Counts(Collector):
         yield from (pending, refused, held, outcomes)
 
     def _service(self) -> Iterator[Metric]:
-        runs = GaugeMetricFamily("federator_recent_runs", "Runs begun in the last 24 hours", labels=["kind", "state"])
+        runs = GaugeMetricFamily("federator_recent_runs", "Runs started in the last 24 hours", labels=["kind", "state"])
         for (kind, state), number in sorted(self._counts.runs.items()):
             runs.add_metric([kind, state], number)
         yield runs
-        for name, what, value in (
+        for name, help_text, value in (
             ("federator_requests_queued", "Requests that wait for the worker", self._counts.queued),
-            ("federator_requests_oldest_seconds", "Age of the request that waits longest", self._counts.queue_age),
-            ("federator_worker_leading", "1 where a worker holds the scheduler's lease", self._counts.leading),
-            ("federator_audit_events", "Number of the newest sealed event", self._counts.sealed),
+            ("federator_requests_oldest_seconds", "Age of the oldest waiting request", self._counts.queue_age),
+            ("federator_worker_leading", "1 if a worker holds the scheduler's lease", self._counts.leading),
+            ("federator_audit_events", "Sequence number of the newest sealed event", self._counts.sealed),
             ("federator_audit_unsealed_events", "Events that are not in the chain yet", self._counts.unsealed),
-            ("federator_audit_unanchored_events", "Sealed events that no published head proves", self._counts.unanchored),
+            ("federator_audit_unanchored_events", "Sealed events that no published head covers", self._counts.unanchored),
         ):
-            yield GaugeMetricFamily(name, what, float(value))
+            yield GaugeMetricFamily(name, help_text, float(value))
 
     def _drift(self) -> Iterator[Metric]:
         drift = GaugeMetricFamily(
-            "federator_drift", "Differences between catalogs, and with storage, that are there now",
+            "federator_drift", "Open drift between catalogs, and with storage",
             labels=["kind", "severity", "source"],
         )  # fmt: skip
         counts = self._counts.drift
         for kind in DriftKind:
-            # A kind that is not there at all is a zero, so that an alert on it can end.
-            of = {key: number for key, number in counts.items() if key[0] == kind} or {(kind.value, kind.severity.value, ""): 0}
-            for labels, number in sorted(of.items()):
+            # Report zero for a kind without drift: otherwise an alert on it would never resolve.
+            numbers = {key: number for key, number in counts.items() if key[0] == kind} or {
+                (kind.value, kind.severity.value, ""): 0
+            }
+            for labels, number in sorted(numbers.items()):
                 drift.add_metric(list(labels), number)
-        held = GaugeMetricFamily("federator_lease_held", "1 where some process holds a lease now", labels=["lease"])
-        taken = CounterMetricFamily("federator_lease_taken", "How often a lease was taken", labels=["lease"])
+        held = GaugeMetricFamily("federator_lease_held", "1 if a process holds the lease", labels=["lease"])
+        taken = CounterMetricFamily("federator_lease_taken", "Number of times a lease was taken", labels=["lease"])
         for name, (is_held, number) in sorted(self._counts.leases.items()):
             held.add_metric([name], float(is_held))
             taken.add_metric([name], number)
-        told = GaugeMetricFamily(
-            "federator_notifications", "Notifications by what became of them; sent ones are kept for 30 days",
+        by_state = GaugeMetricFamily(
+            "federator_notifications", "Notifications by state; sent ones are kept for 30 days",
             labels=["channel", "state"],
         )  # fmt: skip
-        known = self._counts.notifications
-        for channel in sorted({channel for channel, _ in known}):
+        counted = self._counts.notifications
+        for channel in sorted({channel for channel, _ in counted}):
             for state in notifications.STATES:
-                told.add_metric([channel, state], known.get((channel, state), 0))
-        waiting = GaugeMetricFamily("federator_notices_waiting", "Notices that no channel was asked about yet")
+                by_state.add_metric([channel, state], counted.get((channel, state), 0))
+        waiting = GaugeMetricFamily("federator_notices_waiting", "Notices that are not yet matched with the channels")
         waiting.add_metric([], self._counts.notices)
-        yield from (drift, held, taken, told, waiting)
+        yield from (drift, held, taken, by_state, waiting)
 
     def _catalogs(self) -> Iterator[Metric]:
         latency = HistogramMetricFamily(
-            "federator_catalog_call_seconds", "Calls to catalogs and how long they took", labels=["source", "operation"]
+            "federator_catalog_call_seconds", "Duration of calls to catalogs", labels=["source", "operation"]
         )
-        for found in self._counts.latencies:
-            buckets = list(zip(BUCKETS, found.cumulative, strict=True))
-            latency.add_metric([found.source, found.operation], buckets, found.seconds)
+        for calls in self._counts.latencies:
+            buckets = list(zip(BUCKET_LABELS, calls.cumulative, strict=True))
+            latency.add_metric([calls.source, calls.operation], buckets, calls.seconds)
         errors = CounterMetricFamily(
             "federator_catalog_errors",
             "Errors of calls to catalogs, by the Lance error code",
@@ -156,6 +159,6 @@ class _Counts(Collector):
         yield from (latency, errors)
 
 
-def _add(family: GaugeMetricFamily, mirror: str, counts: Mapping[str, int]) -> None:
+def _add_counts(family: GaugeMetricFamily, mirror: str, counts: Mapping[str, int]) -> None:
     for label, number in sorted(counts.items()):
         family.add_metric([mirror, label], number)

@@ -1,4 +1,4 @@
-"""Mirrors: their rules, what they have put where, and how they stand."""
+"""Routes of the mirrors: their rules, ledgers and states."""
 
 from __future__ import annotations
 
@@ -7,79 +7,86 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from federator.api import models as m
-from federator.api.context import Cursor, IndexOf, Limit, SettingsOf, ViewerOf
-from federator.api.paging import by_name, documented_304, tagged
-from federator.api.problems import NotFound, documented
-from federator.api.routes.plans import summary
-from federator.api.told import fresh
+from federator.api.dependencies import Cursor, IndexDep, Limit, SettingsDep, VisibilityDep
+from federator.api.freshness import list_source_freshness
+from federator.api.models.mirrors import Mirror, MirrorPage
+from federator.api.paging import etag_response, not_modified_docs, page_by_name
+from federator.api.problems import NotFound, problem_docs
 from federator.connector import StateError
-from federator.index import Index, ledger, plan_views, run_views, schedules
-from federator.index.run_views import Viewer
 from federator.settings import Settings
+from federator.store import Index, job_states, ledger
+from federator.store.runs import Run
+from federator.views import plans, runs
+from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1/mirrors", tags=["mirrors"])
 
-# Held plans that are named; each new one outdates those before it.
-_HELD = 10
+# Maximum number of held plans in a response; a new plan usually outdates the previous ones.
+_MAX_HELD = 10
 
 
-@router.get("", response_model=m.Mirrors, responses={**documented_304(), **documented(400)}, summary="All mirrors")
+@router.get("", response_model=MirrorPage, responses={**not_modified_docs(), **problem_docs(400)}, summary="All mirrors")
 def get_mirrors(
-    request: Request, index: IndexOf, settings: SettingsOf, viewer: ViewerOf, limit: Limit = 200, cursor: Cursor = None
+    request: Request,
+    index: IndexDep,
+    settings: SettingsDep,
+    visibility: VisibilityDep,
+    limit: Limit = 200,
+    cursor: Cursor = None,
 ) -> Response:
-    """Every configured mirror both of whose sources the caller may see whole."""
-    names, following = by_name(viewer.mirrors, "mirrors", cursor, limit, scopes=viewer.scopes)
-    return tagged(request, m.Mirrors(mirrors=[_mirror(index, settings, viewer, name) for name in names], next=following))
+    """All configured mirrors whose two sources the principal's scopes cover as a whole."""
+    names, next_cursor = page_by_name(visibility.mirrors, "mirrors", cursor, limit, scopes=visibility.scopes)
+    return etag_response(
+        request, MirrorPage(mirrors=[_mirror_model(index, settings, visibility, name) for name in names], next=next_cursor)
+    )
 
 
-@router.get("/{name}", response_model=m.Mirror, responses={**documented_304(), **documented(400, 404)}, summary="One mirror")
+@router.get("/{name}", response_model=Mirror, responses={**not_modified_docs(), **problem_docs(400, 404)}, summary="One mirror")
 def get_mirror(
     request: Request,
-    index: IndexOf,
-    settings: SettingsOf,
-    viewer: ViewerOf,
-    name: Annotated[str, Path(max_length=64, description="the mirror", examples=["hive-to-glue"])],
+    index: IndexDep,
+    settings: SettingsDep,
+    visibility: VisibilityDep,
+    name: Annotated[str, Path(max_length=64, description="name of the mirror", examples=["hive-to-glue"])],
 ) -> Response:
-    """One mirror: its rule, how many tables and namespaces it has declared, its last plan and run, and what waits for a decision."""
-    if name not in viewer.mirrors:
-        raise NotFound(f"no mirror is called {name!r}", hint=f"mirrors: {', '.join(sorted(viewer.mirrors)) or 'none'}")
-    return tagged(request, _mirror(index, settings, viewer, name))
+    """One mirror: its rule, the numbers of owned tables and namespaces, its last plan and run, and plans that wait for a decision."""
+    if name not in visibility.mirrors:
+        raise NotFound(f"there is no mirror {name!r}", hint=f"mirrors: {', '.join(sorted(visibility.mirrors)) or 'none'}")
+    return etag_response(request, _mirror_model(index, settings, visibility, name))
 
 
-def _mirror(index: Index, settings: Settings, viewer: Viewer, name: str) -> m.Mirror:
-    mirror, rule = settings.mirrors[name], settings.rule(name)
+def _mirror_model(index: Index, settings: Settings, visibility: Visibility, name: str) -> Mirror:
+    mirror, rule = settings.mirrors[name], settings.mirror_rule(name)
     with index.read() as connection:
-        made = plan_views.page(connection, viewer, mirror=name, limit=1)
-        held = plan_views.page(connection, viewer, mirror=name, state="held", limit=_HELD)
-        job = schedules.read(connection).get(f"sync:{name}", schedules.JobState())
+        newest = plans.list_visible_plans(connection, visibility, mirror=name, limit=1)
+        held = plans.list_visible_plans(connection, visibility, mirror=name, state="held", limit=_MAX_HELD)
+        job = job_states.list_job_states(connection).get(f"sync:{name}", job_states.JobState())
         tables, namespaces = ledger.count_tables(connection, name), ledger.count_namespaces(connection, name)
-    last_plan, waiting = [summary(seen) for seen in made], [summary(seen) for seen in held]
-    # Ids sort by time.
-    run = _run(index, viewer, max(filter(None, [*(seen.row["run_id"] for seen in made), job.last_run_id]), default=None))
-    return m.Mirror.model_validate({
+    # Run ids sort by time, so the greatest one is the last run.
+    run = _visible_run(index, visibility, max(filter(None, [*(plan.run_id for plan in newest), job.last_run_id]), default=None))
+    return Mirror.model_validate({
         "name": name,
         "from": mirror.origin,
         "to": mirror.target,
         "schedule": mirror.schedule,
         "paused": job.paused,
-        "state": "held" if waiting else run.state if run else "never",
+        "state": "held" if held else run.state if run else "never",
         "tables": tables,
         "namespaces": namespaces,
-        "last_plan": last_plan[0] if last_plan else None,
+        "last_plan": newest[0] if newest else None,
         "last_run": run,
-        "held": waiting,
+        "held": held,
         "rule": asdict(rule),
         "digest": rule.digest,
-        "freshness": fresh(index, viewer.scopes, (mirror.origin, mirror.target)),
+        "freshness": list_source_freshness(index, visibility.scopes, (mirror.origin, mirror.target)),
     })  # fmt: skip
 
 
-def _run(index: Index, viewer: Viewer, run_id: str | None) -> m.Run | None:
+def _visible_run(index: Index, visibility: Visibility, run_id: str | None) -> Run | None:
     if run_id is None:
         return None
     try:
-        return m.Run.model_validate(run_views.progress(index, viewer, run_id))
+        return runs.get_run_progress(index, visibility, run_id)[0]
     except StateError:
-        # A run that is not this caller's to see.
+        # The run is not visible to the principal.
         return None

@@ -1,4 +1,4 @@
-"""Runs, and requests for runs: the worker carries them out, whatever process it lives in."""
+"""Routes of runs and requests. A worker executes the requests, in this or another process."""
 
 from __future__ import annotations
 
@@ -6,179 +6,220 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
-from federator.api import models as m
-from federator.api.access import Role
-from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf, ViewerOf
-from federator.api.paging import decode, documented_304, encode, printable, tagged
-from federator.api.problems import NotFound, documented
-from federator.api.told import fresh
+from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep, VisibilityDep
+from federator.api.freshness import list_source_freshness
+from federator.api.models.base import fields_of
+from federator.api.models.requests import RunRequest
+from federator.api.models.runs import RunDetail, RunPage
+from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
+from federator.api.principals import Role
+from federator.api.problems import NotFound, problem_docs
 from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
-from federator.index import Connection, Index, RowMapping, approvals, plan_views, requests, run_views
-from federator.index.run_views import Viewer
+from federator.planning.plan import Plan
 from federator.planning.release import Release
 from federator.settings import Settings
+from federator.store import Connection, Index, approvals, requests
+from federator.store.plans import StoredPlan
+from federator.store.runs import Run, RunChange, RunSource
+from federator.views import plans, runs
+from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
-RunId = Annotated[str, Path(max_length=64, description="the run's whole id", examples=["0199f0c2a41-1f2e3d4c"])]
-# The journal has the rest; a page of a browser does not want it.
-_CHANGES = 1000
+RunId = Annotated[str, Path(max_length=64, description="complete id of the run", examples=["0199f0c2a41-1f2e3d4c"])]
+# Maximum number of writes in a response; the journal has all of them.
+_MAX_CHANGES = 1000
 
 
-@router.get("/runs", response_model=m.Runs, responses={**documented_304(), **documented(400)}, summary="Runs, newest first")
-def get_runs(request: Request, index: IndexOf, viewer: ViewerOf, limit: Limit = 20, cursor: Cursor = None) -> Response:
-    """A page of runs: those that touched what the caller may see, and its own."""
-    before, _ = decode(cursor, "runs", scopes=viewer.scopes)
-    found = run_views.recent(index, viewer, limit=limit + 1, before=before or None)
-    end = encode("runs", found[limit - 1]["id"], scopes=viewer.scopes) if len(found) > limit else None
-    shown = [m.Run.model_validate(run) for run in found[:limit]]
-    told = fresh(index, viewer.scopes, run_views.touched(index, viewer, [run.id for run in shown]))
-    return tagged(request, m.Runs(runs=shown, next=end, freshness=told))
+@router.get(
+    "/runs", response_model=RunPage, responses={**not_modified_docs(), **problem_docs(400)}, summary="Runs, newest first"
+)
+def get_runs(
+    request: Request, index: IndexDep, visibility: VisibilityDep, limit: Limit = 20, cursor: Cursor = None
+) -> Response:
+    """A page of the runs that touched objects visible to the principal, and of its own runs."""
+    before, _ = decode_cursor(cursor, "runs", scopes=visibility.scopes)
+    rows = runs.list_visible_runs(index, visibility, limit=limit + 1, before=before or None)
+    end = encode_cursor("runs", rows[limit - 1].id, scopes=visibility.scopes) if len(rows) > limit else None
+    page = rows[:limit]
+    source_freshness = list_source_freshness(
+        index, visibility.scopes, runs.list_affected_sources(index, visibility, [run.id for run in page])
+    )
+    return etag_response(request, RunPage(runs=page, next=end, freshness=source_freshness))
 
 
-@router.get("/runs/{id}", response_model=m.RunDetail, responses={**documented_304(), **documented(400, 404)}, summary="One run")
-def get_run(request: Request, index: IndexOf, viewer: ViewerOf, id: RunId) -> Response:  # noqa: A002 - the name in the URL's template
-    """One run with what it did to each source and each of its writes (the first 1000), readable while it goes on."""
-    run, sources, changes = _get(index, viewer, id)
-    told = fresh(index, viewer.scopes, run_views.touched(index, viewer, [run["id"]]))
-    body = {**run, "sources": sources, "changes": changes[:_CHANGES], "freshness": told}
-    return tagged(request, m.RunDetail.model_validate(body))
+@router.get(
+    "/runs/{id}", response_model=RunDetail, responses={**not_modified_docs(), **problem_docs(400, 404)}, summary="One run"
+)
+def get_run(request: Request, index: IndexDep, visibility: VisibilityDep, id: RunId) -> Response:  # noqa: A002 - the name in the URL's template
+    """One run with its results by source and its first 1000 writes, also while it is active."""
+    run, sources, changes = _get_visible_run(index, visibility, id)
+    source_freshness = list_source_freshness(index, visibility.scopes, runs.list_affected_sources(index, visibility, [run.id]))
+    body = RunDetail(**fields_of(run), sources=sources, changes=changes[:_MAX_CHANGES], freshness=source_freshness)
+    return etag_response(request, body)
 
 
 @router.post(
-    "/runs", status_code=202, response_model=m.Requested, responses=documented(400, 403, 404, 409), summary="Ask for a run"
+    "/runs",
+    status_code=202,
+    response_model=requests.Request,
+    responses=problem_docs(400, 403, 404, 409),
+    summary="Request a run",
 )
-def post_run(
-    wanted: m.RunRequest, index: IndexOf, settings: SettingsOf, caller: CallerOf, viewer: ViewerOf, response: Response
-) -> m.Requested:
-    """Queues a run over sources that the caller may see whole. Its request's address is in `Location`; the request says the run's id
-    once it has begun."""
-    caller.require(Role.OPERATOR)
+def request_run(
+    spec: RunRequest,
+    index: IndexDep,
+    settings: SettingsDep,
+    principal: PrincipalDep,
+    visibility: VisibilityDep,
+    response: Response,
+) -> requests.Request:
+    """Queue a run. The principal's scopes must cover its sources as a whole. `Location` is the URL of the request, which has the run id
+    as soon as the run has started."""
+    principal.require(Role.OPERATOR)
     with index.write() as connection:
-        argument = _argument(connection, settings, wanted, viewer)
-        if wanted.full:
+        argument = _build_argument(connection, settings, spec, visibility)
+        if spec.full:
             argument["full"] = True
-        asked = requests.add(connection, wanted.kind, argument, actor=caller.name)
-    response.headers["Location"] = f"/api/v1/requests/{asked.id}"
-    return m.Requested.model_validate(asked)
+        request = requests.queue_request(connection, spec.kind, argument, actor=principal.name)
+    response.headers["Location"] = f"/api/v1/requests/{request.id}"
+    return request
 
 
 @router.post(
     "/runs/{id}/cancel",
     status_code=202,
-    response_model=m.Requested,
-    responses=documented(400, 403, 404, 409),
+    response_model=requests.Request,
+    responses=problem_docs(400, 403, 404, 409),
     summary="Cancel a run",
 )
-def cancel_run(index: IndexOf, caller: CallerOf, viewer: ViewerOf, id: RunId) -> m.Requested:  # noqa: A002 - the name in the URL's template
-    """Asks the worker to stop a run between two writes. A run that a command line began is stopped there."""
-    caller.require(Role.OPERATOR)
-    run, _, _ = _get(index, viewer, id)
+def request_cancel(index: IndexDep, principal: PrincipalDep, visibility: VisibilityDep, id: RunId) -> requests.Request:  # noqa: A002 - the name in the URL's template
+    """Queue a request to stop a run between two writes. A run that was started on a command line must be stopped there."""
+    principal.require(Role.OPERATOR)
+    run, _, _ = _get_visible_run(index, visibility, id)
     with index.write() as connection:
-        request = requests.of_run(connection, run["id"])
+        request = requests.find_request_of_run(connection, run.id)
         if request is None:
-            raise StateError(f"the run {run['id']} is {run['state']}, and no worker of ours has it in hand")
-        if not _reaches(connection, viewer, request):
-            raise PermissionDenied(f"{caller.name} may not change the run {id}: it touches more than {caller.name} may see")
-        return m.Requested.model_validate(requests.add(connection, "cancel", {"request": request.id}, actor=caller.name))
+            raise StateError(f"the run {run.id} is {run.state}, and no worker executes it")
+        if not _is_request_visible(connection, visibility, request):
+            raise PermissionDenied(
+                f"{principal.name} may not cancel the run {id}: it touches objects outside the scopes of {principal.name}"
+            )
+        return requests.queue_request(connection, "cancel", {"request": request.id}, actor=principal.name)
 
 
 @router.get(
-    "/requests/{id}", response_model=m.Requested, responses={**documented_304(), **documented(400, 404)}, summary="One request"
+    "/requests/{id}",
+    response_model=requests.Request,
+    responses={**not_modified_docs(), **problem_docs(400, 404)},
+    summary="One request",
 )
 def get_request(
-    request: Request, index: IndexOf, viewer: ViewerOf,
-    id: Annotated[int, Path(ge=1, le=2**63 - 1, description="its number")],  # noqa: A002 - as in the URL's template
+    request: Request, index: IndexDep, visibility: VisibilityDep,
+    id: Annotated[int, Path(ge=1, le=2**63 - 1, description="id of the request")],  # noqa: A002 - as in the URL's template
 ) -> Response:  # fmt: skip
-    """What became of a request."""
+    """The state of a request."""
     with index.read() as connection:
         try:
-            found = requests.get(connection, id)
+            queued = requests.get_request(connection, id)
         except StateError as error:
             raise NotFound(error.message) from None
-        if found.actor != viewer.name and not _reaches(connection, viewer, found):
+        if queued.actor != visibility.name and not _is_request_visible(connection, visibility, queued):
             raise NotFound(f"there is no request {id}")
-        return tagged(request, m.Requested.model_validate(found))
+        return etag_response(request, queued)
 
 
-def _argument(connection: Connection, settings: Settings, wanted: m.RunRequest, viewer: Viewer) -> dict[str, Any]:
-    """The request's argument, with every name checked now: who asked is still there to be told."""
-    field = {"crawl": "sources", "apply": "plans"}.get(wanted.kind, "mirrors")
+def _build_argument(connection: Connection, settings: Settings, spec: RunRequest, visibility: Visibility) -> dict[str, Any]:
+    """Build the request's argument. All names are checked now, so that the principal gets the error in the response."""
+    field = {"crawl": "sources", "apply": "plans"}.get(spec.kind, "mirrors")
     for other in {"sources", "mirrors", "plans"} - {field}:
-        if getattr(wanted, other):
-            raise InvalidInput(f"{wanted.kind} takes {field}, not {other}")
-    if wanted.full and wanted.kind != "crawl":
-        raise InvalidInput(f"full is for a crawl, not for {wanted.kind}")
-    names: list[str] = getattr(wanted, field)
+        if getattr(spec, other):
+            raise InvalidInput(f"{other} cannot be used with {spec.kind}", hint=f"use {field}")
+    if spec.full and spec.kind != "crawl":
+        raise InvalidInput(f"full cannot be used with {spec.kind}, only with crawl")
+    names: list[str] = getattr(spec, field)
     if field == "plans":
         if not names:
             raise InvalidInput("apply takes plans: the digests of what was decided")
         for name in names:
-            applicable(connection, name, viewer)
+            require_applicable(connection, name, visibility)
         return {field: names}
-    known = viewer.mirrors if field == "mirrors" else tuple(name for name in settings.sources if viewer.scopes.covers((name,)))
+    covered = (
+        visibility.mirrors
+        if field == "mirrors"
+        else tuple(name for name in settings.sources if visibility.scopes.covers((name,)))
+    )
     for name in names:
-        if printable(name, field) not in known:
-            hint = f"{field}: {', '.join(known) or 'none is configured'}"
+        if require_storable(name, field) not in covered:
+            hint = f"{field}: {', '.join(covered) or 'none is configured'}"
             raise ConfigError(f"no {field.removesuffix('s')} is called {name!r}", hint=hint)
-    if names or viewer.scopes.everything:
+    if names or visibility.scopes.covers_all:
         return {field: names} if names else {}
-    if not known:
-        raise PermissionDenied(f"{viewer.name} may see none of the {field} whole")
-    return {field: list(known)}
+    if not covered:
+        raise PermissionDenied(f"the scopes of {visibility.name} cover none of the {field} as a whole")
+    return {field: list(covered)}
 
 
-def applicable(connection: Connection, digest: str, viewer: Viewer) -> Release:
-    """What of a plan may go now, and what waits.
+def require_applicable(connection: Connection, digest: str, visibility: Visibility) -> Release:
+    """Return the changes of a plan that may be applied now, and those that wait.
 
-    Raises StateError for a plan of which everything waits for a decision, or for which it is too late.
+    Raise StateError if all changes wait for a decision, or if the plan can no longer be applied.
     """
-    row = plan_row(connection, digest, viewer)
-    state, found = row["state"], approvals.released(connection, row)
+    stored = get_whole_plan(connection, digest, visibility)
+    state, release = stored.state, approvals.get_release(connection, stored)
     if state not in ("ready", "held", "approved"):
-        raise StateError(f"the plan {digest[:12]} is {state}", hint="plan again")
-    if not found.changes and (found.waiting or state == "held"):
-        why = f": {found.waiting[0].hold}" if found.waiting else ""
-        raise StateError(f"all of the plan {digest[:12]} is held{why}", hint="approve it first")
-    return found
+        raise StateError(f"the plan {digest[:12]} is {state}", hint="create a new plan")
+    if not release.changes and (release.waiting or state == "held"):
+        reason = f": {release.waiting[0].hold}" if release.waiting else ""
+        raise StateError(
+            f"all changes of the plan {digest[:12]} are held{reason}", hint=Plan.from_json(stored.content).release_command
+        )
+    return release
 
 
-def _reaches(connection: Connection, viewer: Viewer, request: requests.Request) -> bool:
-    """Whether a viewer may see all that a request is about."""
-    if viewer.scopes.everything:
+def _is_request_visible(connection: Connection, visibility: Visibility, request: requests.Request) -> bool:
+    """Whether the scopes cover everything that a request touches."""
+    if visibility.scopes.covers_all:
         return True
     sources, mirrors = request.argument.get("sources") or request.argument.get("into", []), request.argument.get("mirrors", [])
     digests = request.argument.get("plans", [])
-    named = bool(sources or mirrors or digests)
-    told = named and all(viewer.scopes.covers((name,)) for name in sources) and all(name in viewer.mirrors for name in mirrors)
-    return told and all(_whole(connection, viewer, digest) for digest in digests)
+    has_names = bool(sources or mirrors or digests)
+    is_covered = (
+        has_names
+        and all(visibility.scopes.covers((name,)) for name in sources)
+        and all(name in visibility.mirrors for name in mirrors)
+    )
+    return is_covered and all(_sees_whole_plan(connection, visibility, digest) for digest in digests)
 
 
-def _whole(connection: Connection, viewer: Viewer, digest: str) -> bool:
+def _sees_whole_plan(connection: Connection, visibility: Visibility, digest: str) -> bool:
     try:
-        return not plan_views.get(connection, viewer, digest)[1]
+        return not plans.get_visible_plan(connection, visibility, digest)[1]
     except StateError:
         return False
 
 
-def seen_plan(connection: Connection, viewer: Viewer, digest: str) -> tuple[RowMapping, bool, dict[str, Any]]:
-    """A plan by its whole digest as ``plan_views.get`` has it. Raises NotFound, also for one that the viewer sees nothing of."""
+def get_visible_plan(connection: Connection, visibility: Visibility, digest: str) -> tuple[StoredPlan, bool, dict[str, Any]]:
+    """Return a plan by its complete digest, like ``federator.views.plans.get_visible_plan``.
+
+    Raise NotFound if there is none, or if no part of it is visible.
+    """
     try:
-        return plan_views.get(connection, viewer, printable(digest, "digest"))
+        return plans.get_visible_plan(connection, visibility, require_storable(digest, "digest"))
     except StateError:
-        raise NotFound(f"no plan has the digest {digest!r}", hint="give the whole digest") from None
+        raise NotFound(f"there is no plan with the digest {digest!r}", hint="use the complete digest") from None
 
 
-def plan_row(connection: Connection, digest: str, viewer: Viewer) -> RowMapping:
-    """The row of a plan that the viewer sees whole. Raises NotFound, and PermissionDenied where it sees a part."""
-    row, partial, _ = seen_plan(connection, viewer, digest)
+def get_whole_plan(connection: Connection, digest: str, visibility: Visibility) -> StoredPlan:
+    """Return a completely visible plan. Raise NotFound, or PermissionDenied if only a part is visible."""
+    stored, partial, _ = get_visible_plan(connection, visibility, digest)
     if partial:
-        raise PermissionDenied(f"{viewer.name} sees a part of the plan {digest[:12]}; deciding needs all of it")
-    return row
+        raise PermissionDenied(f"a decision needs the complete plan {digest[:12]}; {visibility.name} sees only a part of it")
+    return stored
 
 
-def _get(index: Index, viewer: Viewer, run_id: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
+def _get_visible_run(index: Index, visibility: Visibility, run_id: str) -> tuple[Run, list[RunSource], list[RunChange]]:
     try:
-        return run_views.get(index, viewer, printable(run_id, "id"))
+        return runs.get_visible_run(index, visibility, require_storable(run_id, "id"))
     except StateError as error:
         raise NotFound(error.message, hint=error.hint) from None

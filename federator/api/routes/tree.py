@@ -1,105 +1,134 @@
-"""The tree, and one table."""
+"""Routes of the tree and of single tables."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from federator.api import models as m
-from federator.api.context import CallerOf, Cursor, IndexOf, Limit, SettingsOf
-from federator.api.merging import merged_tree
-from federator.api.paging import decode, documented_304, encode, printable, tagged
-from federator.api.past import AsOf, PastTable, table_at, tree_at
-from federator.api.problems import documented
-from federator.connector.options import masked
-from federator.index import Connection, freshness, tree
-from federator.index.freshness import Freshness
-from federator.model import parse_key, path_key
-from federator.model.scopes import Scopes
+from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep
+from federator.api.merged_tree import merged_tree_response
+from federator.api.models.base import fields_of
+from federator.api.models.tree import MergedTree, Node, Tree
+from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
+from federator.api.problems import problem_docs
+from federator.api.snapshots import AsOf, SnapshotResolver, SnapshotsDep
+from federator.model import Path as NodePath
+from federator.model import parse_path_key, path_key
+from federator.views import freshness, history, tree
 
 router = APIRouter(prefix="/api/v1", tags=["tree"])
 
-_ANSWERS = {**documented_304(), **documented(400, 404, 409)}
+_NodePage = tuple[list[tree.TreeNode], str | None]
+
+_RESPONSES = {**not_modified_docs(), **problem_docs(400, 404, 409)}
 
 
-@router.get("/tree", response_model=m.Tree | m.MergedTree, responses=_ANSWERS, summary="The entries below a path")
+@router.get("/tree", response_model=Tree | MergedTree, responses=_RESPONSES, summary="Children of a path")
 def get_tree(
     request: Request,
-    index: IndexOf,
-    settings: SettingsOf,
-    caller: CallerOf,
-    path: Annotated[str, Query(max_length=4000, description="`source$namespace`; empty: the sources")] = "",
+    index: IndexDep,
+    settings: SettingsDep,
+    principal: PrincipalDep,
+    snapshots: SnapshotsDep,
+    path: Annotated[str, Query(max_length=4000, description="object id, `source$namespace`; empty: list the sources")] = "",
     limit: Limit = 200,
     cursor: Cursor = None,
-    depth: Annotated[int, Query(ge=1, le=3, description="levels; below the first, `limit` bounds all nodes together")] = 1,
+    depth: Annotated[
+        int, Query(ge=1, le=3, description="number of levels; `limit` bounds the total number of nodes below the first level")
+    ] = 1,
     as_of: AsOf = None,
     view: Annotated[
-        Literal["source", "merged"], Query(description="merged: one tree over all sources, by logical path")
+        Literal["source", "merged"], Query(description="source, or merged: one tree over all sources by logical path")
     ] = "source",
 ) -> Response:
-    """A page of children, in order of their paths. All pages of one listing show the revision that the first one showed.
+    """A page of children, ordered by path. All pages of one listing show the revision of the first page.
 
-    With `view=merged`, paths begin below the levels that only name a catalog, what several sources call the same is one entry with its
-    homes, and tables of one path at different places are a conflict: `default` is then the home in the source that `[tree] priority`
-    names first. Its pages follow what is current, but with `as_of`, which shows every page as the first one.
+    With `view=merged`, an entry combines all objects with one logical path; `homes` lists them. Logical paths omit levels that only
+    name a catalog. Tables with one path and different locations are a conflict: `default` is then the one in the source that
+    `[tree] priority` lists first. Each page shows the current state; with `as_of`, all pages show one snapshot.
     """
-    node = parse_key(printable(path, "path"))
+    node = parse_path_key(require_storable(path, "path"))
     if view == "merged":
-        return merged_tree(request, index, settings, caller, node, limit=limit, cursor=cursor, depth=depth, as_of=as_of)
+        return merged_tree_response(request, snapshots, settings, node, limit=limit, cursor=cursor, depth=depth, as_of=as_of)
     if as_of is not None:
-        return tree_at(request, index, caller, node, as_of, limit=limit, cursor=cursor, depth=depth)
+        return _tree_at_response(request, snapshots, node, as_of, limit=limit, cursor=cursor, depth=depth)
     with index.read() as connection:
-        known = freshness.read(connection, caller.scopes)
-        source = freshness.among(known, node[0]) if node else None
-        after, revision = decode(cursor, path_key(node), source.revision if source else None, scopes=caller.scopes)
-        page = tree.read_children(connection, node, after=after, limit=limit, revision=revision, scopes=caller.scopes)
-        below = _Below(connection, caller.scopes, known, limit)
-        nodes = [below.node(found, depth - 1) for found in page.nodes]
-    end = encode(path_key(node), page.next, revision, scopes=caller.scopes) if page.next is not None else None
-    shown = m.Freshness.model_validate(source) if source else None
-    return tagged(request, m.Tree(path=path_key(node), freshness=shown, nodes=nodes, next=end), revision)
+        by_source = freshness.read_freshness(connection, principal.scopes)
+        source = freshness.require_source(by_source, node[0]) if node else None
+        after, revision = decode_cursor(cursor, path_key(node), source.revision if source else None, scopes=principal.scopes)
+
+        def read_page(parent: NodePath, after: str, limit: int, revision: int | None) -> _NodePage:
+            page = tree.read_children(connection, parent, after=after, limit=limit, revision=revision, scopes=principal.scopes)
+            end = (
+                encode_cursor(path_key(parent), page.next, revision, scopes=principal.scopes) if page.next is not None else None
+            )
+            return page.nodes, end
+
+        children, end = read_page(node, after, limit, revision)
+        subtree = _Subtree(limit, lambda path, rest: read_page(path, "", rest, by_source[path[0]].revision), by_source)
+        nodes = [subtree.node(child, depth - 1) for child in children]
+    return etag_response(request, Tree(path=path_key(node), freshness=source, nodes=nodes, next=end), revision)
 
 
-@router.get("/tables/{id:path}", response_model=m.Table | PastTable, responses=_ANSWERS, summary="One table")
+def _tree_at_response(
+    request: Request, snapshots: SnapshotResolver, node: NodePath, as_of: str, *, limit: int, cursor: str | None, depth: int
+) -> Response:  # fmt: skip
+    """Build a page of a node's children in a snapshot."""
+    after, (snapshot,) = snapshots.resolve_page(f"{path_key(node)} as of {as_of}", (as_of,), cursor)
+
+    def read_page(parent: NodePath, limit: int, after: str = "") -> _NodePage:
+        page = history.list_children_at(
+            snapshots.index, parent, snapshot, after=after, limit=limit, scopes=snapshots.visibility.scopes
+        )
+        return page.nodes, snapshots.next_cursor(f"{path_key(parent)} as of {as_of}", page.next, (snapshot,))
+
+    children, end = read_page(node, limit, after or "")
+    subtree = _Subtree(limit, read_page, dict.fromkeys(snapshot.revisions))
+    nodes = [subtree.node(child, depth - 1) for child in children]
+    return etag_response(request, Tree(path=path_key(node), freshness=None, nodes=nodes, next=end, as_of=snapshot.at))
+
+
+@router.get("/tables/{id:path}", response_model=tree.Table | history.PastTable, responses=_RESPONSES, summary="One table")
 def get_table(
     request: Request,
-    index: IndexOf,
-    caller: CallerOf,
-    id: Annotated[str, Path(max_length=4000, description="its path from the root", examples=["lake_hive$sales$orders"])],  # noqa: A002 - the name in the URL's template
+    index: IndexDep,
+    principal: PrincipalDep,
+    snapshots: SnapshotsDep,
+    id: Annotated[str, Path(max_length=4000, description="object id", examples=["lake_hive$sales$orders"])],  # noqa: A002 - the name in the URL's template
     as_of: AsOf = None,
 ) -> Response:
-    """Everything known about one declaration. In the URL, percent-encode the id as a whole: `$` in a name is `%2524` there."""
-    node = parse_key(printable(id, "id"))
+    """All details of one declaration. Percent-encode the id in the URL: a `$` inside a name becomes `%2524`."""
+    node = parse_path_key(require_storable(id, "id"))
     if as_of is not None:
-        return table_at(request, index, caller, node, as_of)
+        snapshot = snapshots.resolve(as_of, "as_of")
+        past = history.get_table_at(index, node, snapshot, scopes=principal.scopes)
+        return etag_response(request, past)
     with index.read() as connection:
-        known = freshness.read(connection, caller.scopes)
-        view = tree.read_table(connection, node, known, scopes=caller.scopes).to_json()
-    source = known[node[0]]
-    view |= {"properties": masked(view["properties"]), "freshness": m.Freshness.model_validate(source)}
-    return tagged(request, m.Table.model_validate(view), source.revision)
+        freshness_by_source = freshness.read_freshness(connection, principal.scopes)
+        table = tree.read_table(connection, node, freshness_by_source, scopes=principal.scopes)
+    return etag_response(request, table, table.freshness.revision)
 
 
 @dataclass
-class _Below:
-    """The levels below a page, ``left`` nodes of them together."""
+class _Subtree:
+    """Builds the levels below a page; ``remaining`` is the number of nodes that it may still add.
 
-    connection: Connection
-    scopes: Scopes
-    known: dict[str, Freshness]
-    left: int
+    ``read_page`` returns the first children of a path, at most as many as its second argument, and the cursor of the others.
+    """
 
-    def node(self, node: tree.Node, levels: int) -> m.Node:
-        shown = m.Node.model_validate(node)
-        path = parse_key(node.id)
-        source = self.known.get(path[0])
-        if node.kind == "source" and source is not None:
-            shown.freshness = m.Freshness.model_validate(source)
-        if levels and source is not None and node.kind in ("source", "namespace") and self.left > 0:
-            page = tree.read_children(self.connection, path, limit=self.left, revision=source.revision, scopes=self.scopes)
-            self.left -= len(page.nodes)
-            shown.children = [self.node(child, levels - 1) for child in page.nodes]
-            shown.next = encode(node.id, page.next, source.revision, scopes=self.scopes) if page.next is not None else None
-        return shown
+    remaining: int
+    read_page: Callable[[NodePath, int], _NodePage]
+    freshness_by_source: Mapping[str, freshness.Freshness | None]
+
+    def node(self, node: tree.TreeNode, levels: int) -> Node:
+        path, children, end = parse_path_key(node.id), None, None
+        is_parent = node.kind in ("source", "namespace") and path[0] in self.freshness_by_source
+        if levels and is_parent and self.remaining > 0:
+            below, end = self.read_page(path, self.remaining)
+            self.remaining -= len(below)
+            children = [self.node(child, levels - 1) for child in below]
+        source = self.freshness_by_source.get(path[0]) if node.kind == "source" else None
+        return Node(**fields_of(node), freshness=source, children=children, next=end)

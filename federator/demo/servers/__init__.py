@@ -1,1 +1,1 @@
-"""Real catalog servers on loopback: Hive metastores 2.3 and 3.1.3, and Glue as moto serves it over HTTP."""
+"""Catalog servers on loopback: Hive metastores 2.3, 3.1.3 and 4.0.1, and AWS Glue served by moto."""

@@ -1,21 +1,21 @@
 """AWS Glue on loopback: ``python -m federator.demo.servers.glue RUN_DIR``.
 
-moto's: the HTTP server, the wire protocol, S3, STS and IAM (with policy enforcement, off until its ``reset-auth`` route says
-otherwise), databases and tables as they are kept, versioned and deleted (a database goes with its tables, as in AWS, where
-that happens asynchronously), the errors EntityNotFoundException and AlreadyExistsException.
+moto provides the HTTP server, the wire protocol, S3, STS and IAM (policies are enforced only after a call of its ``reset-auth``
+route). It also stores, versions and deletes databases and tables, and raises EntityNotFoundException and AlreadyExistsException.
+Deleting a database deletes its tables, which AWS does asynchronously.
 
-Ours, where moto 5.2 falls short of the service's documentation:
+This module adds what moto 5.2 lacks compared with the service's documentation:
 
-- ``CreateCatalog``, ``GetCatalog``, ``GetCatalogs``, ``UpdateCatalog``, ``DeleteCatalog``. A catalog is a Glue backend of its own,
-  which CatalogId chooses. ``CreateCatalog`` knows no parent and refuses ``.``, ``/`` and ``\\`` in names;
-  IncludeRoot beside ParentCatalogId is refused.
-- Pages of at most 100 with NextToken for databases, tables and catalogs; a listing goes in the order of names.
-- Names of databases and tables fold to lower case.
+- ``CreateCatalog``, ``GetCatalog``, ``GetCatalogs``, ``UpdateCatalog``, ``DeleteCatalog``. Each catalog has its own Glue backend,
+  which CatalogId selects. ``CreateCatalog`` has no parent parameter and refuses ``.``, ``/`` and ``\\`` in names; IncludeRoot together
+  with ParentCatalogId is refused.
+- Pages of at most 100 entries with NextToken for databases, tables and catalogs, in the order of names.
+- Names of databases and tables are folded to lower case.
 - ``UpdateTable`` compares VersionId.
 
-A test's convention, not AWS's: a catalog whose Parameters hold ``PARENT_PARAMETER`` is made inside the catalog of that id,
-since the service itself has no call for nested catalogs (they come from federation). Everything is in memory. State is kept
-apart by account, which moto takes from the credentials: ``sts.assume_role`` into any account id gives an empty one.
+A convention of the tests, not of AWS: a catalog with ``PARENT_PARAMETER`` in its Parameters is created inside the catalog of that id,
+because the service has no call for nested catalogs (they come from federation). All state is in memory and separate for each account.
+moto takes the account from the credentials: ``sts.assume_role`` into a new account id gives an empty account.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REFUSED_IN_CATALOG_NAMES = re.compile(r"[./\\]|aws:")
 
 
 class CatalogBackend(GlueBackend):
-    """The databases of one child catalog, and the catalog's own description. ``account_id`` is the catalog's id."""
+    """The databases and the description of one child catalog. ``account_id`` is the catalog's id."""
 
     def __init__(self, region: str, catalog_id: str, parent: str, description: dict[str, Any]) -> None:
         super().__init__(region, catalog_id)
@@ -57,11 +57,11 @@ class CatalogBackend(GlueBackend):
 
 
 class CatalogResponse(GlueResponse):
-    """moto's Glue with catalogs."""
+    """moto's Glue, extended by catalogs."""
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The request, with the names that Glue folds in lower case."""
+        """The request, with the names that Glue folds converted to lower case."""
         request: dict[str, Any] = json.loads(self.body)
         holders = [(request, "DatabaseName"), (request.get("DatabaseInput"), "Name"), (request.get("TableInput"), "Name")]
         if "atalog" not in self._get_action():
@@ -77,21 +77,21 @@ class CatalogResponse(GlueResponse):
 
     @property
     def catalogs(self) -> dict[str, CatalogBackend]:
-        """The child catalogs of this account by id. Kept on the root's backend, so that moto's reset clears them."""
-        found: dict[str, CatalogBackend] = vars(self.root).setdefault("federator_catalogs", {})
-        return found
+        """The child catalogs of this account by id. They are stored on the root's backend, so that moto's reset clears them."""
+        catalogs: dict[str, CatalogBackend] = vars(self.root).setdefault("federator_catalogs", {})
+        return catalogs
 
     @property
     def glue_backend(self) -> GlueBackend:
-        """The backend of the catalog that the request names."""
+        """The backend of the catalog in the request."""
         return self._backend(self.parameters.get("CatalogId"))
 
     def create_catalog(self) -> ActionResult:
         request = self.parameters
-        name, given = request["Name"], request["CatalogInput"]
+        name, catalog_input = request["Name"], request["CatalogInput"]
         if _REFUSED_IN_CATALOG_NAMES.search(name) or len(name) > 64 or name == self.current_account:
             raise _invalid(f"Catalog name {name} is not valid.")
-        parameters = dict(given.get("Parameters") or {})
+        parameters = dict(catalog_input.get("Parameters") or {})
         parent = parameters.pop(PARENT_PARAMETER, self.current_account)
         self._backend(parent)
         catalog_id = f"{self.current_account}:{name}" if parent == self.current_account else f"{parent}/{name}"
@@ -99,7 +99,7 @@ class CatalogResponse(GlueResponse):
             raise AlreadyExistsException("Catalog")
         arn = f"arn:aws:glue:{self.region}:{self.current_account}:catalog/{catalog_id.partition(':')[2]}"
         description = {
-            **given,
+            **catalog_input,
             "CatalogId": catalog_id,
             "Name": name,
             "ResourceArn": arn,
@@ -120,8 +120,10 @@ class CatalogResponse(GlueResponse):
             raise _invalid("IncludeRoot cannot be used with ParentCatalogId.")
         self._backend(parent)
         start = parent or self.current_account
-        found = [c for c in self.catalogs.values() if c.parent == start or (request.get("Recursive") and self._below(c, start))]
-        listed = [self._description(c) for c in sorted(found, key=lambda c: c.account_id)]
+        children = [
+            c for c in self.catalogs.values() if c.parent == start or (request.get("Recursive") and self._below(c, start))
+        ]
+        listed = [self._description(c) for c in sorted(children, key=lambda c: c.account_id)]
         if request.get("IncludeRoot"):
             listed.insert(0, self._description(self.root))
         return ActionResult(_page(request, "CatalogList", listed))
@@ -161,6 +163,10 @@ class CatalogResponse(GlueResponse):
     def _backend(self, catalog_id: str | None) -> GlueBackend:
         if catalog_id in (None, self.current_account):
             return self.root
+        if catalog_id in list(glue_backends):
+            # Another account that has used the service. Its resource policy would have to allow it.
+            backend: GlueBackend = glue_backends[catalog_id][self.region]
+            return backend
         if catalog_id not in self.catalogs:
             raise EntityNotFoundException(f"Catalog {catalog_id} not found.")
         return self.catalogs[catalog_id]
@@ -182,26 +188,26 @@ def _invalid(message: str) -> JsonRESTError:
 
 
 def _page(request: dict[str, Any], key: str, items: Iterable[Any]) -> dict[str, Any]:
-    """One page; the token holds the offset, and a token of ours that cannot be read is an error as it is in AWS."""
-    everything = list(items)
+    """Return one page. The token contains the offset; an invalid token is an error, as in AWS."""
+    all_items = list(items)
     try:
         start = int(base64.b64decode(request.get("NextToken") or "MA==", validate=True))
     except ValueError:
         raise _invalid("Invalid pagination token provided.") from None
     end = start + min(request.get("MaxResults") or _PAGE, _PAGE)
-    page: dict[str, Any] = {key: everything[start:end]}
-    if end < len(everything):
+    page: dict[str, Any] = {key: all_items[start:end]}
+    if end < len(all_items):
         page["NextToken"] = base64.b64encode(str(end).encode()).decode()
     return page
 
 
 def start_glue(run_dir: Path) -> Server:
-    """Starts the server on a free port and waits until it answers. Raises StateError with the end of its log."""
+    """Start the server on a free port and wait until it is ready. Raise StateError with the end of its log."""
     return process.start("federator.demo.servers.glue", run_dir, timeout=60)
 
 
 def serve(run_dir: Path, ready: Callable[[str, str, Path], None] = process.announce) -> None:
-    """Serves on 127.0.0.1 until the process ends."""
+    """Serve on 127.0.0.1 until the process ends."""
     moto.glue.urls.url_paths = {"{0}/$": CatalogResponse.dispatch}
     server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True)
     ready("glue", f"http://127.0.0.1:{server.server_port}", run_dir)

@@ -1,10 +1,10 @@
 """A real Hive metastore, 2.3, 3.1.3 or 4.0.1, on loopback: ``python -m federator.demo.servers.hive RUN_DIR VERSION [KEY=VALUE ...]``.
 
-All versions are built in a JVM through py4j, so neither a compiler nor a Hive installation is needed. Hive 2.3 comes from
-PySpark's own jars; the later ones from Maven Central, once, into the user's cache directory, on top of PySpark's Hadoop client
-(Hive's own Hadoop does not run on Java 24 and later). ``KEY=VALUE`` adds to the server's configuration, TLS and SASL included.
+All versions run in a JVM that py4j drives, so neither a compiler nor a Hive installation is needed. Hive 2.3 is part of PySpark's
+jars. Later versions are fetched once from Maven Central into the user's cache directory and use PySpark's Hadoop client, because
+Hive's own Hadoop does not run on Java 24 and later. ``KEY=VALUE`` adds to the server's configuration, including TLS and SASL.
 
-Everything a server writes (database, warehouse, logs) is in RUN_DIR; a server started again on the same RUN_DIR has its tables.
+A server writes all its files (database, warehouse, logs) to RUN_DIR. Started again with the same RUN_DIR, it has the same tables.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _LOOPBACK = "127.0.0.1"
 
 
 def start(version: str, run_dir: Path, conf: Mapping[str, str] | None = None, env: dict[str, str] | None = None) -> Server:
-    """Starts one of the versions and waits until it listens; fetches its jars first if need be, which takes a minute at worst.
+    """Start one of the versions and wait until it listens. Missing jars are fetched first, which takes up to a minute.
 
-    ``conf`` adds to its configuration, ``env`` to its environment. Raises StateError with the end of its log, or with Maven's if
-    the jars could not be fetched.
+    ``conf`` adds to its configuration, ``env`` to its environment. Raise StateError with the end of its log, or with Maven's log if
+    the jars cannot be fetched.
     """
     if version != HIVE2:
         hive_jars.prepare(version)
@@ -57,7 +57,7 @@ def start_hive4(run_dir: Path) -> Server:
 
 
 def hive3_available() -> bool:
-    """Whether Hive 3.1.3 can be started here: its jars are in the cache, or Maven can fetch them."""
+    """Whether Hive 3.1.3 can be started: its jars are in the cache, or Maven can fetch them."""
     return hive_jars.available(HIVE3)
 
 
@@ -65,7 +65,7 @@ def _hive2_conf() -> dict[str, str]:
     return {
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",
-        # The default, BoneCP, is not among PySpark's jars; without it every drop ends the connection.
+        # The default, BoneCP, is not part of PySpark's jars. Without a pool, every drop closes the connection.
         "datanucleus.connectionPoolingType": "HikariCP",
         # PySpark has no LMAX disruptor, which asynchronous logging needs.
         "hive.async.log.enabled": "false",
@@ -77,26 +77,26 @@ def _hive3_conf() -> dict[str, str]:
         "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
         "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
         "metastore.transactional.event.listeners": "org.apache.hive.hcatalog.listener.DbNotificationListener",
-        # The doubled word is Hive's.
+        # Hive spells this key with "metastore" twice.
         "metastore.metastore.event.db.notification.api.auth": "false",
-        # Writers of the log wait for each other; 10 s between attempts is the default.
+        # Writers of the log wait for each other; the default interval between attempts is 10 s.
         "metastore.notification.sequence.lock.retry.sleep.interval": "100ms",
     }
 
 
 def _hive4_conf() -> dict[str, str]:
-    # The distribution of 4.0.1 has no DbNotificationListener, Maven Central none of that version, and 4.2.0's does not load.
-    without = ("metastore.transactional.event.listeners",)
-    return {key: value for key, value in _hive3_conf().items() if key not in without} | {
+    # Neither the distribution of 4.0.1 nor Maven Central has DbNotificationListener in this version, and that of 4.2.0 does not load.
+    omitted = ("metastore.transactional.event.listeners",)
+    return {key: value for key, value in _hive3_conf().items() if key not in omitted} | {
         "metastore.thrift.bind.host": _LOOPBACK,
-        # What Derby refuses is tried ten times; 2 s between them is the default.
+        # A call that Derby refuses is tried ten times; the default interval is 2 s.
         "metastore.hmshandler.retry.interval": "100ms",
     }
 
 
 @contextmanager
-def _jvm(classpath: Iterable[str], run_dir: Path) -> Iterator[Any]:
-    """A JVM that py4j drives. It ends with the block, and, because its standard input closes, with this process."""
+def open_jvm(classpath: Iterable[str], run_dir: Path) -> Iterator[Any]:
+    """A JVM that py4j drives. It ends with the block or with this process, which closes its standard input."""
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     (py4j_jar,) = hive_jars.spark_jars().glob("py4j-*.jar")
@@ -116,14 +116,14 @@ def _jvm(classpath: Iterable[str], run_dir: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Reads what went wrong in the JVM while it still runs. Raises StateError."""
+def report_jvm_errors() -> Iterator[None]:
+    """Raise StateError for an error in the JVM. The error is read while the JVM still runs."""
     from py4j.protocol import Py4JJavaError
 
     try:
         yield
     except Py4JJavaError as error:
-        raise StateError("the metastore did not start", hint=str(error)) from None
+        raise StateError("the server did not start", hint=str(error)) from None
 
 
 def _hive2_handler(jvm: Any) -> Any:
@@ -166,7 +166,7 @@ def _serve_handler(jvm: Any, handler: Any, conf: Mapping[str, str], ready: Any) 
 
 
 def _serve_hive4(jvm: Any, ready: Any) -> None:
-    """Serves Hive 4 by its own entry, which honours a bind address, TLS and SASL, but takes no port 0."""
+    """Serve Hive 4 through its own entry point. It supports a bind address, TLS and SASL, but not port 0."""
     metastore = jvm.org.apache.hadoop.hive.metastore
     conf = metastore.conf.MetastoreConf.newMetastoreConf()
     with socket.create_server((_LOOPBACK, 0)) as free:
@@ -184,32 +184,36 @@ def _announce_when_open(port: int, ready: Any) -> None:
 def _is_open(port: int) -> bool:
     try:
         with socket.create_connection((_LOOPBACK, port), timeout=1) as probe:
-            # A port that nobody listens on may be given to the probe itself, which is then connected to itself.
+            # If nothing listens on the port, the system may assign it to the probe, which then connects to itself.
             return bool(probe.getsockname() != probe.getpeername())
     except OSError:
         return False
 
 
 def _serve(run_dir: Path, version: str, extra: dict[str, str]) -> None:
-    """Builds the metastore and serves it until the process ends."""
+    """Build the metastore and serve it until the process ends."""
 
     def ready(port: int) -> None:
         process.announce(f"hive {version}", f"thrift://{_LOOPBACK}:{port}", run_dir)
 
     database = run_dir / "metastore_db"
     if version == HIVE2:
-        jars, file, own = [f"{hive_jars.spark_jars()}/*"], "hive-site.xml", _hive2_conf()
+        jars, file, version_conf = [f"{hive_jars.spark_jars()}/*"], "hive-site.xml", _hive2_conf()
     else:
         cache = hive_jars.prepare(version)
-        jars, file, own = hive_jars.classpath(cache), "metastore-site.xml", _hive3_conf() if version == HIVE3 else _hive4_conf()
+        jars, file, version_conf = (
+            hive_jars.classpath(cache),
+            "metastore-site.xml",
+            _hive3_conf() if version == HIVE3 else _hive4_conf(),
+        )
         if not database.exists():
             shutil.copytree(cache / "metastore_db", database)
-    conf = hive_jars.write_conf(run_dir, file, hive_jars.common_conf(run_dir, database) | own | extra)
+    conf = hive_jars.write_conf(run_dir, file, hive_jars.common_conf(run_dir, database) | version_conf | extra)
     core = {key: value for key, value in extra.items() if key.startswith(("hadoop.", "fs."))}
     hive_jars.write_conf(run_dir, "core-site.xml", core)
-    # Hive's own name for a directory with more jars: drivers of storage, above all.
-    more = [f"{path}/*" for path in [os.environ.get("HIVE_AUX_JARS_PATH")] if path]
-    with _jvm([str(conf), *jars, *more], run_dir) as jvm, _told():
+    # Hive's variable for a directory with additional jars, mainly storage drivers.
+    aux_jars = [f"{path}/*" for path in [os.environ.get("HIVE_AUX_JARS_PATH")] if path]
+    with open_jvm([str(conf), *jars, *aux_jars], run_dir) as jvm, report_jvm_errors():
         if version == HIVE4:
             _serve_hive4(jvm, ready)
         else:

@@ -1,7 +1,7 @@
-"""Servers of the demo and the tests, each a process of its own that outlives who started it until it is stopped.
+"""Server processes of the demo and the tests. They run until they are stopped, also after their parent has ended.
 
-A server module is run as ``python -m <module> RUN_DIR [ARGS]``. When it is ready it calls ``announce``, which writes
-``RUN_DIR/server.json``; ``start`` waits for that file, ``stop`` ends the process by the id in it.
+A server module is run as ``python -m <module> RUN_DIR [ARGS]``. When it is ready, it calls ``announce``, which writes
+``RUN_DIR/server.json``. ``start`` waits for this file, and ``stop`` ends the process with the id in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ANNOUNCEMENT = "server.json"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: what it is, where it listens (loopback), its process group."""
+    """A running server: its name, its URI on loopback and its process group."""
 
     name: str
     uri: str
@@ -30,20 +30,20 @@ class Server:
     run_dir: str
 
     def stop(self, timeout: float = 10) -> None:
-        """Ends the whole process group: SIGTERM, then SIGKILL after ``timeout`` seconds. Harmless twice."""
-        for sign, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, 5.0)):
+        """End the whole process group: SIGTERM, then SIGKILL after ``timeout`` seconds. A second call does nothing."""
+        for sign, grace_seconds in ((signal.SIGTERM, timeout), (signal.SIGKILL, 5.0)):
             try:
                 os.killpg(self.pid, sign)
             except ProcessLookupError:
                 break
-            end = time.monotonic() + patience
+            end = time.monotonic() + grace_seconds
             while time.monotonic() < end and _alive(self.pid):
                 time.sleep(0.05)
         (Path(self.run_dir) / _ANNOUNCEMENT).unlink(missing_ok=True)
 
 
 def start(module: str, run_dir: Path, *args: str, timeout: float = 120, env: dict[str, str] | None = None) -> Server:
-    """Starts a server module and waits until it announces itself. Raises StateError with the end of its log if it does not."""
+    """Start a server module and wait for its announcement. Raise StateError with the end of its log if there is none."""
     run_dir.mkdir(parents=True, exist_ok=True)
     announcement = run_dir / _ANNOUNCEMENT
     announcement.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def start(module: str, run_dir: Path, *args: str, timeout: float = 120, env: dic
 
 
 def running(run_dir: Path) -> Server:
-    """The server that announced itself in ``run_dir``. Raises StateError if there is none."""
+    """Return the server that announced itself in ``run_dir``. Raise StateError if there is none."""
     try:
         return Server(**json.loads((run_dir / _ANNOUNCEMENT).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def running(run_dir: Path) -> Server:
 
 
 def announce(name: str, uri: str, run_dir: Path) -> None:
-    """Called by a server that is ready. The file appears whole or not at all."""
+    """Announce this process as a ready server. The file is written atomically."""
     draft = run_dir / f"{_ANNOUNCEMENT}.{os.getpid()}"
     draft.write_text(json.dumps(asdict(Server(name, uri, os.getpid(), str(run_dir)))), encoding="utf-8")
     draft.replace(run_dir / _ANNOUNCEMENT)

@@ -1,7 +1,7 @@
-"""Reports as Spark SQL over the index: the details as CSV and Parquet, their figures as one page of HTML and as JSON.
+"""Reports as Spark SQL over the index: details as CSV and Parquet, figures as an HTML page and as JSON.
 
-The driver never holds the details: Spark computes them into Parquet, from which the figures are queried, and the files are written
-batch by batch. What the page shows of a long answer is its beginning, with how much more there is.
+The driver never holds all details. Spark writes them to Parquet, the figures are queried from there, and the files are written
+batch by batch. The page shows the first rows of a long result, and how many more there are.
 """
 
 from __future__ import annotations
@@ -14,34 +14,48 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from federator.index.readers import IndexReader
 from federator.pipeline.reports.files import write_details, write_json
-from federator.pipeline.reports.inputs import Inputs
+from federator.pipeline.reports.inputs import DETAILS, Inputs, staged_name
 from federator.pipeline.reports.page import write_page
-from federator.pipeline.reports.queries import Query, queries
+from federator.pipeline.reports.queries import ReportQuery, load_queries
 from federator.pipeline.reports.sections import Report, Section
-from federator.pipeline.session import engine_errors
+from federator.pipeline.spark_errors import translate_spark_errors
+from federator.pipeline.staging_area import StagingArea
+from federator.store.partition_reader import IndexReader
 
-# Queries at once: each is small, and mostly waits for its plan.
-_AT_ONCE = 4
-#: rows of an answer that the page and the JSON show
-SHOWN = {"tiles": 1, "bars": 25, "table": 50, "lines": 5000}
+# The number of parallel queries. Each query is small, and mostly waits for its plan.
+_MAX_PARALLEL_QUERIES = 4
+#: the number of rows of a result that the page and the JSON show
+MAX_ROWS_SHOWN = {"tiles": 1, "bars": 25, "table": 50, "lines": 5000}
 
 
-def make(
-    spark: SparkSession, reader: IndexReader, kind: str, directory: Path, *, formats: Sequence[str], at: float, staging: Path
+def build_report(
+    spark: SparkSession,
+    reader: IndexReader,
+    kind: str,
+    directory: Path,
+    *,
+    formats: Sequence[str],
+    at: float,
+    staging: StagingArea,
 ) -> int:
-    """Writes a report of a kind into a directory: ``report.html``, ``report.json``, ``<kind>.csv``, ``<kind>.parquet``, as far as they
-    are among the formats. ``at`` is its time, in seconds since the epoch. Returns the number of its details. Raises StateError."""
-    first, *others = queries(kind)
-    others = others if {"html", "json"} & set(formats) else []
+    """Write a report of a kind into a directory, and return the number of its details.
+
+    The files are ``report.html``, ``report.json``, ``<kind>.csv`` and ``<kind>.parquet``, as far as ``formats`` contains them.
+    ``at`` is the report's time, in seconds since the epoch. Raise StateError if Spark fails.
+    """
+    details_query, *figure_queries = load_queries(kind)
+    figure_queries = figure_queries if {"html", "json"} & set(formats) else []
     inputs = Inputs(spark, reader, staging)
-    with engine_errors(f"make the report {kind}"), ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="report") as pool:
-        inputs.read({name for query in (first, *others) for name in query.names}, pool)
-        details = inputs.stage(_run(inputs, first, at, None), "details")
+    with (
+        translate_spark_errors(f"build the report {kind}"),
+        ThreadPoolExecutor(_MAX_PARALLEL_QUERIES, thread_name_prefix="report") as pool,
+    ):
+        inputs.load_tables({name for query in (details_query, *figure_queries) for name in query.table_names}, pool)
+        details = inputs.materialize(_run_query(inputs, details_query, at, None), DETAILS)
         total = details.count()
-        sections = list(pool.map(lambda query: _section(query, _run(inputs, query, at, details)), others))
-    files = write_details(staging / "report-details.parquet", directory, kind, formats)
+        sections = list(pool.map(lambda query: _build_section(query, _run_query(inputs, query, at, details)), figure_queries))
+    files = write_details(staging.read(staging.path(staged_name(DETAILS))), directory, kind, formats)
     report = Report(kind, at, sections, total, [file.name for file in files])
     if "json" in formats:
         write_json(report, directory / "report.json")
@@ -52,22 +66,24 @@ def make(
 
 @dataclass(frozen=True, slots=True)
 class _Frames:
-    """The tables that a query names, by name."""
+    """The tables that a query uses, by name."""
 
     inputs: Inputs
     details: DataFrame | None
 
-    def of(self, query: Query) -> dict[str, Any]:
-        return {name: self.details if name == "details" else self.inputs.frame(name) for name in query.names}
+    def frames_for(self, query: ReportQuery) -> dict[str, Any]:
+        return {name: self.details if name == "details" else self.inputs.frame(name) for name in query.table_names}
 
 
-def _run(inputs: Inputs, query: Query, at: float, details: DataFrame | None) -> DataFrame:
-    # Spark gives each table a view of a name of its own for as long as the text is read.
-    return inputs.spark.sql(query.sql, args={"now": at} if ":now" in query.sql else None, **_Frames(inputs, details).of(query))
+def _run_query(inputs: Inputs, query: ReportQuery, at: float, details: DataFrame | None) -> DataFrame:
+    # Spark registers each table as a temporary view while it parses the query.
+    return inputs.spark.sql(
+        query.sql, args={"now": at} if ":now" in query.sql else None, **_Frames(inputs, details).frames_for(query)
+    )
 
 
-def _section(query: Query, frame: DataFrame) -> Section:
-    limit = SHOWN[query.shape]
+def _build_section(query: ReportQuery, frame: DataFrame) -> Section:
+    limit = MAX_ROWS_SHOWN[query.shape]
     rows = [tuple(row) for row in frame.limit(limit + 1).collect()]
     total = len(rows) if len(rows) <= limit else frame.count()
     return Section(query.shape, query.title, tuple(frame.columns), rows[:limit], total)

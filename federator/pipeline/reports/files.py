@@ -1,4 +1,4 @@
-"""A report's files but for the page. Details pass through batch by batch."""
+"""A report's files except the page. Details are written batch by batch."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from federator.pipeline.reports.sections import Report
+from federator.runtime.text import escape_controls
 
-_BATCH = 20_000
-_TIME = pa.timestamp("us", "UTC")
-# What spreadsheets take for the beginning of a formula, in the forms of East Asian keyboards too.
+_TIMESTAMP = pa.timestamp("us", "UTC")
+# At least the characters that ``escape_controls`` replaces. Arrow finds their texts much faster than Python.
+_CONTROL = r"[\p{Cc}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
+# Characters that start a formula in spreadsheets, including full-width forms.
 _FORMULA = r"\A[=+\-@\t\r\n＝＋－＠]"
 
 
-def write_details(staged: Path, directory: Path, name: str, formats: Sequence[str]) -> list[Path]:
-    """Writes Spark's Parquet as one CSV (RFC 4180) and one Parquet file, as far as wanted; returns the files.
+def write_details(rows: pa.RecordBatchReader, directory: Path, name: str, formats: Sequence[str]) -> list[Path]:
+    """Write rows as one CSV file (RFC 4180) and one Parquet file, as far as requested. Return the files.
 
-    Columns that end in ``_at`` become times in UTC. In the CSV, texts that a spreadsheet would compute begin with an apostrophe.
+    Columns that end in ``_at`` become times in UTC. In the CSV file, control characters are escaped, and texts that a
+    spreadsheet would evaluate start with an apostrophe.
     """
-    parts = sorted(staged.glob("*.parquet"))
-    schema = _typed(pq.read_schema(parts[0]))
-    wanted = [directory / f"{name}.{suffix}" for suffix in ("csv", "parquet") if suffix in formats]
+    schema = _report_schema(rows.schema)
+    paths = [directory / f"{name}.{suffix}" for suffix in ("csv", "parquet") if suffix in formats]
     with ExitStack() as opened:
         writers = [
             opened.enter_context(
@@ -35,44 +37,48 @@ def write_details(staged: Path, directory: Path, name: str, formats: Sequence[st
                 if path.suffix == ".csv"
                 else pq.ParquetWriter(path, schema, compression="zstd")
             )
-            for path in wanted
+            for path in paths
         ]
-        for batch in _batches(parts, schema) if writers else ():
-            for path, writer in zip(wanted, writers, strict=True):
-                writer.write_batch(_harmless(batch) if path.suffix == ".csv" else batch)
-    return wanted
+        for batch in _batches(rows, schema) if writers else ():
+            for path, writer in zip(paths, writers, strict=True):
+                writer.write_batch(_escape_batch(batch) if path.suffix == ".csv" else batch)
+    return paths
 
 
 def write_json(report: Report, path: Path) -> None:
-    """Writes the figures."""
+    """Write the figures as JSON."""
     path.write_text(json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _typed(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, _TIME if field.name.endswith("_at") else field.type) for field in schema])
+def _report_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, _TIMESTAMP if field.name.endswith("_at") else field.type) for field in schema])
 
 
-def _batches(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for part in parts:
-        with pq.ParquetFile(part) as file:
-            for batch in file.iter_batches(_BATCH):
-                columns = [
-                    _moments(column) if field.type == _TIME else column
-                    for column, field in zip(batch.columns, schema, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+def _batches(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        columns = [
+            _to_timestamps(column) if field.type == _TIMESTAMP else column
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _harmless(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Texts that begin as a formula does, behind an apostrophe: names and comments are whatever people write into a catalog
-    (OWASP, CSV injection)."""
-    columns = [_guarded(column) if pa.types.is_string(column.type) else column for column in batch.columns]
+def _escape_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Escape control characters, and put an apostrophe before texts that start like a formula (OWASP, CSV injection).
+
+    Names and comments are texts that any user can write into a catalog.
+    """
+    columns = [_escape_texts(column) if pa.types.is_string(column.type) else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _guarded(texts: pa.Array) -> pa.Array:
+def _escape_texts(texts: pa.Array) -> pa.Array:
+    controls = pc.match_substring_regex(texts, _CONTROL)
+    if pc.any(controls).as_py():
+        escaped = [escape_controls(text.as_py(), keep="\t\r\n") for text in texts.filter(controls)]
+        texts = pc.replace_with_mask(texts, pc.fill_null(controls, False), pa.array(escaped, texts.type))
     return pc.if_else(pc.match_substring_regex(texts, _FORMULA), pc.binary_join_element_wise("'", texts, ""), texts)
 
 
-def _moments(seconds: pa.Array) -> pa.Array:
-    return pc.cast(pc.cast(pc.round(pc.multiply(seconds, 1e6)), pa.int64()), _TIME)
+def _to_timestamps(seconds: pa.Array) -> pa.Array:
+    return pc.cast(pc.cast(pc.round(pc.multiply(seconds, 1e6)), pa.int64()), _TIMESTAMP)

@@ -1,21 +1,24 @@
-"""The index's tables as Spark DataFrames: read once, in key ranges, into the run's staging, from which each query of a report reads."""
+"""Inputs of a report: the index's tables as Spark DataFrames.
+
+Each table is read once, in key ranges, into the run's staging directory. All queries of a report read it from there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from federator.index.readers import IndexReader
-from federator.index.scans import TableScan
 from federator.pipeline.diff import read_ranges, spark_parallelism
+from federator.pipeline.staging_area import StagingArea
+from federator.store.partition_reader import IndexReader
+from federator.store.table_scan import TableScan
 
-#: what a query may name: the columns of each table, and the one whose order cuts it into ranges
+#: the tables that a query may use: the columns of each, and the one by which the table is split into ranges
 TABLES: dict[str, tuple[tuple[str, ...], str | None]] = {
     "source": (("name", "impl", "revision", "state", "message", "crawled_at", "published_at", "horizon"), None),
     "revision": (("source", "number", "run_id", "state", "published_at", "added", "changed", "removed"), None),
@@ -41,51 +44,55 @@ TABLES: dict[str, tuple[tuple[str, ...], str | None]] = {
     "audit_outbox": (("id",), None),
     "token": (("name", "role", "scopes", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by"), None),
 }  # fmt: skip
-_CURRENT_NAME, _DETAILS = "current", "details"
+DETAILS = "details"
+_CURRENT_NAME = "current"
 _CURRENT = {
     "is_table": "smallint", "path": "string", "parent": "string", "kind": "string", "location": "string", "canonical": "string",
     "owner": "string", "native_id": "string", "problem": "string", "valid_from": "bigint",
 }  # fmt: skip
 
 
+def staged_name(name: str) -> str:
+    """Return the name in staging of a report's table, or of its details."""
+    return f"report-{name}.parquet"
+
+
 @dataclass
 class Inputs:
-    """What the queries of one report read. ``current`` are the records of every source at its published revision."""
+    """The tables that the queries of one report read. ``current`` are the records of every source at its published revision."""
 
     spark: SparkSession
     reader: IndexReader
-    staging: Path
+    staging: StagingArea
     _staged: dict[str, DataFrame] = field(default_factory=dict)
 
-    def read(self, names: Collection[str], pool: Executor) -> None:
-        """Reads tables side by side, so that ``frame`` has them."""
+    def load_tables(self, names: Collection[str], pool: Executor) -> None:
+        """Read tables in parallel, so that ``frame`` has them."""
         if _CURRENT_NAME in names:
-            # What is current is told by the sources.
+            # The current records depend on the table of sources.
             self.frame("source")
-        list(pool.map(self.frame, sorted(set(names) - {_DETAILS})))
+        list(pool.map(self.frame, sorted(set(names) - {DETAILS})))
 
     def frame(self, name: str) -> DataFrame:
-        """One table by its name, or ``current``. Raises KeyError for another name."""
+        """Return one table by its name, or ``current``. Raise KeyError for another name."""
         if name not in self._staged:
-            made = self._current() if name == _CURRENT_NAME else self._table(name)
-            self._staged[name] = self.stage(made, name)
+            computed = self._current() if name == _CURRENT_NAME else self._table(name)
+            self._staged[name] = self.materialize(computed, name)
         return self._staged[name]
 
-    def stage(self, frame: DataFrame, name: str) -> DataFrame:
-        """Writes a frame to Parquet and reads it from there: what was computed once is not computed again."""
-        directory = str(self.staging / f"report-{name}.parquet")
-        frame.write.mode("overwrite").parquet(directory)
-        return self.spark.read.parquet(directory)
+    def materialize(self, frame: DataFrame, name: str) -> DataFrame:
+        """Write a frame to Parquet and read it from there, so that it is computed only once."""
+        return self.spark.read.parquet(self.staging.write(frame, staged_name(name)))
 
     def _table(self, name: str) -> DataFrame:
         columns, key = TABLES[name]
         scan = TableScan(self.reader, name, columns, key)
-        spans = scan.spans(spark_parallelism(self.spark))
+        spans = scan.plan_ranges(spark_parallelism(self.spark))
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from scan.rows(spans[number])
+                    yield from scan.read_range(spans[number])
 
         return self.spark.range(0, len(spans), 1, len(spans)).mapInArrow(read, scan.ddl)
 
@@ -94,7 +101,7 @@ class Inputs:
         parts = spark_parallelism(self.spark)
         frames = [
             read_ranges(
-                self.spark, self.reader, row["name"], row["revision"], list(_CURRENT), ddl, self.reader.ranges(row["name"], parts)
+                self.spark, self.reader, row["name"], row["revision"], list(_CURRENT), ddl, self.reader.plan_ranges(row["name"], parts)
             ).withColumn("source", F.lit(row["name"]))
             for row in self.frame("source").select("name", "revision").collect()
         ]  # fmt: skip
@@ -102,7 +109,7 @@ class Inputs:
             return self.spark.range(0).selectExpr(
                 *(f"cast(null as {kind}) as {name}" for name, kind in (*_CURRENT.items(), ("source", "string")))
             )
-        together = frames[0]
+        records = frames[0]
         for frame in frames[1:]:
-            together = together.unionByName(frame)
-        return together
+            records = records.unionByName(frame)
+        return records

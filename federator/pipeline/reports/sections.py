@@ -1,16 +1,17 @@
-"""What a report says, before it has a form."""
+"""The content of a report, independent of its format."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
+
+from federator.runtime.text import format_utc
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One answer: its first rows, and how many there are."""
+    """One query result: its first rows, and the total number of rows."""
 
     shape: str
     title: str
@@ -19,13 +20,13 @@ class Section:
     total: int
 
     @property
-    def more(self) -> int:
+    def hidden_rows(self) -> int:
         return self.total - len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report of a kind at a time (seconds since the epoch), with the number of its details and the files that hold them."""
+    """A report of a kind at a time (seconds since the epoch), with the number of its details and the names of their files."""
 
     kind: str
     at: float
@@ -34,10 +35,10 @@ class Report:
     files: Sequence[str]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON data; times in UTC."""
+        """Return the report as JSON data, with times in UTC."""
         return {
             "report": self.kind,
-            "made_at": utc(self.at),
+            "made_at": format_utc(self.at),
             "details": {"rows": self.details, "files": list(self.files)},
             "sections": [
                 {
@@ -45,7 +46,8 @@ class Report:
                     "shape": section.shape,
                     "columns": list(section.columns),
                     "rows": [
-                        [plain(name, value) for name, value in zip(section.columns, row, strict=True)] for row in section.rows
+                        [to_json_value(name, value) for name, value in zip(section.columns, row, strict=True)]
+                        for row in section.rows
                     ],
                     "total": section.total,
                 }
@@ -54,10 +56,6 @@ class Report:
         }
 
 
-def plain(column: str, value: Any) -> Any:
-    """A value as JSON has it: times (columns that end in ``_at``) as ISO 8601 in UTC."""
-    return utc(value) if column.endswith("_at") and value is not None else value
-
-
-def utc(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def to_json_value(column: str, value: Any) -> Any:
+    """Convert a value for JSON: times (columns that end in ``_at``) become ISO 8601 in UTC."""
+    return format_utc(value) if column.endswith("_at") and value is not None else value

@@ -1,13 +1,13 @@
-"""The suite that every connector passes: its namespace, crawl and write faces against one real catalog.
+"""The contract suite: tests of a connector's namespace, crawl and write interfaces against one real catalog.
 
-A connector of your own is held to it by a test module such as this one::
+A test module such as this one runs it for your own connector::
 
     import pytest
 
     from federator.connector import Catalog
     from federator.model import NamespaceRecord, Path
     from federator.testing import CONNECTOR, ConnectorContract  # import your CONNECTOR instead
-    from federator.testing.contract import SOURCE, fresh
+    from federator.testing.contract import SOURCE, unique_name
 
 
     class TestMyCatalog(ConnectorContract):
@@ -20,60 +20,67 @@ A connector of your own is held to it by a test module such as this one::
 
         @pytest.fixture
         def namespace(self, catalog: Catalog) -> Path:
-            return catalog.create_namespace(NamespaceRecord(SOURCE, (fresh("db"),))).path
+            return catalog.create_namespace(NamespaceRecord(SOURCE, (unique_name("db"),))).path
 
         @pytest.fixture
         def location(self):
             return lambda name: f"s3://bucket/{name}.lance"
 
-The three fixtures say how the source is configured, where an empty namespace of the test's own is, and where a table of a name may
-lie. What the suite cannot know it asks of attributes, most of which add tests:
+The three fixtures give the configuration of the source, an empty namespace for the test, and a valid location for a table name.
+Attributes give what the suite cannot know; most of them enable more tests:
 
-==================  ====================================================================================
-``against``         what the class runs against, for people to read
-``unreachable``     properties on top that lead to no answer: an error is neither empty nor gone
-``deny``            takes the right to list a namespace away: denied is neither empty nor gone
-``native_page``     how many tables one page of the catalog holds: no page is lost
-``make_managed``    puts a managed table marked as Lance into a namespace: it is never listed
-``make_foreign``    puts something else there: it is neither listed nor touched
-``declares_once``   False where of two declarations of one name at once both may succeed
-``write_requests``  what the requests hold that change or remove a table: the first message after ``confirm`` is one of them
-``keeps_feed``      False where the server under test keeps no feed of changes, though the connector reads one
-``odd``             overridden where the location of a table must follow its name
-==================  ====================================================================================
+=====================  ====================================================================================
+``against``            text that describes the server under test
+``unreachable``        additional properties of a server that does not respond: an error is neither empty nor absent
+``deny``               removes the right to list a namespace: denied is neither empty nor absent
+``native_page``        number of tables on one page of the catalog: no page is lost
+``make_managed``       adds a managed table marked as Lance to a namespace: it is never listed
+``make_foreign``       adds a foreign object to a namespace: it is neither listed nor touched
+``declares_once``      False if two concurrent declarations of one name can both succeed
+``write_requests``     parts of the requests that change or remove a table: the first message after ``confirm`` has one
+``keeps_feed``         False if the server under test has no change feed, although the connector can read one
+``crawls_everything``  False if a full crawl of the server would read more than the test may
+``races_for_names``    False if concurrent declarations of one name could harm the server
+``odd_location``       override it if the location of a table must follow its name
+=====================  ====================================================================================
 
-What the connector's capabilities rule out is not collected; what they claim is held against the catalog: a name that its
-``NameRules`` allow must be kept as it is. Names that the suite makes end in eight random hexadecimal digits. Needs pytest;
-``pytest.register_assert_rewrite("federator.testing.contract")`` in a ``conftest.py`` makes failures readable.
+Tests that the connector's capabilities exclude are not collected. Claimed capabilities are checked against the catalog: for example, a
+name that its ``NameRules`` allow must be kept unchanged. Names that the suite generates end in eight random hexadecimal digits. The
+suite needs pytest; ``pytest.register_assert_rewrite("federator.testing.contract")`` in a ``conftest.py`` makes failures readable.
 """
 
 from __future__ import annotations
 
-from federator.testing.contract.base import MARK, ODD_NAMES, SOURCE, fresh
-from federator.testing.contract.concurrency import ConcurrencyFace
-from federator.testing.contract.crawl import CrawlFace
-from federator.testing.contract.failures import FailureFace
-from federator.testing.contract.feed import FeedFace
-from federator.testing.contract.namespaces import NamespaceFace
-from federator.testing.contract.tables import TableFace
-from federator.testing.contract.writes import WriteFace
+from federator.testing.contract.base import MARK, ODD_NAMES, SOURCE, unique_name
+from federator.testing.contract.capabilities import CapabilityContract
+from federator.testing.contract.concurrency import ConcurrencyContract
+from federator.testing.contract.crawl import CrawlContract
+from federator.testing.contract.failures import FailureContract
+from federator.testing.contract.feed import FeedContract
+from federator.testing.contract.namespaces import NamespaceContract
+from federator.testing.contract.tables import TableContract
+from federator.testing.contract.writes import WriteContract
 
 
-class ConnectorContract(NamespaceFace, TableFace, CrawlFace, FeedFace, WriteFace, FailureFace, ConcurrencyFace):
-    """The whole suite."""
+class ConnectorContract(
+    NamespaceContract, TableContract, CapabilityContract, CrawlContract, FeedContract, WriteContract, FailureContract,
+    ConcurrencyContract,
+):  # fmt: skip
+    """The complete suite."""
 
 
 __all__ = [
     "MARK",
     "ODD_NAMES",
     "SOURCE",
-    "ConcurrencyFace",
+    "CapabilityContract",
+    "ConcurrencyContract",
     "ConnectorContract",
-    "CrawlFace",
-    "FailureFace",
-    "FeedFace",
-    "NamespaceFace",
-    "TableFace",
-    "WriteFace",
-    "fresh",
+    "CrawlContract",
+    "FailureContract",
+    "FeedContract",
+    "NamespaceContract",
+    "TableContract",
+    "WriteContract",
+    "unique_name",
 ]

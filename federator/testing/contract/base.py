@@ -1,4 +1,4 @@
-"""What the parts of the suite share: fixtures to override, and the choice of the tests that apply."""
+"""Common base of the contract suite: fixtures to override, and the selection of applicable tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 from unittest.mock import patch
@@ -16,11 +17,11 @@ from unittest.mock import patch
 import pytest
 
 from federator.connector import Catalog, ConcurrentModification, Connector
-from federator.connector.namespace import CatalogNamespace, namespace_class
+from federator.lance.facade import CatalogNamespace, facade_class
 from federator.model import Path, TableRecord
 
 SOURCE = "contract"
-#: the ownership mark that mirroring writes: it must come back as it is
+#: an ownership marker as mirroring writes it: it must be returned unchanged
 MARK = {
     "federator.instance": "prod-eu",
     "federator.mirror": "hive-to-glue",
@@ -28,7 +29,7 @@ MARK = {
     "federator.path": "sales$orders",
     "federator.op": "01JD3Z7Q",
 }
-#: what a connector keeps exactly, wherever its NameRules allow it, and refuses as InvalidInput, wherever they do not
+#: names that a connector must keep exactly if its NameRules allow them, and refuse with InvalidInput otherwise
 ODD_NAMES = (
     "Upper",
     "sp ace",
@@ -53,7 +54,7 @@ ODD_NAMES = (
     "_under",
     "em😀ji",
     "ünïcode",
-    # The same letter in two parts: a name is a sequence of code points, and normalising it would make another name of it.
+    # A letter with a combining accent: names are sequences of code points, and normalisation would change the name.
     "e\u0301",
     "back\\slash",
     "semi;colon",
@@ -61,17 +62,30 @@ ODD_NAMES = (
     "x" * 300,
 )
 
+#: The beginning of all generated names. A conformance run sets it, and changes only objects whose path contains such a name.
+name_prefix = ContextVar("name_prefix", default="")
+
 Test = TypeVar("Test", bound=Callable[..., None])
 Location = Callable[[str], str]
 
 
-def fresh(prefix: str) -> str:
-    """A name that no catalog has yet and every catalog takes."""
-    return f"{prefix}_{secrets.token_hex(4)}"
+def unique_name(prefix: str) -> str:
+    """Return a new name that every catalog accepts."""
+    return f"{name_prefix.get()}{prefix}_{secrets.token_hex(4)}"
 
 
-def needs(applies: Callable[[type[Contract]], bool]) -> Callable[[Test], Test]:
-    """Collect the test only for a contract that it applies to."""
+def operation(name: str) -> Callable[[Test], Test]:
+    """Name the operation that a test is about, if it is not its class's ``default_operation``."""
+
+    def mark(test: Test) -> Test:
+        test.__dict__["operation"] = name
+        return test
+
+    return mark
+
+
+def requires(applies: Callable[[type[Contract]], bool]) -> Callable[[Test], Test]:
+    """Collect a test only for the contracts that it applies to."""
 
     def mark(test: Test) -> Test:
         test.__dict__["applies"] = applies
@@ -80,67 +94,70 @@ def needs(applies: Callable[[type[Contract]], bool]) -> Callable[[Test], Test]:
     return mark
 
 
-def writes(contract: type[Contract]) -> bool:
+def supports_writes(contract: type[Contract]) -> bool:
     return contract.connector.capabilities.writes_tables
 
 
-def nests(contract: type[Contract]) -> bool:
+def supports_nesting(contract: type[Contract]) -> bool:
     return contract.connector.capabilities.max_depth > 0
 
 
-def creates(contract: type[Contract]) -> bool:
+def supports_creating(contract: type[Contract]) -> bool:
     return bool(contract.connector.capabilities.creates_namespaces_at)
 
 
 class DictRequest(dict[str, Any]):
-    """What lancedb passes: the fields that were set, and ``model_dump`` without options."""
+    """A request as lancedb passes it: a mapping of the set fields, with ``model_dump`` without options."""
 
     def model_dump(self) -> dict[str, Any]:
         return dict(self)
 
 
-def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Runs each task in a thread of its own, all starting at once; their results in order, an error in place of a result."""
+def run_concurrently(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Run each task in its own thread; all start together. Return results in order; a failed task gives its error."""
     barrier = threading.Barrier(len(tasks))
 
     def run(task: Callable[[], Any]) -> Any:
         barrier.wait()
         try:
             return task()
-        except Exception as error:  # noqa: BLE001 - the caller looks at each
+        except Exception as error:  # noqa: BLE001 - the calling test checks each result
             return error
 
     with ThreadPoolExecutor(len(tasks)) as threads:
         return list(threads.map(run, tasks))
 
 
-def walk(
+def collect_pages(
     page: Callable[[str | None], tuple[list[str], str | None]], *, limit: int, after: str, change: Callable[[], None]
 ) -> list[str]:
-    """Every page of a listing; once ``after`` has been seen, ``change`` is made between two pages. Checks order and sizes."""
-    seen: list[str] = []
+    """Return the names of all pages of a listing. After the page with the name ``after``, ``change`` is called once.
+
+    The order of the names and the sizes of the pages are checked.
+    """
+    collected: list[str] = []
     token: str | None = None
     changed = False
     while True:
         names, token = page(token)
         assert len(names) <= limit, "a page is longer than its limit"
-        seen += names
-        if after in seen and not changed:
+        collected += names
+        if after in collected and not changed:
             change()
             changed = True
         if not token:
             break
-    assert seen == sorted(set(seen)), "pages repeat a name or are not sorted"
-    return seen
+    assert collected == sorted(set(collected)), "pages repeat a name or are not sorted"
+    return collected
 
 
 class Refused(ConcurrentModification):
-    """What a ``Confirm`` of the suite raises."""
+    """The error that a ``Confirm`` of the suite raises."""
 
 
 @dataclass
 class Confirmation:
-    """A ``Confirm`` that counts its calls and records what this process sends afterwards; it raises Refused if ``refuses``."""
+    """A ``Confirm`` that counts its calls and records the messages that are sent afterwards. It raises Refused if ``refuses``."""
 
     refuses: bool = False
     calls: int = 0
@@ -152,13 +169,13 @@ class Confirmation:
             raise Refused("not confirmed")
 
     def note(self, data: bytes) -> None:
-        # A stub may answer from a thread of this process.
+        # Ignore responses of a stub server in a thread of this process.
         if self.calls and not data.startswith(b"HTTP/"):
             self.requests.append(data)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Sees every message that is sent through a socket of this process."""
+        """Record every message that is sent through a socket of this process."""
         send, sendall = socket.socket.send, socket.socket.sendall
 
         def noted_send(sender: socket.socket, data: Any, *flags: int) -> int:
@@ -174,34 +191,40 @@ class Confirmation:
 
 
 class Contract:
-    """What the suite's parts share: the fixtures, and the choice of the tests that apply."""
+    """Base class of the suite's parts: the fixtures, and the selection of applicable tests."""
 
     connector: ClassVar[Connector[Any]]
-    #: what the class runs against, for the documentation
+    #: the operation that the tests of a part are about, for reports
+    default_operation: ClassVar[str] = ""
+    #: description of the server under test, for the documentation
     against: ClassVar[str] = ""
-    #: properties that, on top of ``properties``, lead to a catalog that does not answer, where a test can have that
+    #: properties that, in addition to ``properties``, give a catalog that does not respond, if a test can have one
     unreachable: ClassVar[Mapping[str, str] | None] = None
-    #: how many tables one page of the catalog's own listing holds, where that is few enough to declare more
+    #: number of tables on one page of the catalog's own listing, if it is small enough to declare more
     native_page: ClassVar[int] = 0
-    #: of several that declare one name at once, one succeeds; plain files on an object store cannot promise it
+    #: only one of several concurrent declarations of one name succeeds; plain files on an object store cannot guarantee this
     declares_once: ClassVar[bool] = True
-    #: the server under test keeps the feed of changes that the connector can read
+    #: whether the server under test has the change feed that the connector can read
     keeps_feed: ClassVar[bool] = True
-    #: what the requests that change or remove a table hold, each its own; empty where no request goes through a socket
+    #: whether tests may read the complete catalog
+    crawls_everything: ClassVar[bool] = True
+    #: whether tests may declare one name concurrently, which leaves an unusable table in some servers
+    races_for_names: ClassVar[bool] = True
+    #: one part of each request that changes or removes a table; empty if no request goes through a socket
     write_requests: ClassVar[tuple[bytes, ...]] = ()
-    #: methods ``(self, namespace, name)`` that put a managed table marked as Lance, or an object that is not Lance at all,
-    #: into a namespace, where a test can do that
+    #: methods ``(self, namespace, name)`` that add a managed table marked as Lance, or a foreign object, to a namespace, if
+    #: a test can do this
     make_managed: Any = None
     make_foreign: Any = None
-    #: a method ``(self, namespace)`` that takes the right to list a namespace away and returns the properties, on top of
-    #: ``properties``, of who lost it, where a test can do that; the namespace itself stays visible
+    #: a method ``(self, namespace)`` that removes the right to list a namespace, if a test can do this. It returns the properties of
+    #: the restricted user, in addition to ``properties``. The namespace itself stays visible
     deny: Any = None
 
     def __init_subclass__(cls) -> None:
         if not hasattr(cls, "connector"):
             return
         for name in (name for name in dir(cls) if name.startswith("test")):
-            # From the class that defines it: a class above may have left it out for another connector.
+            # Take the test from the class that defines it: a base class may have omitted it for another connector.
             test = next(vars(base)[name] for base in cls.__mro__ if vars(base).get(name) is not None)
             applies = getattr(test, "applies", None)
             if applies is not None:
@@ -209,50 +232,53 @@ class Contract:
 
     @pytest.fixture
     def properties(self) -> dict[str, str]:
-        """How the source is configured."""
+        """The configuration of the source."""
         raise NotImplementedError
 
     @pytest.fixture
     def namespace(self) -> Path:
-        """An existing, empty namespace that can hold tables, of the test's own."""
+        """An existing, empty namespace that can contain tables and is used by this test only."""
         raise NotImplementedError
 
     @pytest.fixture
     def location(self) -> Location:
-        """A location for a table of that name, where the catalog takes one."""
+        """A function that returns a valid location for a table name."""
         raise NotImplementedError
 
     @pytest.fixture
-    def face(self, properties: dict[str, str]) -> Iterator[CatalogNamespace]:
-        made = namespace_class(self.connector, "ContractNamespace")(**properties)
-        yield made
-        made.close()
+    def facade(self, properties: dict[str, str]) -> Iterator[CatalogNamespace]:
+        facade = facade_class(self.connector, "ContractNamespace")(**properties)
+        yield facade
+        facade.close()
 
     @pytest.fixture
     def catalog(self, properties: dict[str, str]) -> Iterator[Catalog]:
-        with self.connector.open(SOURCE, self.connector.configure(properties)) as opened:
+        with self.connector.open(SOURCE, self.connector.parse_settings(properties)) as opened:
             yield opened
 
     @pytest.fixture
     def worker(self, properties: dict[str, str]) -> Iterator[Catalog]:
-        """A catalog opened as a Spark worker opens it: by a connector and settings that came as pickles."""
-        settings = self.connector.configure(properties)
-        connector, settings = pickle.loads(pickle.dumps((self.connector, settings)))  # noqa: S301 - our own bytes
+        """A catalog opened like on a Spark worker: with a pickled connector and pickled settings."""
+        settings = self.connector.parse_settings(properties)
+        connector, settings = pickle.loads(pickle.dumps((self.connector, settings)))  # noqa: S301 - bytes of this process
         with connector.open(SOURCE, settings) as opened:
             yield opened
 
     @pytest.fixture
-    def sibling(self, namespace: Path) -> Path:
-        """A namespace that can be created and has not been, with its parent there."""
+    def new_namespace_path(self, namespace: Path) -> Path:
+        """The path of a namespace that does not exist yet, but whose parent exists."""
         depths = self.connector.capabilities.creates_namespaces_at
         depth = max(d for d in depths if d <= max(len(namespace), min(depths)))
-        return (*namespace[: depth - 1], fresh("made"))
+        return (*namespace[: depth - 1], unique_name("made"))
 
-    def odd(self, location: Location, number: int, name: str) -> str:
-        """A location for a table with an odd name; override it where the location must follow the name."""
+    def record_unsupported(self, error: Exception) -> None:
+        """Called by a test that accepts an unsupported operation. Override it for a report."""
+
+    def odd_location(self, location: Location, number: int, name: str) -> str:
+        """Return a location for a table with an odd name. Override it if the location must follow the name."""
         return location(f"odd_{number}_{len(name)}")
 
-    def declared(self, catalog: Catalog, namespace: Path, location: Location, **fields: Any) -> TableRecord:
-        """A new table, declared through the write face."""
-        name = fresh("t")
+    def declare_new_table(self, catalog: Catalog, namespace: Path, location: Location, **fields: Any) -> TableRecord:
+        """Declare a new table through the write interface and return its record."""
+        name = unique_name("t")
         return catalog.declare_table(TableRecord(SOURCE, (*namespace, name), location(name), **fields))

@@ -16,16 +16,18 @@ import requests
 import uvicorn
 from fastapi import FastAPI, Request
 
-from federator.api import context
-from federator.api.access import LOCAL, Caller, Role
+from federator.api import dependencies
 from federator.api.app import create_app
-from federator.index import Index, migrate, open_index
+from federator.api.principals import LOCAL_PRINCIPAL, Principal, Role
 from federator.model import Coverage
 from federator.model.scopes import Scopes
 from federator.registry import open_catalog
-from federator.settings import Settings, parse
-from federator.testing import MemoryStore, memory_store
-from federator.testing.contract import fresh
+from federator.settings import Settings, parse_settings
+from federator.store import Index, migrations, open_index
+from federator.testing import MemoryStore, get_memory_store
+from federator.testing.contract import unique_name
+from tests.api.lance.table_clients import Client, Tables
+from tests.fixtures.rest import reference_server
 from tests.integration.index_support import fill
 
 #: the test's own way to be somebody else: ``role path,path``; who may sign in how is tested elsewhere
@@ -58,12 +60,12 @@ class Service:
     def crawl(self, source: str) -> None:
         """Reads a source into the index as a crawl does, without Spark."""
         with open_catalog(self.settings.source(source).spec) as catalog:
-            found = [item for shard in catalog.shards() for item in catalog.read(shard)]
-        fill(self.index, source, *(item for item in found if not isinstance(item, Coverage)))
+            result = [item for shard in catalog.plan_shards() for item in catalog.read_shard(shard)]
+        fill(self.index, source, *(item for item in result if not isinstance(item, Coverage)))
 
     def namespace(self) -> tuple[str, str]:
         """A new namespace of the memory source, made through the service."""
-        path = ("mem", fresh("ns"))
+        path = ("mem", unique_name("ns"))
         assert self.post(f"/v1/namespace/{path[0]}%24{path[1]}/create").status_code == 200
         return path
 
@@ -73,16 +75,16 @@ def served(
     directory: FilePath, sources: Mapping[str, Mapping[str, Any]], *, bare: bool = False, **more: Any
 ) -> Iterator[Service]:
     """A service over ``sources``, beside a ``lake`` of Lance tables and ``mem`` unless ``bare``; each was crawled once and is empty."""
-    root, store = directory / "lake", fresh("served")
+    root, store = directory / "lake", unique_name("served")
     root.mkdir()
     own = {"lake": {"impl": "dir", "root": str(root)}, "mem": {"impl": "federator.testing:CONNECTOR", "store": store}}
-    settings = parse({"sources": {**({} if bare else own), **sources}, **more}, directory / "federator.toml")
+    settings = parse_settings({"sources": {**({} if bare else own), **sources}, **more}, directory / "federator.toml")
     index = open_index("sqlite:///federator.db", base=directory)
-    migrate.upgrade(index)
+    migrations.upgrade_schema(index)
     for name in settings.sources:
         fill(index, name)
     app = create_app(settings)
-    app.dependency_overrides[context._caller] = _caller
+    app.dependency_overrides[dependencies._get_principal] = _caller
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
     # Of the protocol TCP by name, as the service's own: asyncio then sends small answers at once.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
@@ -94,19 +96,19 @@ def served(
             time.sleep(0.01)
         try:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            yield Service(url, app, index, settings, root, memory_store(store))
+            yield Service(url, app, index, settings, root, get_memory_store(store))
         finally:
             server.should_exit = True
             thread.join()
             index.close()
 
 
-def _caller(request: Request) -> Caller:
-    told = request.headers.get(CALLER)
-    if told is None:
-        return LOCAL
-    role, _, paths = told.partition(" ")
-    return Caller("somebody", Role.of(role), Scopes.parse(filter(None, paths.split(","))))
+def _caller(request: Request) -> Principal:
+    response = request.headers.get(CALLER)
+    if response is None:
+        return LOCAL_PRINCIPAL
+    role, _, paths = response.partition(" ")
+    return Principal("somebody", Role.parse(role), Scopes.parse(filter(None, paths.split(","))))
 
 
 @pytest.fixture(scope="session")
@@ -115,10 +117,26 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     sources: dict[str, dict[str, Any]] = {
         "open": {"impl": "dir", "root": str(tmp_path_factory.mktemp("open")), "allow_drop": True},
         "shut": {"impl": "dir", "root": str(tmp_path_factory.mktemp("shut")), "data_operations": False},
-        "plain": {"impl": "federator.testing:PLAIN", "store": fresh("plain")},
+        "plain": {"impl": "federator.testing:PLAIN", "store": unique_name("plain")},
     }
     with served(tmp_path_factory.mktemp("service"), sources) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def tables(service: Service) -> Tables:
+    return Tables(service)
+
+
+@pytest.fixture(scope="module")
+def service_client(service: Service) -> Client:
+    return Client(service.url, ("lake",))
+
+
+@pytest.fixture(scope="module")
+def reference_client(service: Service) -> Iterator[Client]:
+    with reference_server(service.root) as server:
+        yield Client(server.url, ())
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.fixtures.rest import RestServer, reference_server
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReferenceCase:
     """One request; ``{}`` in the path stands for the root of the directory: nothing there, ``lake$`` here."""
 
     label: str
@@ -27,12 +27,12 @@ class Asked:
     params: dict[str, Any] = field(default_factory=dict)
 
 
-def _get(label: str, path: str, **params: Any) -> Asked:
-    return Asked(label, "GET", path, None, params)
+def _get(label: str, path: str, **params: Any) -> ReferenceCase:
+    return ReferenceCase(label, "GET", path, None, params)
 
 
-def _post(label: str, path: str, body: Any = None, **params: Any) -> Asked:
-    return Asked(label, "POST", path, {} if body is None else body, params)
+def _post(label: str, path: str, body: Any = None, **params: Any) -> ReferenceCase:
+    return ReferenceCase(label, "POST", path, {} if body is None else body, params)
 
 
 READS = [
@@ -59,7 +59,7 @@ READS = [
     _post("a declared table in full", "table/{}d/describe", load_detailed_metadata="true"),
     _post("no table", "table/{}no/describe"),
     _post("another id in the body", "table/{}t/describe", {"id": ["other"]}),
-    Asked("a body that is no JSON", "POST", "table/{}t/describe", b"{x"),
+    ReferenceCase("a body that is no JSON", "POST", "table/{}t/describe", b"{x"),
     _post("an unknown route", "table/{}t/nothing"),
     _get("a method that is not the route's", "table/{}t/describe"),
     _post("a materialized view", "materialized_view/{}t/create", {"kind": "view"}),
@@ -80,6 +80,7 @@ WRITES = [
 _URI = "the URI is given where with_table_uri asks for it, as the protocol's text has it; the reference always gives it"
 _CODED = "every failure has the protocol's body here; the reference's is empty"
 _ENGINE = "not served here, and said before the body is looked at; the reference wants more of it first"
+_VERSIONS = "managed_versioning is false, as the newer specs have it; the reference omits it"
 #: label → why the service answers otherwise
 DIFFERENCES = {
     "a batch commit": "code 0 and 406, as the specification has what is not supported; the reference says 18 and 500",
@@ -92,8 +93,10 @@ DIFFERENCES = {
     "a table at a version": "the version that is asked for is opened and told of; the reference answers as if none were asked for",
     "a table at no version": "11: there is none; the reference answers as if none were asked for",
     "a table in full": f"with its basic statistics; {_URI}",
+    "a table with its URI": _VERSIONS,
     "a table, checked": _URI,
     "an unknown route": _CODED,
+    "declare": _VERSIONS,
     "declared": _URI,
     "drop": "data is deleted only in a source with allow_drop = true",
     "register what is there": "a location is absolute here: a caller cannot know the root that a relative one would count from",
@@ -108,45 +111,45 @@ class Both:
     service: Service
     reference: RestServer
 
-    def answers(self, asked: Asked) -> tuple[Any, Any]:
-        here = _told(self.service.url, asked, "lake", str(self.service.root))
-        return here, _told(self.reference.url, asked, "", self.reference.root)
+    def answers(self, case: ReferenceCase) -> tuple[Any, Any]:
+        current = _normalize(self.service.url, case, "lake", str(self.service.root))
+        return current, _normalize(self.reference.url, case, "", self.reference.root)
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Each has its own copy of one directory, so that writes do not meet."""
-    made = tmp_path_factory.mktemp("made")
+    created = tmp_path_factory.mktemp("made")
     for version in range(2):
-        lance.write_dataset(pa.table({"a": [version]}), str(made / "t.lance"), mode="overwrite" if version else "create")
-    lance.write_dataset(pa.table({"a": [1.5]}), str(made / "u.lance"))
-    (made / "d.lance").mkdir()
-    (made / "d.lance" / ".lance-reserved").touch()
+        lance.write_dataset(pa.table({"a": [version]}), str(created / "t.lance"), mode="overwrite" if version else "create")
+    lance.write_dataset(pa.table({"a": [1.5]}), str(created / "u.lance"))
+    (created / "d.lance").mkdir()
+    (created / "d.lance" / ".lance-reserved").touch()
     copy = tmp_path_factory.mktemp("reference") / "copy"
-    shutil.copytree(made, copy)
+    shutil.copytree(created, copy)
     with served(tmp_path_factory.mktemp("here"), {}) as service, reference_server(copy) as reference:
-        shutil.copytree(made, service.root, dirs_exist_ok=True)
+        shutil.copytree(created, service.root, dirs_exist_ok=True)
         service.crawl("lake")
         yield Both(service, reference)
 
 
 def test_the_differences_from_the_reference_are_the_known_ones(both: Both) -> None:
-    found: dict[str, tuple[Any, Any]] = {}
-    for asked in (*READS, *WRITES):
-        here, there = both.answers(asked)
-        if here != there:
-            found[asked.label] = (here, there)
-    assert set(found) == set(DIFFERENCES), {label: found.get(label) for label in set(found) ^ set(DIFFERENCES)}
-    assert len(found) < len(READS) + len(WRITES)
+    result: dict[str, tuple[Any, Any]] = {}
+    for request in (*READS, *WRITES):
+        current, existing = both.answers(request)
+        if current != existing:
+            result[request.label] = (current, existing)
+    assert set(result) == set(DIFFERENCES), {label: result.get(label) for label in set(result) ^ set(DIFFERENCES)}
+    assert len(result) < len(READS) + len(WRITES)
     assert all(DIFFERENCES.values())
 
 
-def _told(url: str, asked: Asked, source: str, root: str) -> Any:
-    path = asked.path.replace("{root}", source or "%24").replace("{}", f"{source}%24" if source else "")
-    sent: dict[str, Any] = {"json": asked.body} if not isinstance(asked.body, bytes) else {
-        "data": asked.body, "headers": {"Content-Type": "application/json"},
+def _normalize(url: str, case: ReferenceCase, source: str, root: str) -> Any:
+    path = case.path.replace("{root}", source or "%24").replace("{}", f"{source}%24" if source else "")
+    sent: dict[str, Any] = {"json": case.body} if not isinstance(case.body, bytes) else {
+        "data": case.body, "headers": {"Content-Type": "application/json"},
     }  # fmt: skip
-    answer = requests.request(asked.method, f"{url}/v1/{path}", params=asked.params, timeout=60, **sent)
+    answer = requests.request(case.method, f"{url}/v1/{path}", params=case.params, timeout=60, **sent)
     if answer.status_code >= 400:
         body = answer.json() if answer.content else {}
         return answer.status_code, body.get("code")
@@ -155,13 +158,13 @@ def _told(url: str, asked: Asked, source: str, root: str) -> Any:
 
 def _plain(body: dict[str, Any], source: str, root: str) -> dict[str, Any]:
     """Without what names the place itself, and without empty fields."""
-    found = {key: value for key, value in body.items() if value not in (None, {}, [])}
+    result = {key: value for key, value in body.items() if value not in (None, {}, [])}
     for key in ("namespace", "id"):
-        if source and key in found:
-            found[key] = found[key][1:]
+        if source and key in result:
+            result[key] = result[key][1:]
     for key in ("location", "table_uri"):
-        if key in found:
-            found[key] = found[key].replace(f"file://{root}", "ROOT").replace(root, "ROOT")
-    if "page_token" in found:
-        found["page_token"] = "some"
-    return {key: value for key, value in found.items() if value != []}
+        if key in result:
+            result[key] = result[key].replace(f"file://{root}", "ROOT").replace(root, "ROOT")
+    if "page_token" in result:
+        result["page_token"] = "some"
+    return {key: value for key, value in result.items() if value != []}

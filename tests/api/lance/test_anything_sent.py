@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is one of the protocol's and never a failure of ours."""
+"""Arbitrary requests: each response follows the protocol, and none is an internal error."""
 
 from __future__ import annotations
 
@@ -49,15 +49,17 @@ def test_the_general_spec_answers_anything_with_a_problem(service: Service) -> N
     def ask(operation: str, body: Any) -> None:
         answer = service.ask("POST", f"/{operation}", data=json.dumps(body).encode())
         typed = service.ask("POST", f"/{operation}", body if body is not None else {})
-        for told in (answer, typed):
-            assert told.status_code < 500, (operation, body, told.text)
-            if told.status_code >= 400:
-                assert told.headers["content-type"] == "application/problem+json"
+        for response in (answer, typed):
+            assert response.status_code < 500, (operation, body, response.text)
+            if response.status_code >= 400:
+                assert response.headers["content-type"] == "application/problem+json"
 
     ask()
 
 
-def test_a_caller_without_a_token_is_told_so_in_the_protocols_form(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_without_a_token_gets_an_error_in_the_protocols_form(
+    tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LANCE_TEST_TOKEN", "a-token-of-some-length")
     with served(tmp_path, {}, serve={"token": "${LANCE_TEST_TOKEN}"}) as service:
         refused = service.get("/v1/namespace/%24/list")

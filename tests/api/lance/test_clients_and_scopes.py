@@ -1,4 +1,4 @@
-"""Real clients over real sources, and callers who may see only a part."""
+"""Real clients with real sources, and principals with a part of the tree in scope."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def company(
     tmp_path_factory: pytest.TempPathFactory, hive3_uri: str, glue_url: str, glue_account_of_module: GlueAccount
 ) -> Iterator[Service]:
     """A directory, a real Hive metastore and Glue as moto serves it, behind one address."""
-    place = tmp_path_factory.mktemp("hive")
-    hive = {"impl": "hive3", "uri": hive3_uri, "client.pool-size": "2", "root": f"file:{place}"}
+    location = tmp_path_factory.mktemp("hive")
+    hive = {"impl": "hive3", "uri": hive3_uri, "client.pool-size": "2", "root": f"file:{location}"}
     names = ("access_key_id", "secret_access_key", "session_token")
     glue = {"impl": "glue", "root": "s3://lake", **glue_account_of_module.properties}
     for name in names:
@@ -32,10 +32,10 @@ def company(
         glue[name] = f"${{TEST_GLUE_{name.upper()}}}"
     storage = {"storage.region": "eu-1", "storage.secret_access_key": "${TEST_GLUE_SECRET_ACCESS_KEY}"}
     sources: dict[str, dict[str, Any]] = {
-        "hive": hive, "aws": {**glue, **storage, "vend_credentials": True},
-        "drop": {"impl": "dir", "root": str(place / "drop"), "allow_drop": True},
+        "hive": hive, "aws": {**glue, **storage, "vend": "static"},
+        "drop": {"impl": "dir", "root": str(location / "drop"), "allow_drop": True},
     }  # fmt: skip
-    (place / "drop").mkdir()
+    (location / "drop").mkdir()
     with served(tmp_path_factory.mktemp("company"), sources) as running:
         yield running
     for name in names:
@@ -68,23 +68,23 @@ def test_a_table_lives_in_a_real_catalog_through_the_service(
     path = [*parent, f"db_{secrets.token_hex(4)}"]
     # Its parent has to be in the index, as a crawl finds it.
     fill(company.index, above[0], namespace(above[0], *parent[1:]))
-    place = {"database.location-uri": f"file:{tmp_path}/db"} if above[0] == "hive" else {}
-    client.create_namespace(spec.CreateNamespaceRequest(id=path, properties={"team": "ops", **place}))
+    location = {"database.location-uri": f"file:{tmp_path}/db"} if above[0] == "hive" else {}
+    client.create_namespace(spec.CreateNamespaceRequest(id=path, properties={"team": "ops", **location}))
     assert client.describe_namespace(spec.DescribeNamespaceRequest(id=path)).properties["team"] == "ops"
     assert path[-1] in client.list_namespaces(spec.ListNamespacesRequest(id=parent)).namespaces
 
     written = tmp_path / "t.lance"
     lance.write_dataset(pa.table({"a": [1, 2]}), str(written))
-    made = client.register_table(spec.RegisterTableRequest(id=[*path, "t"], location=str(written), properties={"k": "v"}))
-    assert made.location.endswith(str(written))
+    created = client.register_table(spec.RegisterTableRequest(id=[*path, "t"], location=str(written), properties={"k": "v"}))
+    assert created.location.endswith(str(written))
     assert client.list_tables(spec.ListTablesRequest(id=path)).tables == ["t"]
-    told = client.describe_table(
+    response = client.describe_table(
         spec.DescribeTableRequest(id=[*path, "t"], load_detailed_metadata=True, check_declared=True, with_table_uri=True)
     )
-    assert (told.version, told.is_only_declared, told.properties["k"]) == (1, False, "v")
-    assert [field.name for field in told.var_schema.fields] == ["a"]
-    assert told.table_uri == f"file://{written}"
-    assert lance.dataset(told.location).count_rows() == 2
+    assert (response.version, response.is_only_declared, response.properties["k"]) == (1, False, "v")
+    assert [field.name for field in response.var_schema.fields] == ["a"]
+    assert response.table_uri == f"file://{written}"
+    assert lance.dataset(response.location).count_rows() == 2
 
     with pytest.raises(spec.TableAlreadyExistsError):
         client.declare_table(spec.DeclareTableRequest(id=[*path, "t"]))
@@ -127,14 +127,18 @@ def test_secrets_are_vended_only_when_asked_for_by_one_who_may_of_a_source_that_
     fill(company.index, "aws", table("aws", "x", "db", "t", properties={"k": "v", "token": "t0ken"}))
     key = glue_account_of_module.credentials["aws_secret_access_key"]
 
-    def told(who: str | None, **body: Any) -> Any:
+    def describe_as(who: str | None, **body: Any) -> Any:
         return company.post("/v1/table/aws%24x%24db%24t/describe", body, caller=who).json()
 
-    for answer in (told(None), told(None, vend_credentials=False), told("viewer *", vend_credentials=True)):
+    for answer in (
+        describe_as(None),
+        describe_as(None, vend_credentials=False),
+        describe_as("viewer *", vend_credentials=True),
+    ):
         assert answer["storage_options"] == {"region": "eu-1", "k": "v"}
-        assert answer["properties"] == {"k": "v"}
+        assert answer["properties"] == {"k": "v", "table_type": "lance"}
         assert key not in str(answer)
-    assert told("writer aws$x", vend_credentials=True)["storage_options"] == {
+    assert describe_as("writer aws$x", vend_credentials=True)["storage_options"] == {
         "region": "eu-1",
         "secret_access_key": key,
         "k": "v",
@@ -203,23 +207,23 @@ def parted(service: Service) -> tuple[str, str]:
     return mine, other
 
 
-def test_what_no_scope_covers_does_not_exist(service: Service, parted: tuple[str, str]) -> None:
+def test_objects_outside_the_scopes_do_not_exist(service: Service, parted: tuple[str, str]) -> None:
     mine, other = parted
     who = f"viewer mem${mine}"
     assert service.get("/v1/namespace/%24/list", caller=who).json()["namespaces"] == ["mem"]
     assert service.get("/v1/namespace/mem/list", caller=who).json()["namespaces"] == [mine]
     assert service.get("/v1/table", caller=who).json()["tables"] == [f"mem${mine}$t", f"mem${mine}$u"]
-    for there, missing in (
+    for existing, missing in (
         (f"table/mem%24{other}%24t/describe", f"table/mem%24{other}%24no/describe"),
         (f"namespace/mem%24{other}/describe", "namespace/mem%24no/describe"),
         (f"table/mem%24{other}%24t/exists", f"table/mem%24{other}%24no/exists"),
         ("namespace/lake/describe", "namespace/no/describe"),
     ):
-        hidden, absent = (service.post(f"/v1/{path}", caller=who) for path in (there, missing))
+        hidden, absent = (service.post(f"/v1/{path}", caller=who) for path in (existing, missing))
         assert hidden.status_code == absent.status_code == 404
         names = {"lake": "no", f"mem${other}$t": f"mem${other}$no", f"mem${other}": "mem$no"}
-        told = hidden.json()["error"]
-        assert absent.json()["error"] in {told.replace(a, b) for a, b in names.items()}
+        response = hidden.json()["error"]
+        assert absent.json()["error"] in {response.replace(a, b) for a, b in names.items()}
     for operation, body in (
         ("ListNamespaces", {"parent": ["mem", other]}), ("ListTables", {"namespace": ["mem", other]}),
         ("GetTable", {"name": "t", "namespace": ["mem", other]}),
@@ -229,7 +233,7 @@ def test_what_no_scope_covers_does_not_exist(service: Service, parted: tuple[str
     assert service.post("/ListNamespaces", {}, caller=who).json()["namespaces"] == ["mem"]
 
 
-def test_a_scope_of_one_table_shows_the_way_to_it_and_nothing_beside(service: Service, parted: tuple[str, str]) -> None:
+def test_a_scope_of_one_table_shows_its_namespaces_and_no_sibling(service: Service, parted: tuple[str, str]) -> None:
     mine, _ = parted
     who = f"writer mem${mine}$t"
     assert service.get(f"/v1/namespace/mem%24{mine}/table/list", caller=who).json()["tables"] == ["t"]

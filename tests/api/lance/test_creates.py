@@ -1,4 +1,4 @@
-"""CreateTable says that a table is there only after it was opened again; writes to one table wait for each other."""
+"""CreateTable succeeds only after the written table was opened again; writes to one table are serialised."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 import requests
 from sqlalchemy import select
 
+from federator.apply import table_locks
+from federator.apply.table_locks import TableLocks
 from federator.connector import ConcurrentModification
-from federator.data import DataPool
-from federator.index import open_index
-from federator.index import tables as t
-from federator.sync import table_locks
-from federator.sync.table_locks import TableLocks
+from federator.data import TableProcessPool
+from federator.store import open_index
+from federator.store import tables as t
 from tests.api.lance.conftest import Service
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -33,15 +33,15 @@ def _create(service: Service, name: str, mode: str = "create") -> requests.Respo
 
 def _after_writing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
     """``act`` happens between the write of the rows and whatever the service does next."""
-    honest = DataPool._ask
+    honest = TableProcessPool._run_operation
 
-    def ask(pool: DataPool, operation: str, *arguments: Any, **named: Any) -> Any:
+    def ask(pool: TableProcessPool, operation: str, *arguments: Any, **named: Any) -> Any:
         answer = honest(pool, operation, *arguments, **named)
         if operation == "create":
             act()
         return answer
 
-    monkeypatch.setattr(DataPool, "_ask", ask)
+    monkeypatch.setattr(TableProcessPool, "_run_operation", ask)
 
 
 def _journal(service: Service) -> list[tuple[str, str, str | None]]:
@@ -65,7 +65,7 @@ def test_a_version_that_is_gone_after_the_write_is_an_error(own_service: Service
 
 
 def test_a_declaration_that_is_removed_meanwhile_is_an_error(own_service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    with own_service.app.state.writer.face("lake").lent() as catalog:
+    with own_service.app.state.writer.facade("lake").borrow_catalog() as catalog:
         _after_writing(monkeypatch, lambda: catalog.deregister_table(catalog.describe_table(("orders",))))
         response = _create(own_service, "orders")
     assert (response.status_code, response.json()["code"]) == (409, 14), response.text
@@ -81,8 +81,8 @@ def test_a_created_table_is_there(own_service: Service) -> None:
 
 def test_a_write_waits_for_another_process_and_says_so(own_service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     other = open_index("sqlite:///federator.db", base=own_service.root.parent)
-    monkeypatch.setattr(table_locks, "TABLE_WAIT", 0.3)
-    monkeypatch.setattr("federator.api.lance.data.TABLE_WAIT", 0.3)
+    monkeypatch.setattr(table_locks, "TABLE_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("federator.api.lance.table_data.TABLE_WAIT_SECONDS", 0.3)
     before = len(_journal(own_service))
     with TableLocks(other).hold("lake", ("Orders",)):
         for response in (_create(own_service, "orders"), own_service.post("/v1/table/lake%24orders/declare")):

@@ -9,8 +9,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from federator.index import Index, audit_log, datasets, records
-from federator.testing.contract import fresh
+from federator.store import Index, audit_log, records, verifications
+from federator.testing.contract import unique_name
 from tests.api.lance.conftest import Service
 from tests.integration.index_support import fill, table
 from tests.stubs.general_rest import OPERATIONS
@@ -33,16 +33,16 @@ def test_its_operations_are_those_of_the_spec_and_each_is_served(service: Servic
 
 
 def test_namespaces_live_and_die(service: Service) -> None:
-    name = fresh("ns")
-    made = _ask(service, "CreateNamespace", name=name, parent=["mem"], mode="CREATE", options={"team": "ops"})
-    assert made == {"name": name, "parent": ["mem"], "properties": {"team": "ops"}}
-    assert _ask(service, "GetNamespace", name=name, parent=["mem"]) == made
+    name = unique_name("ns")
+    created = _ask(service, "CreateNamespace", name=name, parent=["mem"], mode="CREATE", options={"team": "ops"})
+    assert created == {"name": name, "parent": ["mem"], "properties": {"team": "ops"}}
+    assert _ask(service, "GetNamespace", name=name, parent=["mem"]) == created
     assert _ask(service, "CreateNamespace", 409, name=name, parent=["mem"], mode="CREATE")["code"] == 2
-    assert _ask(service, "CreateNamespace", name=name, parent=["mem"], mode="EXIST_OK") == made
+    assert _ask(service, "CreateNamespace", name=name, parent=["mem"], mode="EXIST_OK") == created
     assert name in _ask(service, "ListNamespaces", parent=["mem"])["namespaces"]
     assert _ask(service, "NamespaceExists", name=name, parent=["mem"]) == {"exists": True}
     altered = _ask(service, "AlterNamespace", name=name, parent=["mem"], updates={"a": "b"}, removals=["team"])
-    assert altered == {**made, "properties": {"a": "b"}} == _ask(service, "GetNamespace", name=name, parent=["mem"])
+    assert altered == {**created, "properties": {"a": "b"}} == _ask(service, "GetNamespace", name=name, parent=["mem"])
     assert _ask(service, "DropNamespace", name=name, parent=["mem"]) == {}
     assert _ask(service, "NamespaceExists", name=name, parent=["mem"]) == {"exists": False}
     assert _ask(service, "DropNamespace", 404, name=name, parent=["mem"])["code"] == 1
@@ -53,8 +53,10 @@ def test_namespaces_live_and_die(service: Service) -> None:
 def test_tables_are_registered_altered_and_listed_in_pages(service: Service) -> None:
     path = list(service.namespace())
     for name in ("a", "b", "c"):
-        made = _ask(service, "RegisterTable", name=name, namespace=path, location=f"s3://b/{name}.lance", properties={"k": "1"})
-    assert made == {
+        created = _ask(
+            service, "RegisterTable", name=name, namespace=path, location=f"s3://b/{name}.lance", properties={"k": "1"}
+        )
+    assert created == {
         "name": "c", "namespace": path, "location": "s3://b/c.lance", "properties": {"k": "1"}, "managedBy": "storage",
     }  # fmt: skip
     first = _ask(service, "ListTables", namespace=path, pageSize=2)
@@ -68,8 +70,8 @@ def test_tables_are_registered_altered_and_listed_in_pages(service: Service) -> 
     assert _ask(service, "DropTable", 406, name="a", namespace=path)["code"] == 0
 
 
-def test_what_a_catalog_cannot_alter_is_unsupported(service: Service) -> None:
-    name = fresh("ns")
+def test_altering_without_the_capability_is_unsupported(service: Service) -> None:
+    name = unique_name("ns")
     _ask(service, "CreateNamespace", name=name, parent=["plain"])
     _ask(service, "RegisterTable", name="t", namespace=["plain", name], location="s3://b/t.lance")
     assert _ask(service, "AlterNamespace", 406, name=name, parent=["plain"], updates={"a": "b"})["code"] == 0
@@ -87,20 +89,20 @@ def test_altering_is_a_write_of_the_caller_journalled_and_audited(service: Servi
         assert service.post(f"/{operation}", {**body, "updates": {"a": "b"}}, caller=caller).status_code == 403
     answer = service.post(f"/{operation}", {**body, "updates": {"a": "b"}}, caller="writer mem")
     assert (answer.status_code, answer.headers["Federator-Index"]) == (200, "published")
-    told = audit_log.newest(service.index, audit_log.Filter(run=answer.headers["Federator-Operation"]))
-    assert [(row["kind"], row["actor"]) for row in told] == [("own_write", "somebody")]
+    response = audit_log.list_recent_events(service.index, audit_log.AuditFilter(run=answer.headers["Federator-Operation"]))
+    assert [(row.kind, row.actor) for row in response] == [("own_write", "somebody")]
     marked = service.post(f"/{operation}", {**body, "updates": {"federator.mirror": "m"}})
     assert (marked.status_code, marked.json()["code"]) == (400, 13)
 
 
 def test_a_table_is_created_with_its_schema_and_dropped_with_its_data(service: Service) -> None:
-    made = _ask(service, "CreateTable", name="made", namespace=["open"], schema=_SCHEMA)
-    written = lance.dataset(made["location"].removeprefix("file://"))
+    created = _ask(service, "CreateTable", name="made", namespace=["open"], schema=_SCHEMA)
+    written = lance.dataset(created["location"].removeprefix("file://"))
     assert written.count_rows() == 0
     assert written.schema == pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.list_(pa.float32(), 4))])
     assert _ask(service, "CreateTable", 409, name="made", namespace=["open"], schema=_SCHEMA)["code"] == 5
     assert _ask(service, "DropTable", name="made", namespace=["open"]) == {}
-    assert not FilePath(made["location"].removeprefix("file://")).exists()
+    assert not FilePath(created["location"].removeprefix("file://")).exists()
     assert _ask(service, "TableExists", name="made", namespace=["open"]) == {"exists": False}
 
 
@@ -114,20 +116,42 @@ def test_a_table_that_cannot_be_written_is_not_left_declared(service: Service, t
     assert _ask(service, "CreateTable", 400, name="t", namespace=path, schema={"fields": []})["code"] == 13
     unknown = {"fields": [{"name": "a", "nullable": True, "type": {"type": "quaternion"}}]}
     assert "quaternion" in _ask(service, "CreateTable", 400, name="t", namespace=path, schema=unknown)["detail"]
-    assert _ask(service, "CreateTable", 406, name="t", namespace=["shut"], schema=_SCHEMA)["code"] == 0
-    assert service.post("/v1/table/shut%24t/exists").status_code == 404
+    assert _ask(service, "CreateTable", 406, name="never", namespace=["shut"], schema=_SCHEMA)["code"] == 0
+    assert service.post("/v1/table/shut%24never/exists").status_code == 404
+
+
+@pytest.mark.parametrize("root", [{}, {"name": None}, {"name": "", "parent": []}, {"name": "", "parent": None}])
+def test_the_root_is_a_namespace(service: Service, root: dict[str, Any]) -> None:
+    assert _ask(service, "GetNamespace", **root) == {"name": "", "parent": [], "properties": {}}
+    assert _ask(service, "NamespaceExists", **root) == {"exists": True}
+    assert _ask(service, "GetNamespace", 400, name="", parent=["mem"])["code"] == 13
+
+
+def test_an_empty_directory_is_a_table_that_cannot_be_loaded(service: Service) -> None:
+    name = unique_name("empty")
+    (service.root / f"{name}.lance").mkdir()
+    service.crawl("lake")
+    assert _ask(service, "TableExists", name=name, namespace=["lake"]) == {"exists": True}
+    detailed = service.post(f"/v1/table/lake%24{name}/describe", {"load_detailed_metadata": True})
+    assert (detailed.status_code, detailed.json()["code"]) == (409, 19)
+    assert "does not follow the Lance table format" in detailed.json()["error"]
+    assert service.post(f"/v1/table/lake%24{name}/describe", {"check_declared": True}).json()["is_only_declared"] is True
+    declared = unique_name("declared")
+    assert service.post(f"/v1/table/lake%24{declared}/declare").status_code == 200
+    detailed = service.post(f"/v1/table/lake%24{declared}/describe", {"load_detailed_metadata": True})
+    assert detailed.json()["is_only_declared"] is True
 
 
 @pytest.mark.parametrize(("state", "status"), [("not_lance", 400), ("corrupt", 400), ("declared_only", 200), ("valid", 200)])
-def test_what_is_no_lance_table_exists_and_cannot_be_loaded(service: Service, state: str, status: int) -> None:
+def test_a_foreign_table_exists_and_cannot_be_described(service: Service, state: str, status: int) -> None:
     path = list(service.namespace())
     location = f"s3://b/{path[1]}/t.lance"
     fill(service.index, "mem", table("mem", path[1], "t", location=location))
     _verified(service.index, path[1], state)
     assert _ask(service, "TableExists", name="t", namespace=path) == {"exists": True}
     assert _ask(service, "ListTables", namespace=path) == {"tables": ["t"]}
-    told = _ask(service, "GetTable", status, name="t", namespace=path)
-    assert status == 200 or "does not follow the Lance table format" in told["detail"]
+    response = _ask(service, "GetTable", status, name="t", namespace=path)
+    assert status == 200 or "does not follow the Lance table format" in response["detail"]
     # The official protocol leaves out what is not written, where it is asked to.
     listed = service.get(f"/v1/namespace/mem%24{path[1]}/table/list", params={"include_declared": "false"}).json()["tables"]
     assert listed == ([] if state == "declared_only" else ["t"])
@@ -135,10 +159,10 @@ def test_what_is_no_lance_table_exists_and_cannot_be_loaded(service: Service, st
 
 def _verified(index: Index, name: str, state: str) -> None:
     with index.write() as connection:
-        row = records.get(connection, "mem", (name, "t"), is_table=True)
-        assert row is not None
+        found = records.find_record(connection, "mem", (name, "t"), is_table=True)
+        assert found is not None
         checked = {
-            "canonical": row["canonical"], "location": row["location"], "state": state, "message": "a look", "version": None,
+            "canonical": found.canonical, "location": found.record.location, "state": state, "message": "a look", "version": None,
             "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "mem",
         }  # fmt: skip
-        datasets.save(connection, [checked])
+        verifications.save_verifications(connection, [checked])

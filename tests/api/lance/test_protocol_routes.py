@@ -39,19 +39,19 @@ class Route:
 def routes() -> list[Route]:
     """What the client would send, by operation: its own code makes the URLs."""
     configuration = Configuration(host="http://service")
-    found: dict[str, Route] = {}
+    result: dict[str, Route] = {}
     kinds: list[Any] = [kind for name, kind in vars(api).items() if name.endswith("Api")]
     for kind in kinds:
         bound = kind(ApiClient(configuration))
         for operation, serialize in inspect.getmembers(bound, inspect.ismethod):
             if operation.startswith("_") and operation.endswith("_serialize"):
-                given = dict.fromkeys(inspect.signature(serialize).parameters)
-                given |= {key: key.removesuffix("_name").upper() for key in ("id", "index_name") if key in given}
-                given |= {"_host_index": 0}
-                method, url, *_ = serialize(**given)
+                values = dict.fromkeys(inspect.signature(serialize).parameters)
+                values |= {key: key.removesuffix("_name").upper() for key in ("id", "index_name") if key in values}
+                values |= {"_host_index": 0}
+                method, url, *_ = serialize(**values)
                 plain = operation.removeprefix("_").removesuffix("_serialize")
-                found[plain] = Route(plain, method, urlsplit(url).path)
-    return [found[name] for name in sorted(found)]
+                result[plain] = Route(plain, method, urlsplit(url).path)
+    return [result[name] for name in sorted(result)]
 
 
 ROUTES = routes()
@@ -60,11 +60,11 @@ ROUTES = routes()
 @pytest.fixture(scope="module")
 def tables(service: Service, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A table of its own for each route, with data, by operation."""
-    made = tmp_path_factory.mktemp("made") / "t.lance"
-    lance.write_dataset(pa.table({"a": [1, 2, 3]}), str(made))
+    created = tmp_path_factory.mktemp("made") / "t.lance"
+    lance.write_dataset(pa.table({"a": [1, 2, 3]}), str(created))
     root = FilePath(service.settings.sources["open"].properties["root"])
     for route in ROUTES:
-        shutil.copytree(made, root / f"{route.operation}.lance")
+        shutil.copytree(created, root / f"{route.operation}.lance")
     service.crawl("open")
     return {route.operation: f"open%24{route.operation}" for route in ROUTES}
 

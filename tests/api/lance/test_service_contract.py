@@ -1,4 +1,4 @@
-"""Our own ``rest`` connector reads and writes the service over both protocols, held to the suite that every connector is held to."""
+"""The ``rest`` connector reads and writes the service over both protocols and passes the contract suite."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from federator.model import Path
 from federator.testing.contract import (
     ODD_NAMES,
     ConnectorContract,
-    FailureFace,
-    WriteFace,
+    FailureContract,
+    WriteContract,
     namespaces,
     tables,
 )
@@ -27,11 +27,11 @@ _ODD = [name for name in ODD_NAMES if set(name) & set("/%$?#&.\0\n") or len(name
 
 
 class _Lance(RestConnector):
-    capabilities = CONNECTOR.capabilities_of(RestSettings(uri=_CLOSED))
+    capabilities = CONNECTOR.capabilities_for(RestSettings(uri=_CLOSED))
 
 
 class _General(RestConnector):
-    capabilities = CONNECTOR.capabilities_of(RestSettings(uri=_CLOSED, protocol="general"))
+    capabilities = CONNECTOR.capabilities_for(RestSettings(uri=_CLOSED, protocol="general"))
 
 
 @pytest.fixture(scope="class")
@@ -73,8 +73,8 @@ class TestLanceProtocol(_Service, ConnectorContract):
         return {"uri": self.service.url, "page_size": "3"}
 
 
-class TestGeneralProtocol(_Service, WriteFace, FailureFace):
-    """What writes and fails; the official face over it is the connector's own, and tested with its stub."""
+class TestGeneralProtocol(_Service, WriteContract, FailureContract):
+    """What writes and fails; the official facade over it is the connector's own, and tested with its stub."""
 
     against = "the service's general spec over a catalog in memory"
     connector = _General()

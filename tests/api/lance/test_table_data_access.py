@@ -1,9 +1,10 @@
-"""Who may ask for a table's data, what is left behind by who writes it, and how much one request may take."""
+"""Table data: roles and scopes, the record of each write in audit and index, limits, and links to other tables."""
 
 from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import socket
 import time
@@ -16,17 +17,17 @@ import lance
 import pyarrow as pa
 import pytest
 
-from federator.api.lance import table_meta, table_read, table_write
-from federator.api.lance.data import _heard
-from federator.api.lance.detail import place_of
-from federator.api.lance.resolving import Table
+from federator.api.lance import table_metadata, table_read, table_write
+from federator.api.lance.lookup import VisibleTable
+from federator.api.lance.table_data import _run_write
+from federator.api.lance.table_detail import table_handle
 from federator.connector import CatalogError, ConfigError, ServiceUnavailable
-from federator.data import Place
-from federator.data.pool import NoAnswer, ProcessEnded
-from federator.index import datasets
+from federator.data import TableHandle
+from federator.data.process_pool import ProcessEnded, ProcessTimeout
 from federator.model import TableRecord, canonical_location
-from federator.settings import SourceSettings, parse
-from federator.testing.contract import fresh
+from federator.settings import SourceSettings, parse_settings
+from federator.store import verifications
+from federator.testing.contract import unique_name
 from tests.api.lance.conftest import Service, served
 from tests.integration.index_support import fill
 from tests.integration.index_support import table as record
@@ -61,7 +62,7 @@ WRITES: dict[str, Any] = {
 
 
 def test_the_lists_below_name_every_route() -> None:
-    routes = {route.path for module in (table_read, table_meta, table_write) for route in module.router.routes}  # type: ignore[attr-defined]
+    routes = {route.path for module in (table_read, table_metadata, table_write) for route in module.router.routes}  # type: ignore[attr-defined]
     named = {f"/v1/table/{{id}}/{path.partition('?')[0]}" for path in (*READS, *WRITES)}
     assert named == routes
 
@@ -69,7 +70,7 @@ def test_the_lists_below_name_every_route() -> None:
 @pytest.fixture(scope="module")
 def table(service: Service) -> str:
     """A table that nobody may change here."""
-    name = fresh("t")
+    name = unique_name("t")
     lance.write_dataset(ROWS, str(service.root / f"{name}.lance"))
     service.crawl("lake")
     return name
@@ -84,16 +85,16 @@ def ask(service: Service, path: str, body: Any, *, id: str, caller: str | None =
 
 
 @pytest.mark.parametrize("path", WRITES)
-def test_who_only_looks_or_operates_writes_nothing(service: Service, table: str, path: str) -> None:
-    place = str(service.root / f"{table}.lance")
+def test_viewers_and_operators_cannot_write(service: Service, table: str, path: str) -> None:
+    location = str(service.root / f"{table}.lance")
     for caller in ("viewer lake", "operator lake", f"writer mem,lake${table}x"):
         answer = ask(service, path, WRITES[path], id=f"lake%24{table}", caller=caller)
         assert (answer.status_code, answer.json()["code"]) == (403, 15), answer.text
-    assert (lance.dataset(place).version, lance.dataset(place).tags.list()) == (1, {})
+    assert (lance.dataset(location).version, lance.dataset(location).tags.list()) == (1, {})
 
 
 @pytest.mark.parametrize("path", READS)
-def test_what_one_may_not_see_is_not_there(service: Service, table: str, path: str) -> None:
+def test_a_table_outside_the_scopes_is_not_found(service: Service, table: str, path: str) -> None:
     hidden = ask(service, path, READS[path], id=f"lake%24{table}", caller="admin mem")
     missing = ask(service, path, READS[path], id="lake%24nothing", caller="admin mem")
     assert (hidden.status_code, hidden.json()["code"]) == (missing.status_code, missing.json()["code"]) == (404, 4)
@@ -113,26 +114,26 @@ def test_a_source_may_have_its_tables_left_alone(service: Service, path: str) ->
 
 
 def test_a_write_is_in_the_audit_and_in_the_index_at_once(service: Service) -> None:
-    name = fresh("written")
-    place = service.root / f"{name}.lance"
-    lance.write_dataset(ROWS, str(place))
+    name = unique_name("written")
+    location = service.root / f"{name}.lance"
+    lance.write_dataset(ROWS, str(location))
     service.crawl("lake")
     id = f"lake%24{name}"  # noqa: A001
-    made = ask(service, "insert", None, id=id, caller=f"writer lake${name}")
-    assert made.json() == {"num_inserted_rows": 50, "version": 2}
+    created = ask(service, "insert", None, id=id, caller=f"writer lake${name}")
+    assert created.json() == {"num_inserted_rows": 50, "version": 2}
     with service.index.read() as connection:
-        canonical = canonical_location(str(place))
-        found = datasets.states(connection, [canonical])[canonical]
-    assert (found["state"], found["version"], found["rows"], found["checked_through"]) == ("valid", 2, 100, "lake")
-    assert ask(service, "delete", {"predicate": "no = 1"}, id=id).status_code == 404
+        canonical = canonical_location(str(location))
+        result = verifications.list_verifications(connection, [canonical])[canonical]
+    assert (result["state"], result["version"], result["rows"], result["checked_through"]) == ("valid", 2, 100, "lake")
+    assert ask(service, "delete", {"predicate": "no = 1"}, id=id).status_code == 400
     events = service.get("/api/v1/audit", params={"subject": f"lake${name}", "limit": 100}).json()["events"]
-    told = [(event["kind"], event["actor"], event["detail"]["action"], event["detail"]["state"]) for event in events]
-    assert sorted(told) == [("own_write", "api", "delete_rows", "failed"), ("own_write", "somebody", "insert", "done")]
-    assert made.headers["Federator-Operation"] in {event["run_id"] for event in events}
+    response = [(event["kind"], event["actor"], event["detail"]["action"], event["detail"]["state"]) for event in events]
+    assert sorted(response) == [("own_write", "api", "delete_rows", "failed"), ("own_write", "somebody", "insert", "done")]
+    assert created.headers["Federator-Operation"] in {event["run_id"] for event in events}
 
 
 def test_a_body_may_be_larger_than_other_requests(service: Service) -> None:
-    name = fresh("large")
+    name = unique_name("large")
     body = stream(pa.table({"text": ["x" * 1000] * 3000}))
     assert len(body) > 2_000_000
     url = f"{service.url}/v1/table/lake%24{name}/create"
@@ -173,14 +174,15 @@ def test_only_the_sources_own_storage_opens_a_table(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("DATA_SECRET", "hidden-secret")
     storage = {
         "storage.aws_region": "here", "storage.aws_endpoint": "http://store", "storage.aws_secret_access_key": "${DATA_SECRET}",
+        "storage.aws_access_key_id": "${DATA_SECRET}",
     }  # fmt: skip
     source = SourceSettings(name="lake", impl="dir", properties={"root": "s3://lake", **storage})
-    table = Table(("lake", "t"), source, TableRecord("lake", ("t",), "s3://lake/t.lance", properties))
-    own = {"aws_region": "here", "aws_endpoint": "http://store", "aws_secret_access_key": "hidden-secret"}
-    if "aws_endpoint" in properties:
-        del own["aws_secret_access_key"]
-    assert place_of(table).storage == own
-    assert "hidden-secret" not in repr(place_of(table))
+    table = VisibleTable(("lake", "t"), source, TableRecord("lake", ("t",), "s3://lake/t.lance", properties))
+    own = {"aws_region": "here", "aws_endpoint": "http://store"}
+    unsigned = {"skip_signature": "true", "access_key_id": "anonymous", "secret_access_key": "anonymous"}
+    keys = {"aws_secret_access_key": "hidden-secret", "aws_access_key_id": "hidden-secret"}
+    assert table_handle(table).storage == own | (unsigned if "aws_endpoint" in properties else keys)
+    assert "hidden-secret" not in repr(table_handle(table))
 
 
 def test_a_store_that_hangs_keeps_nobody_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,21 +194,21 @@ def test_a_store_that_hangs_keeps_nobody_else_waiting(tmp_path: Path, monkeypatc
             "storage.aws_endpoint": f"http://127.0.0.1:{silent.getsockname()[1]}", "storage.allow_http": "true",
             "storage.aws_region": "us-east-1",
         }  # fmt: skip
-        hanging = {"impl": "federator.testing:CONNECTOR", "store": fresh("hang"), **storage}
+        hanging = {"impl": "federator.testing:CONNECTOR", "store": unique_name("hang"), **storage}
         with served(tmp_path, {"hang": hanging}, serve={"data": {"max_seconds": "10m", "processes": 1}}) as service:
             fill(service.index, "hang", record("hang", "ns", "t"))
             pool = service.app.state.pool
             with ThreadPoolExecutor(60) as threads:
-                asked = [threads.submit(service.post, "/v1/table/hang%24ns%24t/count_rows") for _ in range(60)]
+                request = [threads.submit(service.post, "/v1/table/hang%24ns%24t/count_rows") for _ in range(60)]
                 while not pool._busy:
                     time.sleep(0.01)
                 assert service.get("/api/v1/tree").status_code == 200
                 assert service.post("/v1/table/hang%24ns%24t/describe").json()["location"] == "s3://lake/ns/t.lance"
-                assert not any(each.done() for each in asked)
+                assert not any(item.done() for item in request)
                 # The one that hangs is ended, and those that wait for its process are refused.
-                monkeypatch.setattr(pool, "_ask", refuse)
+                monkeypatch.setattr(pool, "_run_operation", refuse)
                 os.kill(next(iter(pool._busy)).pid, signal.SIGKILL)
-                codes = sorted(each.result().json()["code"] for each in asked)
+                codes = sorted(item.result().json()["code"] for item in request)
     assert codes == [17] * 59 + [18]
 
 
@@ -214,24 +216,131 @@ def refuse(*_: Any, **__: Any) -> None:
     raise ServiceUnavailable("no more of this")
 
 
-@pytest.mark.parametrize("error", [NoAnswer("no answer"), ProcessEnded("it ended")])
+@pytest.mark.parametrize("error", [ProcessTimeout("no answer"), ProcessEnded("it ended")])
 def test_a_write_that_nobody_heard_of_may_have_been_made(error: CatalogError) -> None:
     def ask(*_: Any, **__: Any) -> None:
         raise error
 
-    with pytest.raises(type(error), match=f"{error.message}; .* may have been done") as refused:
-        _heard(ask, "insert", Place("/t.lance"), {})
+    with pytest.raises(type(error), match=f"{error.message}; .* may have succeeded") as refused:
+        _run_write(ask, "insert", TableHandle("/t.lance"), {})
     assert refused.value.code == error.code
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
-        ({"max_row": 1}, "max_row: unknown key; allowed: max_rows, max_seconds, max_bytes, processes"),
+        ({"max_row": 1}, "max_row: unknown key; allowed: max_rows, max_seconds, max_bytes, max_memory, processes"),
         ({"max_seconds": "0s"}, "max_seconds: .*a duration above 0"),
         ({"processes": 0}, "processes: "),
     ],
 )
-def test_a_mistake_in_the_limits_says_where_it_is(tmp_path: Path, data: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=rf"\[serve\.data\] {told}"):
-        parse({"serve": {"data": data}}, tmp_path / "federator.toml")
+def test_a_mistake_in_the_limits_says_where_it_is(tmp_path: Path, data: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=rf"\[serve\.data\] {message}"):
+        parse_settings({"serve": {"data": data}}, tmp_path / "federator.toml")
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Iterator[Service]:
+    """Tables that refer to the hidden table ``vault``: a shallow clone, a linked directory and a linked file. The root is a mount."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (tmp_path / "mount").symlink_to(disk)
+    vault = lance.write_dataset(pa.table({"a": [1, 2, 3]}), str(disk / "vault.lance"))
+    vault.tags.create("now", 1)
+    vault.shallow_clone(str(disk / "clone.lance"), "now")
+    for name in ("directory", "file", "own"):
+        shutil.copytree(disk / "vault.lance", disk / f"{name}.lance")
+    shutil.rmtree(disk / "directory.lance" / "data")
+    (disk / "directory.lance" / "data").symlink_to(disk / "vault.lance" / "data")
+    (data,) = (disk / "file.lance" / "data").iterdir()
+    data.unlink()
+    data.symlink_to(disk / "vault.lance" / "data" / data.name)
+    (disk / "whole.lance").symlink_to(disk / "vault.lance")
+    lance.dataset(str(disk / "own.lance")).create_branch("b")
+    sources = {"s": {"impl": "dir", "root": f"{tmp_path}/mount"}, "open": {"impl": "dir", "root": str(disk)}}
+    sources["open"]["allowed_bases"] = [f"{tmp_path}/mount/vault.lance"]  # type: ignore[assignment]
+    with served(tmp_path, sources) as service:
+        service.crawl("s")
+        service.crawl("open")
+        yield service
+
+
+def test_a_table_gives_no_rows_of_a_hidden_one(linked: Service) -> None:
+    def count(table: str, caller: str) -> Any:
+        answer = linked.post(f"/v1/table/{table.replace('$', '%24')}/count_rows", caller=caller)
+        return answer.json() if answer.status_code == 200 else (answer.status_code, answer.json()["code"])
+
+    for name in ("clone", "directory", "file", "whole"):
+        assert count(f"s${name}", f"viewer s${name}") == (403, 15), name
+        query = linked.post(f"/v1/table/s%24{name}/query", {"k": 9, "vector": {}}, caller=f"viewer s${name}")
+        assert query.status_code == 403
+        assert "vault" not in query.text
+        assert count(f"s${name}", f"viewer s${name},s$vault") == 3, "a caller who may see the table may read through the other"
+        assert count(f"open${name}", f"viewer open${name}") == 3, "the source allows it"
+    assert count("s$own", "viewer s$own") == 3
+    branch = linked.post("/v1/table/s%24own/count_rows", {"branch": "b"}, caller="viewer s$own")
+    assert branch.json() == 3, "a branch refers to its own table"
+
+
+def test_links_above_a_table_lead_to_no_hidden_one(tmp_path: Path) -> None:
+    """A hidden table is declared through a link above it, and a visible one is behind a link below the root of its source."""
+    for name in ("payroll/salaries", "payroll/free", "team/own"):
+        lance.write_dataset(pa.table({"a": [1, 2, 3]}), str(tmp_path / "disk" / f"{name}.lance"))
+    (tmp_path / "alias").symlink_to(tmp_path / "disk" / "payroll")
+    (tmp_path / "mount").symlink_to(tmp_path / "disk")
+    (tmp_path / "disk" / "team" / "linked").symlink_to(tmp_path / "disk" / "payroll")
+    (tmp_path / "disk" / "team" / "whole.lance").symlink_to(tmp_path / "disk" / "payroll" / "salaries.lance")
+    (tmp_path / "disk" / "team" / "open.lance").symlink_to(tmp_path / "disk" / "payroll" / "free.lance")
+    memory = {"impl": "federator.testing:CONNECTOR", "root": f"{tmp_path}/mount"}
+    sources = {name: {**memory, "store": unique_name(name)} for name in ("s", "hidden")}
+    tables = {
+        "whole": "team/whole", "open": "team/open", "own": "team/own", "behind": "team/linked/salaries", "free": "team/linked/free",
+    }  # fmt: skip
+    with served(tmp_path, sources) as service:
+        fill(service.index, "s", *(record("s", "ns", n, location=f"{tmp_path}/mount/{at}.lance") for n, at in tables.items()))
+        fill(service.index, "hidden", record("hidden", "ns", "salaries", location=f"{tmp_path}/alias/salaries.lance"))
+
+        def count(name: str, caller: str) -> Any:
+            answer = service.post(f"/v1/table/s%24ns%24{name}/count_rows", caller=caller)
+            return answer.json() if answer.status_code == 200 else (answer.status_code, answer.json()["code"])
+
+        for name in ("whole", "behind"):
+            assert count(name, "viewer s$ns") == (403, 15), name
+            assert count(name, "viewer s$ns,hidden") == 3, "a caller who may see the table may read through the other"
+        for name in ("own", "open", "free"):
+            assert count(name, "viewer s$ns") == 3, name
+
+
+def test_dropping_spares_what_another_table_reaches_by_a_link(tmp_path: Path) -> None:
+    for name in ("disk", "beside"):
+        (tmp_path / name).mkdir()
+    for name in ("whole", "data", "mounted", "free"):
+        lance.write_dataset(ROWS, str(tmp_path / "disk" / f"{name}.lance"))
+    (tmp_path / "beside" / "other.lance").symlink_to(tmp_path / "disk" / "whole.lance")
+    # The data of a table of another catalog is elsewhere.
+    theirs = lance.write_dataset(ROWS, str(tmp_path / "elsewhere" / "t.lance")).uri
+    shutil.rmtree(tmp_path / "disk" / "data.lance" / "data")
+    (tmp_path / "disk" / "data.lance" / "data").symlink_to(tmp_path / "elsewhere" / "t.lance" / "data")
+    (tmp_path / "mount").symlink_to(tmp_path / "disk")
+    sources = {
+        "s": {"impl": "dir", "root": str(tmp_path / "disk"), "allow_drop": True},
+        "beside": {"impl": "dir", "root": str(tmp_path / "beside")},
+        "m": {"impl": "federator.testing:CONNECTOR", "store": unique_name("m")},
+    }
+    with served(tmp_path, sources) as service:
+        service.crawl("s")
+        service.crawl("beside")
+        mounted = record("m", "ns", "mounted", location=f"{tmp_path}/mount/mounted.lance/sub/../")
+        fill(service.index, "m", record("m", "ns", "theirs", location=theirs), mounted)
+        for name, other in (("whole", "beside$other"), ("data", "m$ns$theirs"), ("mounted", "m$ns$mounted")):
+            refused = service.post(f"/v1/table/s%24{name}/drop")
+            assert (refused.status_code, refused.json()["code"]) == (400, 13), (name, refused.text)
+            assert other in refused.text
+            hidden = service.post(f"/v1/table/s%24{name}/drop", caller="admin s")
+            assert hidden.status_code == 400
+            assert other not in hidden.text
+            assert service.post(f"/v1/table/s%24{name}/exists").status_code == 200, "refused before it is deregistered"
+        assert lance.dataset(theirs).count_rows() == len(ROWS)
+        assert lance.dataset(str(tmp_path / "beside" / "other.lance")).count_rows() == len(ROWS)
+        assert service.post("/v1/table/s%24free/drop").status_code == 200
+    assert not (tmp_path / "disk" / "free.lance").exists()

@@ -62,9 +62,9 @@ class Probe:
         refused = self._sign_in("wrong")
         self.lines.append(f"bad secret {refused.status_code} {refused.text[:300]}")
         granted = self._sign_in(self.client[1])
-        told = granted.json()
-        self.session.headers["Authorization"] = f"Bearer {told['access_token']}"
-        shown = {**told, "access_token": f"{told['access_token'][:25]}..."}
+        token = granted.json()
+        self.session.headers["Authorization"] = f"Bearer {token['access_token']}"
+        shown = {**token, "access_token": f"{token['access_token'][:25]}..."}
         self.lines.append(f"token {granted.status_code} {shown}")
 
     def catalog(self) -> None:
@@ -103,11 +103,11 @@ class Probe:
         self.call("POST", _TABLES, _table("t1", f"{ROOT}/n1/n2/t1"))
         self.call("POST", _TABLES, _table("t1", f"{ROOT}/n1/n2/t1x"))
         self.call("POST", _TABLES, _table("t_noloc"))
-        places = {
+        locations = {
             "t_dup": f"{ROOT}/n1/n2/t1", "t_child": f"{ROOT}/n1/n2/t1/sub", "t_outside": "file:///elsewhere/t",
             "t_s3": "s3://b/x", "t_plain": "/data/wh/pol/plain", "t_elsens": f"{ROOT}/zzz/t",
         }  # fmt: skip
-        for name, location in places.items():
+        for name, location in locations.items():
             self.call("POST", _TABLES, _table(name, location))
         self.call("POST", _TABLES, {"name": "t_min", "format": "lance"})
         self.call("POST", _TABLES, {"name": "t_nofmt"})
@@ -182,9 +182,9 @@ class Probe:
     def _listing(self, tables: str, size: int | None) -> Iterator[int]:
         token: str | None = ""
         while token is not None:
-            told = self.quiet("GET", tables, **({} if size is None else {"pageSize": size, "pageToken": token})).json()
-            yield len(told["identifiers"])
-            token = told.get("next-page-token") or None
+            page = self.quiet("GET", tables, **({} if size is None else {"pageSize": size, "pageToken": token})).json()
+            yield len(page["identifiers"])
+            token = page.get("next-page-token") or None
 
     def _load_all(self, tables: str, names: list[str]) -> None:
         own = _session()
@@ -207,8 +207,8 @@ def _session() -> requests.Session:
 
 
 def _table(name: str, location: str | None = None) -> dict[str, Any]:
-    place = {"base-location": location} if location else {}
-    return {"name": name, "format": "lance", **place, "doc": "d", "properties": {"table_type": "lance", "k": "v"}}
+    base = {"base-location": location} if location else {}
+    return {"name": name, "format": "lance", **base, "doc": "d", "properties": {"table_type": "lance", "k": "v"}}
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def page(entries: Sequence[tuple[int, T]], query: Mapping[str, str]) -> tuple[li
     size = int(query["pageSize"]) if "pageSize" in query else None
     after = 0
     if query.get("pageToken"):
-        told, after = _decoded(query["pageToken"])
-        size = told if size is None else size
+        encoded_size, after = _decoded(query["pageToken"])
+        size = encoded_size if size is None else size
     left = [entry for entry in entries if entry[0] > after]
     taken = left if size is None else left[:size]
     token = _encoded(size or 0, taken[-1][0]) if len(taken) < len(left) else None

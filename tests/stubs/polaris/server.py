@@ -135,8 +135,8 @@ class PolarisStub:
 
     def _token(self, form: Mapping[str, str]) -> Answer:
         if (form.get("client_id"), form.get("client_secret")) != CLIENT:
-            told = {"error": "unauthorized_client", "error_description": "The client is not authorized", "error_uri": None}
-            return Answer(401, told)
+            error = {"error": "unauthorized_client", "error_description": "The client is not authorized", "error_uri": None}
+            return Answer(401, error)
         token = f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.{secrets.token_urlsafe(12)}"
         self._tokens[token] = time.monotonic() + self.token_seconds
         return Answer(200, {
@@ -193,6 +193,8 @@ def _iceberg(state: State, request: Request, prefix: str, rest: list[str]) -> An
             return state.list_iceberg(prefix, _levels(namespace))
         case "POST", [namespace, "tables"]:
             return state.create_iceberg(prefix, _levels(namespace), request.json)
+        case "HEAD", [namespace, ("tables" | "views") as kind, name]:
+            return state.iceberg_exists(prefix, _levels(namespace), name, kind.removesuffix("s"))
         case "GET", [namespace, "tables", name]:
             return state.load_iceberg(prefix, _levels(namespace), name)
     raise no_route()
@@ -231,7 +233,8 @@ def _handler(stub: PolarisStub) -> type[BaseHTTPRequestHandler]:
             for name, value in {"Content-Type": "application/json", "Content-Length": str(len(text)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(text)
+            if self.command != "HEAD":
+                self.wfile.write(text)
 
         do_GET = do_POST = do_DELETE = do_PUT = do_HEAD = answer
 

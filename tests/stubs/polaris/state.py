@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -17,6 +18,9 @@ _BASE = "default-base-location"
 # ReservedProperties.prefixes of 1.4.1
 _RESERVED = "polaris."
 
+_NO_FILE = re.compile(r"""[ \\\[\]{}|"<>^`]""")
+_NOT_SINCE_1_6 = re.compile(r"[:#*+]")
+
 # What PolarisAdminService of 1.4.1 grants to whoever made a catalog
 _ADMINISTRATION = (
     {"type": "catalog", "privilege": "CATALOG_MANAGE_ACCESS"},
@@ -29,6 +33,8 @@ class _Namespace:
     id: int
     properties: dict[str, str]
     tables: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    #: what Iceberg tables and views hold: ``table`` or ``view`` by name
+    iceberg: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -46,8 +52,11 @@ class _Catalog:
 class State:
     """One server's entities. Every method is one request, made under one lock, and raises Refusal."""
 
-    def __init__(self, *, paging: bool = False) -> None:
+    def __init__(self, *, paging: bool = False, version: tuple[int, int] = (1, 4)) -> None:
+        self.version = version
         self._paging = paging
+        #: no version that was seen does
+        self.lists_generic_grants = False
         self._catalogs: dict[str, _Catalog] = {}
         self._ids = count(1)
         self.lock = threading.RLock()
@@ -95,16 +104,32 @@ class State:
         return Answer(200, {"roles": [{"name": role, "properties": {}} for role in self._catalogs[name].grants]})
 
     def list_grants(self, name: str, role: str) -> Answer:
-        return Answer(200, {"grants": self._catalogs[name].grants[role]})
+        grants = self._catalogs[name].grants[role]
+        if not self.lists_generic_grants and any(self._is_generic(name, grant) for grant in grants):
+            # Seen of 1.4.1 and 1.7.0; the type is not recorded.
+            raise Refusal(500, "RuntimeException", "Invalid entity sub type: GENERIC_TABLE")
+        return Answer(200, {"grants": grants})
+
+    def _is_generic(self, name: str, grant: Mapping[str, Any]) -> bool:
+        namespace = self._catalogs[name].namespaces.get(tuple(grant.get("namespace", ())))
+        return grant["type"] == "table" and namespace is not None and grant["tableName"] in namespace.tables
 
     def add_grant(self, name: str, role: str, grant: Mapping[str, Any]) -> None:
         self._catalogs[name].grants.setdefault(role, []).append(dict(grant))
+
+    def remove_grants(self, name: str, role: str) -> None:
+        self._catalogs[name].grants[role].clear()
 
     # Namespaces
 
     def create_namespace(self, prefix: str, body: Mapping[str, Any]) -> Answer:
         levels, given = tuple(body["namespace"]), dict(body.get("properties") or {})
         _refuse_reserved(given)
+        self._refuse_name(levels[-1])
+        catalog = self._catalogs.get(prefix)
+        if catalog and catalog.shown["storageConfigInfo"]["storageType"] == "FILE" and _NO_FILE.search(levels[-1]):
+            # Seen of 1.4.1; generic tables of such names are recorded as accepted. The text is not recorded.
+            raise Refusal(400, "IllegalArgumentException", f"Illegal character in path: {levels[-1]}")
         above = self._location(prefix, levels[:-1])
         if levels in self._catalogs[prefix].namespaces:
             message = f"Cannot create namespace {dotted(levels)}. Namespace already exists"
@@ -128,6 +153,10 @@ class State:
 
     def update_namespace(self, prefix: str, levels: Levels, body: Mapping[str, Any]) -> Answer:
         properties, removals = self._namespace(prefix, levels).properties, body["removals"]
+        if body["updates"] and removals:
+            # Seen of 1.4.1 and 1.7.0: the updates stay, the removals do not. The text is not recorded.
+            properties.update(body["updates"])
+            raise Refusal(409, "CommitConflictException", f"Concurrent modification of namespace: {dotted(levels)}")
         missing = [key for key in removals if key not in properties]
         removed = [key for key in removals if properties.pop(key, None) is not None]
         properties.update(body["updates"])
@@ -135,7 +164,7 @@ class State:
 
     def drop_namespace(self, prefix: str, levels: Levels) -> Answer:
         namespace = self._namespace(prefix, levels)
-        if namespace.tables or self._catalogs[prefix].inside(levels):
+        if namespace.tables or namespace.iceberg or self._catalogs[prefix].inside(levels):
             raise Refusal(409, "NamespaceNotEmptyException", f"Namespace {dotted(levels)} is not empty")
         del self._catalogs[prefix].namespaces[levels]
         return Answer(204)
@@ -147,8 +176,10 @@ class State:
             raise Refusal(400)
         name, properties = body["name"], dict(body.get("properties") or {})
         _refuse_reserved(properties)
-        tables = self._namespace(prefix, levels).tables
-        if name in tables:
+        self._refuse_name(name)
+        namespace = self._namespace(prefix, levels)
+        tables = namespace.tables
+        if name in tables or name in namespace.iceberg:
             raise Refusal(409, "AlreadyExistsException", f"Generic table already exists: {dotted((*levels, name))}")
         table = {
             "name": name, "format": body["format"], "base-location": body.get("base-location"), "doc": body.get("doc"),
@@ -175,6 +206,20 @@ class State:
 
     # Iceberg tables, as far as they meet generic ones
 
+    def names(self, prefix: str, levels: Levels) -> list[str]:
+        """The generic tables of a namespace."""
+        return list(self._namespace(prefix, levels).tables)
+
+    def add_iceberg(self, prefix: str, levels: Levels, name: str, kind: str) -> None:
+        """An Iceberg ``table`` or ``view`` that holds a name."""
+        self._namespace(prefix, levels).iceberg[name] = kind
+
+    def iceberg_exists(self, prefix: str, levels: Levels, name: str, kind: str) -> Answer:
+        """By Iceberg's REST API."""
+        if self._namespace(prefix, levels).iceberg.get(name) != kind:
+            raise Refusal(404)
+        return Answer(204)
+
     def list_iceberg(self, prefix: str, levels: Levels) -> Answer:
         self._namespace(prefix, levels)
         return Answer(200, {"identifiers": [], "next-page-token": None})
@@ -192,6 +237,13 @@ class State:
         raise Refusal(501, "NotRecorded", "this stub holds no Iceberg tables")
 
     # What they share
+
+    def _refuse_name(self, name: str) -> None:
+        """Seen of 1.5 and 1.6 and later; the text is not recorded."""
+        if (self.version >= (1, 5) and ("/" in name or name != name.strip())) or (
+            self.version >= (1, 6) and _NOT_SINCE_1_6.search(name)
+        ):
+            raise Refusal(400, "BadRequestException", f"Invalid name: {name}")
 
     def _location(self, prefix: str, levels: Levels) -> str:
         """Of a catalog or namespace, without a slash at its end. A missing catalog is a missing namespace."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tests.stubs.unity.world import Json, Query, Refused, World
 
 API = "/api/2.1/unity-catalog"
+#: seconds between the check for a table of the same name and its creation
+_GAP = 0.003
 _PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
 
 
@@ -69,6 +72,16 @@ class UnityStub:
     def url(self) -> str:
         return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
+    def meets(self, method: str, path: str, raw: str) -> bool:
+        """Whether a table to create is there when its request arrives. The server looks then, and creates a moment later."""
+        if method != "POST" or not path.endswith("/tables"):
+            return True
+        body = json.loads(raw)
+        with self.lock:
+            existed = tuple(body.get(key) for key in ("catalog_name", "schema_name", "name")) in self.world.tables
+        time.sleep(_GAP)
+        return existed
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -93,6 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        existed = self.stub.meets(self.command, self.path, raw)
         with self.stub.lock:
             self.stub.seen.append(f"{self.command} {self.path}")
             if self.stub.script:
@@ -100,13 +114,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(status, text, **headers)
                 return
             try:
-                self._answer(raw)
+                self._answer(raw, raced=not existed)
             except Refused as error:
                 self._send(error.status, _json(error.body))
 
     do_GET = do_POST = do_PATCH = do_DELETE = handle_any
 
-    def _answer(self, raw: str) -> None:
+    def _answer(self, raw: str, *, raced: bool) -> None:
         address = urlsplit(self.path)
         query = dict(parse_qsl(address.query, keep_blank_values=True))
         noun, _, name = unquote(address.path.removeprefix(API + "/")).partition("/")
@@ -117,11 +131,16 @@ class _Handler(BaseHTTPRequestHandler):
         if noun == "metastore_summary" and self.command == "GET":
             self._send(200, _json({"metastore_id": self.stub.world.metastore_id}))
             return
+        if noun == "temporary-table-credentials" and self.command == "POST":
+            self._send(200, _json(self.stub.world.temporary_credentials(json.loads(raw))))
+            return
         if noun not in _CALLS:
             raise Refused(404, "NOT_FOUND", "")
         calls, world = _CALLS[noun], self.stub.world
         if self.command == "PATCH" and noun == "schemas":
             self._send(200, _json(world.update_schema(name, json.loads(raw))))
+        elif self.command == "POST" and noun == "tables":
+            self._send(200, _json(world.create_table(raw, principal, raced=raced)))
         elif self.command == "POST":
             self._send(200, _json(calls.create(world, raw, principal)))
         elif self.command == "GET":

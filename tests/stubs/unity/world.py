@@ -9,7 +9,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ Query = Mapping[str, str]
 #: the most rows in one page, whatever was asked for
 PAGE = 100
 _NAME = re.compile(r"[a-zA-Z0-9_@-]{1,255}")
+# What java.net.URI takes for no character of a URI.
+_ILLEGAL = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}\[\]]|%(?![0-9A-Fa-f]{2})""")
 _FORMATS = ("DELTA", "CSV", "JSON", "AVRO", "PARQUET", "ORC", "TEXT")
 _COLUMN = {
     "name": None, "type_text": None, "type_json": None, "type_name": None, "type_precision": None, "type_scale": None,
@@ -57,10 +59,25 @@ class World:
     catalogs: dict[str, Json] = field(default_factory=dict)
     schemas: dict[tuple[str, str], Json] = field(default_factory=dict)
     tables: dict[tuple[str, str, str], Json] = field(default_factory=dict)
+    #: full names of tables that concurrent creates made
+    broken: set[str] = field(default_factory=set)
     #: by full name of a table: principal and privileges; in the words of the server's own API document, not recorded
     grants: dict[str, list[Json]] = field(default_factory=dict)
+    #: credentials for a table and an operation, in place of a cloud's STS
+    issues: Callable[[Json, str], Json] | None = None
     #: by the server's own API document (``GET /metastore_summary``), not recorded
     metastore_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def temporary_credentials(self, body: Json) -> Json:
+        """By the server's own API document, not recorded. Without ``issues``, the server does not have the call."""
+        if self.issues is None:
+            raise Refused(404, "NOT_FOUND", "")
+        row = next((row for row in self.tables.values() if row["table_id"] == body["table_id"]), None)
+        if row is None:
+            raise Refused(404, "TABLE_NOT_FOUND", f"Table not found: {body['table_id']}")
+        if f"{row['catalog_name']}.{row['schema_name']}" in self.denied:
+            raise Refused(403, "PERMISSION_DENIED", "Access denied.")
+        return self.issues(row, body["operation"])
 
     def permissions(self, name: str) -> Json:
         kind, _, full = name.partition("/")
@@ -141,13 +158,16 @@ class World:
         if full in self.volumes and query.get("force") != "true":
             raise Refused(400, "FAILED_PRECONDITION", "Cannot delete schema with volumes")
         for key in inside:
+            if ".".join(key) in self.broken:
+                raise Refused(500, "INTERNAL", f"Query did not return a unique result: {'.'.join(key)}")
             del self.tables[key]
         catalog, _, name = full.partition(".")
         del self.schemas[catalog, name]
 
     # Tables
 
-    def create_table(self, raw: str, principal: str | None) -> Json:
+    def create_table(self, raw: str, principal: str | None, *, raced: bool = False) -> Json:
+        """``raced``: the check for an existing table came before another request's table."""
         body: Json = json.loads(raw)
         if body["data_source_format"] not in _FORMATS:
             raise Refused(400, "INVALID_ARGUMENT", _unread(body["data_source_format"], raw))
@@ -162,7 +182,10 @@ class World:
             )  # fmt: skip
         self.schema(f"{catalog}.{schema}")
         self._see(f"{catalog}.{schema}")
-        if (catalog, schema, name) in self.tables:
+        if self.token is not None and self._is_taken(str(body.get("storage_location"))):
+            # Seen of 0.6.0 with authorization, also for an admin, and also where the name is taken.
+            raise Refused(403, "PERMISSION_DENIED", "Access denied.")
+        if (catalog, schema, name) in self.tables and not raced:
             raise Refused(400, "TABLE_ALREADY_EXISTS", f"Table already exists: {full}")
         if body.get("storage_location") is None:
             raise Refused(
@@ -170,7 +193,13 @@ class World:
                 f"Error creating table: {full}: Cannot invoke "
                 '"io.unitycatalog.server.utils.NormalizedURL.isCloudStorageRoot()" because "storageLocation" is null',
             )  # fmt: skip
+        if _ILLEGAL.search(body["storage_location"]):
+            # Seen of 0.6.0; the rest of the text is not recorded.
+            raise Refused(400, "INVALID_ARGUMENT", f"Unsupported path: {body['storage_location']}")
         row = self._table(body, principal)
+        if (catalog, schema, name) in self.tables:
+            # Seen of 0.6.0: concurrent creates of one name all succeed, and it is broken for ever.
+            self.broken.add(full)
         self.tables[catalog, schema, name] = row | {"properties": dict(sorted(row["properties"].items()))}
         return row
 
@@ -181,6 +210,9 @@ class World:
         catalog, schema, name = names
         self.schema(f"{catalog}.{schema}")
         self._see(f"{catalog}.{schema}")
+        if full in self.broken:
+            # The text is not recorded.
+            raise Refused(500, "INTERNAL", f"Query did not return a unique result: {full}")
         if (catalog, schema, name) not in self.tables:
             raise Refused(404, "TABLE_NOT_FOUND", f"Table not found: {full}")
         return self.tables[catalog, schema, name]
@@ -201,6 +233,12 @@ class World:
             raise
         catalog, schema, name = full.split(".")
         del self.tables[catalog, schema, name]
+
+    def _is_taken(self, location: str) -> bool:
+        """Whether a location equals, contains or lies inside that of a table anywhere in the metastore."""
+        wanted = location.removeprefix("file://").rstrip("/") + "/"
+        others = [str(row["storage_location"]).removeprefix("file://").rstrip("/") + "/" for row in self.tables.values()]
+        return any(wanted.startswith(other) or other.startswith(wanted) for other in others)
 
     def _table(self, body: Json, principal: str | None) -> Json:
         described = _described(body)

@@ -1,4 +1,4 @@
-"""The order of an application, over an executor and an index that only record."""
+"""The order in which an application applies changes, with an executor and an index that only record calls."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from federator.apply import Application, Executor, Outcome, State
-from federator.apply.outcome import RESTORED
+from federator.apply import Application, Executor, Outcome, OutcomeState
 from federator.connector import SourceSpec
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
-from federator.planning.publication import Observed
-from federator.planning.release import Release, Waiting
+from federator.planning.publication import ObservedObject
+from federator.planning.reasons import ApplyCode, Reason
+from federator.planning.release import Release, WaitingChange
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
 from tests.fixtures.journal import Notes
@@ -30,13 +30,13 @@ class Recorded(Executor):
     left: list[Outcome] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
 
-    def resume(self) -> list[Outcome]:
+    def resolve_open_intents(self) -> list[Outcome]:
         self.calls.append("resume")
         return self.left
 
     def apply(self, plan: str, changes: Sequence[Change], *_: Any, any_time: bool = False) -> list[Outcome]:
         self.calls.append(([change.target_path for change in changes], any_time))
-        return [Outcome(change, State.DONE, record=change.after, observed_at=5.0) for change in changes]
+        return [Outcome(change, OutcomeState.DONE, record=change.after, observed_at=5.0) for change in changes]
 
 
 @dataclass
@@ -51,9 +51,9 @@ class Recording:
         assert source == "a"
         return self.missed
 
-    def publish(self, source: str, seen: Sequence[Observed]) -> None:
+    def publish(self, source: str, observations: Sequence[ObservedObject]) -> None:
         assert source == "b"
-        self.published.append([look.key[1] for look in seen])
+        self.published.append([observation.key[1] for observation in observations])
 
     def mark_applied(self, plan: str) -> None:
         self.applied.append(plan)
@@ -91,7 +91,7 @@ def test_a_removal_whose_origin_was_seen_since_is_left_out(tmp_path: Path) -> No
     outcomes = it.apply(plan, Release(plan.changes, ()))
     assert executor.calls == ["resume", (["s$p", "s$r"], False)]
     assert [(o.change.target_path, o.state, o.code) for o in outcomes] == [
-        ("s$q", State.SKIPPED, "not_covered"), ("s$p", State.DONE, None), ("s$r", State.DONE, None),
+        ("s$q", OutcomeState.SKIPPED, "not_covered"), ("s$p", OutcomeState.DONE, None), ("s$r", OutcomeState.DONE, None),
     ]  # fmt: skip
     assert index.published == [[], ["s$p", "s$r"]]
     assert index.applied == [plan.digest]
@@ -102,7 +102,7 @@ def test_a_plan_of_which_something_waits_is_not_applied(tmp_path: Path) -> None:
     hold = Hold("outside_window", "closed", Binds.ALL)
     index = Recording()
     it, executor = application(tmp_path, index)
-    it.apply(plan_of(goes, waits, holds=(hold,)), Release((goes,), (Waiting(waits, hold),)))
+    it.apply(plan_of(goes, waits, holds=(hold,)), Release((goes,), (WaitingChange(waits, hold),)))
     # What goes of it was approved: no window is asked for again.
     assert executor.calls[1] == (["s$p"], True)
     assert index.applied == []
@@ -110,12 +110,12 @@ def test_a_plan_of_which_something_waits_is_not_applied(tmp_path: Path) -> None:
 
 def test_of_what_a_dead_run_left_only_what_nobody_can_tell_is_this_runs_failure(tmp_path: Path) -> None:
     left = [
-        Outcome(change(Action.DECLARE_TABLE, "done"), State.DONE),
-        Outcome(change(Action.DECLARE_TABLE, "not_made"), State.FAILED, "not_made"),
-        Outcome(change(Action.DECLARE_TABLE, "restored"), State.FAILED, RESTORED),
-        Outcome(change(Action.DECLARE_TABLE, "open"), State.UNKNOWN, "17"),
-        Outcome(change(Action.DECLARE_TABLE, "asked"), State.NEEDS_ADOPTION, "needs_adoption"),
-        Outcome(change(Action.DECLARE_TABLE, "half"), State.FAILED, "namespace_missing"),
+        Outcome(change(Action.DECLARE_TABLE, "done"), OutcomeState.DONE),
+        Outcome(change(Action.DECLARE_TABLE, "not_made"), OutcomeState.FAILED, ApplyCode.NOT_MADE),
+        Outcome(change(Action.DECLARE_TABLE, "restored"), OutcomeState.FAILED, ApplyCode.RESTORED),
+        Outcome(change(Action.DECLARE_TABLE, "open"), OutcomeState.UNKNOWN, 17),
+        Outcome(change(Action.DECLARE_TABLE, "asked"), OutcomeState.NEEDS_ADOPTION, Reason.NEEDS_ADOPTION),
+        Outcome(change(Action.DECLARE_TABLE, "half"), OutcomeState.FAILED, Reason.NAMESPACE_MISSING),
     ]
     index = Recording()
     it, _ = application(tmp_path, index, *left)

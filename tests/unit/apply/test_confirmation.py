@@ -15,7 +15,7 @@ from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
-from federator.testing.store import MemoryStore
+from federator.testing.memory_store import MemoryStore
 from tests.fixtures.journal import Notes
 
 RULE = MirrorRule(name="m", origin="a", target="b", max_origin_age=2.0)
@@ -58,7 +58,7 @@ class Mirrored:
 
     def apply(self, *changes: Change, **fields: Any) -> list[str]:
         self.outcomes = Executor(self.notes, RULE, self.origin, self.target, **fields).apply("plan", changes)
-        return [f"{o.change.target_path} {o.state.value} {o.code or ''}".rstrip() for o in self.outcomes]
+        return [f"{o.change.target_path} {o.state.value} {o.code_text or ''}".rstrip() for o in self.outcomes]
 
     def own(self, name: str, location: str) -> TableRecord:
         """A table at the origin, which the index has as it is."""
@@ -108,16 +108,16 @@ def test_the_origin_is_observed_right_before_the_call_and_once_more_after_it(mir
 def test_an_origin_that_returns_once_the_intent_is_durable_keeps_its_copy(
     mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intend = Notes.intend
+    intend = Notes.record_intent
 
     def returning(self: Notes, intent: Any) -> None:
         intend(self, intent)
         mirrored.stores["a"].add_table(("s", "t"))
 
-    monkeypatch.setattr(Notes, "intend", returning)
+    monkeypatch.setattr(Notes, "record_intent", returning)
     assert mirrored.apply(mirrored.remove("t")) == ["s$t skipped still_there"]
     assert mirrored.stores["b"].calls() == []
-    assert mirrored.notes.open_intents() == []
+    assert mirrored.notes.list_open_intents() == []
 
 
 def test_a_copy_that_somebody_removed_is_forgotten_on_the_same_condition(mirrored: Mirrored) -> None:
@@ -178,7 +178,7 @@ def test_pruning_does_not_depend_on_the_origin(mirrored: Mirrored) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gaps", "told", "age"),
+    ("gaps", "outcome", "age"),
     [
         ((1.5,), "s$t done", 1.5),
         ((2.5, 0.5), "s$t done", 0.5),
@@ -186,11 +186,11 @@ def test_pruning_does_not_depend_on_the_origin(mirrored: Mirrored) -> None:
     ],
 )
 def test_the_observation_is_repeated_once_and_may_not_be_too_old(
-    mirrored: Mirrored, gaps: tuple[float, ...], told: str, age: float
+    mirrored: Mirrored, gaps: tuple[float, ...], outcome: str, age: float
 ) -> None:
-    assert mirrored.apply(mirrored.remove("t"), monotonic=clock(*gaps)) == [told]
+    assert mirrored.apply(mirrored.remove("t"), monotonic=clock(*gaps)) == [outcome]
     assert mirrored.outcomes[0].origin_age == age
-    assert mirrored.stores["b"].calls() == (["deregister_table s$t"] if told.endswith("done") else [])
+    assert mirrored.stores["b"].calls() == (["deregister_table s$t"] if outcome.endswith("done") else [])
 
 
 def test_an_origin_that_does_not_answer_keeps_its_copy(mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_an_origin_that_does_not_answer_keeps_its_copy(mirrored: Mirrored, monke
     monkeypatch.setattr(mirrored.origin, "observe", silent)
     assert mirrored.apply(mirrored.remove("t")) == ["s$t failed 17"]
     assert mirrored.stores["b"].calls() == []
-    assert mirrored.notes.open_intents() == []
+    assert mirrored.notes.list_open_intents() == []
 
 
 def test_the_lease_is_asked_again_after_the_observation(mirrored: Mirrored) -> None:
@@ -213,7 +213,7 @@ def test_the_outcome_says_that_the_origin_is_back(mirrored: Mirrored) -> None:
     removal = mirrored.remove("t")
     mirrored.then = lambda about: about.startswith("deregister") and mirrored.stores["a"].add_table(("s", "t"))  # type: ignore[func-returns-value,return-value]
     assert mirrored.apply(removal) == ["s$t done origin_returned"]
-    assert mirrored.outcomes[0].message == "after the change: the origin s$t is there: a direct look found it"
+    assert mirrored.outcomes[0].message == "after the change: the origin s$t exists: it was observed directly"
 
 
 def test_the_outcome_says_that_the_origin_moved_on(mirrored: Mirrored) -> None:
@@ -234,8 +234,8 @@ def test_a_call_whose_response_was_lost_is_followed_by_the_same_observation(mirr
     assert mirrored.apply(removal) == ["s$t done origin_returned"]
 
 
-@pytest.mark.parametrize(("late", "told"), [(True, "s$t done"), (False, "s$t failed 18")])
-def test_a_call_with_an_unreadable_response_is_resolved_by_its_object(mirrored: Mirrored, late: bool, told: str) -> None:
+@pytest.mark.parametrize(("late", "outcome"), [(True, "s$t done"), (False, "s$t failed 18")])
+def test_a_call_with_an_unreadable_response_is_resolved_by_its_object(mirrored: Mirrored, late: bool, outcome: str) -> None:
     """Found by the proof (seed 22, run 13716): a removal whose response lacked its fields was not counted by the guard."""
     removal = mirrored.remove("t")
 
@@ -246,4 +246,4 @@ def test_a_call_with_an_unreadable_response_is_resolved_by_its_object(mirrored: 
     mirrored.then = lose
     if not late:
         mirrored.target.deregister_table = lambda *_, **__: lose("observe s$t")  # type: ignore[method-assign]
-    assert mirrored.apply(removal) == [told]
+    assert mirrored.apply(removal) == [outcome]

@@ -1,4 +1,4 @@
-"""The executor over catalogs in memory: order, brakes, rates, looks before the call, recreations that are made whole again."""
+"""The executor over catalogs in memory: order, gates, rates, preflight checks, and recreates that are restored."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from federator.apply import Connections, Executor, Outcome
-from federator.connector import Catalog, InvalidInput, SourceSpec
-from federator.connector.politeness import Rate
-from federator.model import NamespaceRecord, TableRecord, parse_key
+from federator.apply import CatalogPair, Executor, Outcome
+from federator.connector import Catalog, InvalidInput, NameNotAllowed, SourceSpec
+from federator.connector.call_policy import RateLimiter
+from federator.model import NamespaceRecord, TableRecord, parse_path_key
 from federator.planning.changes import Action, Change
-from federator.planning.marks import Mark
+from federator.planning.ownership import OwnershipMarker
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
-from federator.testing.store import MemoryStore
+from federator.testing.memory_store import MemoryStore
 from tests.fixtures.journal import Notes
 
 RULE = MirrorRule(name="m", origin="a", target="b")
@@ -42,7 +42,7 @@ class Side:
         return Executor(self.notes, rule, self.origin, self.target, **fields)
 
     def apply(self, *changes: Change, **fields: Any) -> list[str]:
-        return told(self.executor(**fields).apply("plan", changes))
+        return summarize(self.executor(**fields).apply("plan", changes))
 
     def declare(self, name: str, **fields: Any) -> Change:
         after = TableRecord("b", ("s", name), f"s3://x/{name}", {"v": "1"})
@@ -71,19 +71,19 @@ class Side:
         after = replace(before, location=location)
         return Change(action, "b", before.key, "a", f"s${name}", "moved", before, after, condition)
 
-    def dies_between_the_halves(self, change: Change) -> None:
+    def leave_recreation_half_done(self, change: Change) -> None:
         """A recreation of which only the first half is done."""
         self.notes.leases = [True, True, False, False]
         assert self.apply(change) == [f"{change.target_path} unknown lease"]
 
     def drop(self, key: str) -> Change:
-        record = self.target.describe_namespace(parse_key(key))
+        record = self.target.describe_namespace(parse_path_key(key))
         condition = {"target": record.digest}
         return Change(Action.DROP_NAMESPACE, "b", key, "a", key, "empty", precondition=condition, namespace=record)
 
 
-def told(outcomes: list[Outcome]) -> list[str]:
-    return [f"{o.change.target_path} {o.state.value} {o.code or ''}".rstrip() for o in outcomes]
+def summarize(outcomes: list[Outcome]) -> list[str]:
+    return [f"{o.change.target_path} {o.state.value} {o.code_text or ''}".rstrip() for o in outcomes]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def side(tmp_path: Any) -> Side:
     return Side(tmp_path)
 
 
-def test_what_is_done_at_once_keeps_to_the_order_and_is_told_in_the_plans(side: Side) -> None:
+def test_concurrent_changes_keep_to_the_order_and_report_in_that_of_the_plan(side: Side) -> None:
     inside = [side.declare(f"t{number}") for number in range(12)]
     fresh = [
         replace(c, target_path=f"n${c.target_path}", after=replace(c.after, path=("n", *c.after.path)))
@@ -99,12 +99,12 @@ def test_what_is_done_at_once_keeps_to_the_order_and_is_told_in_the_plans(side: 
         if c.after
     ]
     made = [
-        Change(Action.CREATE_NAMESPACE, "b", key, "a", key, "holds", namespace=NamespaceRecord("b", parse_key(key)))
+        Change(Action.CREATE_NAMESPACE, "b", key, "a", key, "holds", namespace=NamespaceRecord("b", parse_path_key(key)))
         for key in ("n", "n$s")
     ]
-    more = [Connections(side.origin, side.another()) for _ in range(3)]
+    more = [CatalogPair(side.origin, side.another()) for _ in range(3)]
     changes = [*made, *fresh]
-    assert side.apply(*changes, more=more) == [f"{change.target_path} done" for change in changes]
+    assert side.apply(*changes, extra_connections=more) == [f"{change.target_path} done" for change in changes]
     calls = side.store.calls()
     assert calls[:2] == ["create_namespace n", "create_namespace n$s"]
     assert sorted(calls[2:]) == sorted(f"declare_table {change.target_path}" for change in fresh)
@@ -117,10 +117,12 @@ def test_calls_are_made_at_once_and_not_more_than_there_are_connections(side: Si
         now.append(meeting.n_waiting)
         meeting.wait()
 
-    side.notes.then = meet
-    more = [Connections(side.origin, side.another()) for _ in range(2)]
+    side.notes.after_outcome = meet
+    more = [CatalogPair(side.origin, side.another()) for _ in range(2)]
     # Each waits for two others: with fewer threads nobody would come.
-    assert side.apply(*(side.declare(f"t{number}") for number in range(6)), more=more) == [f"s$t{n} done" for n in range(6)]
+    assert side.apply(*(side.declare(f"t{number}") for number in range(6)), extra_connections=more) == [
+        f"s$t{n} done" for n in range(6)
+    ]
     assert max(now) < 3
 
 
@@ -131,9 +133,9 @@ def test_a_lost_lease_in_one_thread_ends_the_others(side: Side) -> None:
     def lose(outcome: Outcome) -> None:
         raise Lost
 
-    side.notes.then = lose
+    side.notes.after_outcome = lose
     with pytest.raises(Lost):
-        side.apply(*(side.declare(f"t{n}") for n in range(20)), more=[Connections(side.origin, side.another())])
+        side.apply(*(side.declare(f"t{n}") for n in range(20)), extra_connections=[CatalogPair(side.origin, side.another())])
     assert len(side.store.calls()) <= 2
 
 
@@ -152,17 +154,17 @@ def test_calls_start_no_more_often_than_the_rate_says(side: Side) -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    executor._rate = Rate(4, lambda: now[0], sleep)
+    executor._rate = RateLimiter(4, lambda: now[0], sleep)
     at: list[float] = []
-    side.notes.then = lambda _: at.append(now[0])
+    side.notes.after_outcome = lambda _: at.append(now[0])
     executor.apply("plan", [side.declare(f"t{n}") for n in range(4)])
     assert at == [100.0, 100.25, 100.5, 100.75]
 
 
-def test_a_stop_comes_between_units_and_not_within_a_rename(side: Side) -> None:
+def test_a_stop_takes_effect_between_units_and_not_within_a_rename(side: Side) -> None:
     side.store.add_table(("s", "old"), "s3://x/t")
     stop = threading.Event()
-    side.notes.then = lambda _: stop.set()
+    side.notes.after_outcome = lambda _: stop.set()
     new = side.declare("new", pair="r")
     assert side.apply(side.remove("old", pair="r"), new, side.declare("t"), stop=stop) == [
         "s$old done",
@@ -189,8 +191,8 @@ def test_a_recreation_goes_on_with_a_lease_only_and_is_ended_by_the_next(side: S
     # Before the look, before the call, between its halves, and before what would make it whole.
     side.notes.leases = [True, True, False, False]
     assert side.apply(side.recreate("t")) == ["s$t unknown lease"]
-    assert (side.store.calls(), len(side.notes.open_intents())) == (["deregister_table s$t"], 1)
-    assert told(side.executor().resume()) == ["s$t done"]
+    assert (side.store.calls(), len(side.notes.list_open_intents())) == (["deregister_table s$t"], 1)
+    assert summarize(side.executor().resolve_open_intents()) == ["s$t done"]
     assert side.target.describe_table(("s", "t")).properties["v"] == "2"
 
 
@@ -208,22 +210,38 @@ def test_a_recreation_that_is_refused_is_undone(side: Side, monkeypatch: pytest.
     assert side.apply(change) == ["s$t failed restored"]
     now = side.target.describe_table(("s", "t"))
     assert (now.location, now.properties, now.doc) == ("s3://x/t", {"v": "1"}, "theirs")
-    saved = next(iter(side.notes.intents.values())).saved
+    saved = next(iter(side.notes.intents.values())).native_before
     assert saved is not None
     assert saved["doc"] == "theirs"
+
+
+def test_a_name_that_only_the_server_refuses_fails_no_run(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(record: TableRecord) -> TableRecord:
+        raise NameNotAllowed(f"{record.path[-1]} is no name here")
+
+    monkeypatch.setattr(side.target, "declare_table", refuse)
+    assert side.apply(side.declare("t")) == ["s$t skipped name_not_allowed"]
+
+
+def test_a_recreation_that_the_catalog_would_refuse_removes_nothing(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    side.store.add_table(("s", "t"), "s3://x/t", properties={"v": "1"})
+    before = side.target.describe_table(("s", "t"))
+    monkeypatch.setattr(side.target, "find_recreate_obstacle", lambda before, after: f"{before.key}: {after.location} is taken")
+    assert side.apply(side.recreate("t")) == ["s$t skipped location_declared"]
+    assert side.target.describe_table(("s", "t")) == before
 
 
 def test_a_recreation_whose_namespace_was_dropped_meanwhile_does_not_stay_open(side: Side) -> None:
     """Found by the proof (seed 20261122, run 10495): nothing could be declared there again, and the intent stayed open for ever."""
     side.store.add_table(("s", "t"), "s3://x/t", properties={"v": "1"})
-    side.dies_between_the_halves(side.recreate("t"))
+    side.leave_recreation_half_done(side.recreate("t"))
     side.store.remove(("s",))
-    assert told(side.executor().resume()) == ["s$t failed namespace_missing"]
-    assert side.notes.open_intents() == []
+    assert summarize(side.executor().resolve_open_intents()) == ["s$t failed namespace_missing"]
+    assert side.notes.list_open_intents() == []
 
 
 @pytest.mark.parametrize(
-    ("there", "expected", "location"),
+    ("declared", "expected", "location"),
     [
         ("s3://x/new", "s$t failed restored", "s3://x/old"),
         # The index is late: the name went elsewhere, or away.
@@ -231,35 +249,35 @@ def test_a_recreation_whose_namespace_was_dropped_meanwhile_does_not_stay_open(s
         (None, "s$t done", "s3://x/new"),
     ],
 )
-def test_a_recreation_is_undone_where_another_name_has_its_place_by_now(
-    side: Side, there: str | None, expected: str, location: str
+def test_a_recreation_is_undone_where_another_name_has_its_location_meanwhile(
+    side: Side, declared: str | None, expected: str, location: str
 ) -> None:
     """Found by the proof (seed 20261122, run 54313): the run that completed it gave the place a second name."""
     side.store.add_table(("s", "t"), "s3://x/old")
-    side.dies_between_the_halves(side.move("t", "s3://x/new", Action.RECREATE_TABLE))
+    side.leave_recreation_half_done(side.move("t", "s3://x/new", Action.RECREATE_TABLE))
     side.notes.names = {"s3://x/new": ["s$other"]}
-    if there is not None:
-        side.store.add_table(("s", "other"), there)
-    assert told(side.executor().resume()) == [expected]
+    if declared is not None:
+        side.store.add_table(("s", "other"), declared)
+    assert summarize(side.executor().resolve_open_intents()) == [expected]
     assert side.target.describe_table(("s", "t")).location == location
 
 
-def test_a_recreation_is_undone_where_a_managed_table_has_its_place_by_now(side: Side) -> None:
+def test_a_recreation_is_undone_where_a_managed_table_has_its_location_meanwhile(side: Side) -> None:
     """Found by the proof (seed 6, run 15993): a look at a managed table does not say where it is, the index does."""
     side.store.add_table(("s", "t"), "s3://x/old")
-    side.dies_between_the_halves(side.move("t", "s3://x/new", Action.RECREATE_TABLE))
+    side.leave_recreation_half_done(side.move("t", "s3://x/new", Action.RECREATE_TABLE))
     side.notes.names = {"s3://x/new": ["s$other"]}
     side.store.add_foreign(("s", "other"))
-    assert told(side.executor().resume()) == ["s$t failed restored"]
+    assert summarize(side.executor().resolve_open_intents()) == ["s$t failed restored"]
 
 
-def test_a_place_that_a_call_of_unknown_fate_may_have_given_away_is_not_given_again(side: Side) -> None:
+def test_a_location_that_a_call_of_unknown_outcome_may_have_given_away_is_not_given_again(side: Side) -> None:
     """Found by the proof (seed 11, run 26784): the second half of a recreation, made by the next run, landed late."""
     side.store.add_table(("s", "t"), "s3://x/old")
-    side.dies_between_the_halves(side.move("t", "s3://x/other", Action.RECREATE_TABLE))
+    side.leave_recreation_half_done(side.move("t", "s3://x/other", Action.RECREATE_TABLE))
     other = side.declare("other")
     assert side.apply(other) == ["s$other skipped open_intent"]
-    assert told(side.executor().resume()) == ["s$t done"]
+    assert summarize(side.executor().resolve_open_intents()) == ["s$t done"]
 
 
 def test_where_a_resumed_move_went_to_is_taken(side: Side) -> None:
@@ -270,37 +288,39 @@ def test_where_a_resumed_move_went_to_is_taken(side: Side) -> None:
     def lost(outcome: Outcome) -> None:
         raise KeyboardInterrupt
 
-    side.notes.then = lost
+    side.notes.after_outcome = lost
     with pytest.raises(KeyboardInterrupt):
         executor.apply("plan", [move])
     side.notes.outcomes.clear()
-    side.notes.then = lambda _: None
+    side.notes.after_outcome = lambda _: None
     # The move cannot be told by a mark here: a person's look is not what this is about.
-    (open_,) = side.notes.open_intents()
-    side.store.add_table(("s", "t"), "s3://x/new", properties=Mark("me", "m", "a$s$t", open_.op_id).properties(("s", "t")))
+    (open_,) = side.notes.list_open_intents()
+    side.store.add_table(
+        ("s", "t"), "s3://x/new", properties=OwnershipMarker("me", "m", "a$s$t", open_.op_id).to_properties(("s", "t"))
+    )
     executor = side.executor()
-    assert told(executor.resume()) == ["s$t done"]
+    assert summarize(executor.resolve_open_intents()) == ["s$t done"]
     side.notes.names = {"s3://x/old": ["s$t"], "s3://x/new": ["s$t"]}
     old, new = (replace(side.declare(name), after=TableRecord("b", ("s", name), f"s3://x/{name}")) for name in ("old", "new"))
-    assert told(executor.apply("plan", [old, new])) == ["s$old done", "s$new skipped location_declared"]
+    assert summarize(executor.apply("plan", [old, new])) == ["s$old done", "s$new skipped location_declared"]
 
 
-def test_a_place_that_a_run_gave_away_before_it_died_is_taken(side: Side) -> None:
+def test_a_location_that_a_run_gave_away_before_it_died_is_taken(side: Side) -> None:
     """Found by the proof (seed 20261121, run 424752): the run's write was in the ledger, and in no listing yet."""
-    for name, place in (("a", "s3://x/place"), ("b", "s3://x/moved by somebody")):
-        side.store.add_table(("s", name), place)
-    side.notes.given = {"s3://x/place": ["s$a"], "s3://x/other": ["s$b", "s$dropped"]}
-    place, other = (
+    for name, location in (("a", "s3://x/place"), ("b", "s3://x/moved by somebody")):
+        side.store.add_table(("s", name), location)
+    side.notes.declared = {"s3://x/place": ["s$a"], "s3://x/other": ["s$b", "s$dropped"]}
+    first, other = (
         replace(side.declare(name), after=TableRecord("b", ("s", name), f"s3://x/{name}")) for name in ("place", "other")
     )
-    assert told(side.executor().apply("plan", [place, other])) == ["s$place skipped location_declared", "s$other done"]
+    assert summarize(side.executor().apply("plan", [first, other])) == ["s$place skipped location_declared", "s$other done"]
 
 
 def test_a_catalog_that_saves_and_does_not_say_what_comes_back_recreates_nothing(
     side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     side.store.add_table(("s", "t"), "s3://x/t")
-    monkeypatch.setattr(type(side.target), "lost_by_recreation", Catalog.lost_by_recreation)
+    monkeypatch.setattr(type(side.target), "describe_recreate_loss", Catalog.describe_recreate_loss)
     assert side.apply(side.recreate("t")) == ["s$t skipped not_restorable"]
     assert side.store.calls() == []
 
@@ -326,7 +346,15 @@ def test_only_the_empty_namespace_that_was_planned_for_is_dropped(
     assert side.apply(drop) == [f"e {code}"]
 
 
-def test_a_namespace_made_anew_by_somebody_is_not_dropped(side: Side) -> None:
+def test_a_namespace_that_a_user_creates_during_the_drop_is_not_dropped(side: Side) -> None:
+    """Between the look and the call: the proof's story 241150 of seed 20261122."""
+    gone = Change(Action.DROP_NAMESPACE, "b", "e", "a", "e", "made by us, and gone", precondition={"target": "absent"})
+    side.notes.meanwhile = lambda _: side.store.add_namespace(("e",))
+    assert side.apply(gone) == ["e done"]
+    assert side.target.describe_namespace(("e",)).path == ("e",)
+
+
+def test_a_namespace_that_a_user_created_again_is_not_dropped(side: Side) -> None:
     side.store.add_namespace(("e",))
     drop = side.drop("e")
     side.store.remove(("e",))
@@ -348,13 +376,13 @@ def test_a_plan_that_waited_asks_the_windows_as_it_is_applied(
 ) -> None:
     side.store.add_table(("s", "old"), "s3://x/old")
     executor = side.executor(replace(RULE, windows=windows, window_scope=scope), clock=lambda: MONDAY_NOON)
-    assert told(executor.apply("plan", [side.remove("old"), side.declare("t")], any_time=any_time)) == expected
+    assert summarize(executor.apply("plan", [side.remove("old"), side.declare("t")], any_time=any_time)) == expected
 
 
 def test_nothing_of_a_rename_is_begun_outside_of_its_window(side: Side) -> None:
     side.store.add_table(("s", "old"), "s3://x/t")
     executor = side.executor(replace(RULE, windows=("Tue 12:00-13:00",)), clock=lambda: MONDAY_NOON)
-    found = told(executor.apply("plan", [side.remove("old", pair="r"), side.declare("new", pair="r")]))
+    found = summarize(executor.apply("plan", [side.remove("old", pair="r"), side.declare("new", pair="r")]))
     assert found == ["s$old skipped outside_window", "s$new skipped outside_window"]
 
 

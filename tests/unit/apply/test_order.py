@@ -1,14 +1,14 @@
-"""What must wait for what, and that only this waits."""
+"""Dependencies between changes: which change waits for which other, and that no other change waits."""
 
 from __future__ import annotations
 
-from federator.apply.order import ranks, units
-from federator.model import NamespaceRecord, TableRecord, parse_key
+from federator.apply.ordering import group_changes, rank_groups
+from federator.model import NamespaceRecord, TableRecord, parse_path_key
 from federator.planning.changes import Action, Change
 
 
 def table(key: str, location: str) -> TableRecord:
-    return TableRecord("b", parse_key(key), location)
+    return TableRecord("b", parse_path_key(key), location)
 
 
 def declare(key: str, location: str, pair: str | None = None) -> Change:
@@ -20,20 +20,23 @@ def remove(key: str, location: str, pair: str | None = None) -> Change:
 
 
 def namespace(action: Action, key: str) -> Change:
-    return Change(action, "b", key, "a", key, "holds", namespace=NamespaceRecord("b", parse_key(key)))
+    return Change(action, "b", key, "a", key, "holds", namespace=NamespaceRecord("b", parse_path_key(key)))
 
 
 def ranked(*changes: Change) -> list[list[list[str]]]:
-    return [[[f"{c.action.value} {c.target_path}" for _, c in unit.steps] for unit in rank] for rank in ranks(units(changes))]
+    return [
+        [[f"{c.action.value} {c.target_path}" for _, c in unit.steps] for unit in rank]
+        for rank in rank_groups(group_changes(changes))
+    ]
 
 
-def test_what_is_independent_may_be_done_at_once() -> None:
+def test_independent_changes_may_run_in_parallel() -> None:
     assert ranked(remove("s$a", "s3://x/a"), declare("s$b", "s3://x/b"), declare("s$c", "s3://x/c")) == [
         [["deregister_table s$a"], ["declare_table s$b"], ["declare_table s$c"]]
     ]
 
 
-def test_a_place_is_freed_before_it_is_taken() -> None:
+def test_a_location_is_freed_before_it_is_taken() -> None:
     assert ranked(remove("s$a", "s3://x/a"), declare("s$b", "s3://x/a")) == [
         [["deregister_table s$a"]],
         [["declare_table s$b"]],
@@ -44,7 +47,7 @@ def test_a_place_is_freed_before_it_is_taken() -> None:
     assert ranked(moved, declare("s$n", "s3://x/m")) == [[["update_table s$m"]], [["declare_table s$n"]]]
 
 
-def test_namespaces_come_before_what_is_in_them_and_go_after_it() -> None:
+def test_namespaces_are_created_before_their_content_and_dropped_after_it() -> None:
     made = [namespace(Action.CREATE_NAMESPACE, key) for key in ("n", "n$m")]
     assert ranked(*made, declare("n$m$t", "s3://x/t")) == [
         [["create_namespace n"]],
@@ -59,14 +62,14 @@ def test_namespaces_come_before_what_is_in_them_and_go_after_it() -> None:
     ]
 
 
-def test_the_halves_of_a_rename_are_one_unit_and_a_chain_begins_at_its_end() -> None:
+def test_a_rename_pair_is_one_unit_and_a_chain_begins_at_its_end() -> None:
     first = (remove("s$a", "s3://x/1", "s$a -> s$b"), declare("s$b", "s3://x/1", "s$a -> s$b"))
     second = (remove("s$b", "s3://x/2", "s$b -> s$c"), declare("s$c", "s3://x/2", "s$b -> s$c"))
     assert ranked(*first, *second) == [
         [["deregister_table s$b", "declare_table s$c"]],
         [["deregister_table s$a", "declare_table s$b"]],
     ]
-    assert [[number for number, _ in unit.steps] for unit in units([*first, *second])] == [[2, 3], [0, 1]]
+    assert [[number for number, _ in unit.steps] for unit in group_changes([*first, *second])] == [[2, 3], [0, 1]]
 
 
 def test_a_ring_of_renames_keeps_the_plans_order() -> None:
@@ -74,5 +77,5 @@ def test_a_ring_of_renames_keeps_the_plans_order() -> None:
         remove("s$a", "s3://x/1", "s$a -> s$b"), declare("s$b", "s3://x/1", "s$a -> s$b"),
         remove("s$b", "s3://x/2", "s$b -> s$a"), declare("s$a", "s3://x/2", "s$b -> s$a"),
     )  # fmt: skip
-    assert len(ranks(units(ring))) == 2
-    assert sorted(number for unit in units(ring) for number, _ in unit.steps) == [0, 1, 2, 3]
+    assert len(rank_groups(group_changes(ring))) == 2
+    assert sorted(number for unit in group_changes(ring) for number, _ in unit.steps) == [0, 1, 2, 3]

@@ -11,10 +11,20 @@ from federator.model import (
     Path,
     Record,
     TableRecord,
-    failed,
+    failed_evidence,
     fold_digest,
+    skipped_evidence,
 )
-from federator.planning.crawls import Arrival, check_coverage, collect_arrivals, validate_crawl
+from federator.planning.crawls import (
+    Arrival,
+    check_coverage,
+    collect_arrivals,
+    is_failed,
+    list_failures,
+    unread_coverage,
+    validate_arrivals,
+)
+from federator.planning.evidence import is_covered, is_proven_absent
 
 RECORDS: list[Record] = [TableRecord("lake", ("s", name)) for name in ("a", "b")]
 
@@ -45,46 +55,70 @@ def test_two_shards_for_one_namespace_prove_nothing() -> None:
 
 
 def test_a_failed_namespace_stays_failed_with_its_own_reason() -> None:
-    coverage = Coverage("lake", ("s",), failed(17, "cut off"), failed(17, "cut off"), 5)
+    coverage = Coverage("lake", ("s",), failed_evidence(17, "cut off"), failed_evidence(17, "cut off"), 5)
     assert check_coverage("lake", "s", collect_arrivals([RECORDS[0], coverage])["s"]) == coverage
 
 
 def test_a_namespace_without_coverage_appeared_during_the_crawl() -> None:
     root: list[Record] = [NamespaceRecord("lake", ("new",))]
-    proven = validate_crawl("lake", collect_arrivals([*root, stated(ROOT, root)]))
+    proven = validate_arrivals("lake", collect_arrivals([*root, stated(ROOT, root)]))
     assert proven.coverage["new"].presence.state is CoverageState.SKIPPED
     assert proven.namespaces == {"new"}
 
 
 def test_a_crawl_without_coverage_of_the_root_failed() -> None:
-    proven = validate_crawl("lake", {})
+    proven = validate_arrivals("lake", {})
     assert proven.coverage[""].presence.code == 18
     assert proven.read is None
 
 
 def test_a_namespace_that_is_absent_and_not_listed_is_left_out() -> None:
-    absent = Coverage("lake", ("gone",), failed(1, "absent"), failed(1, "absent"), found=False)
-    proven = validate_crawl("lake", collect_arrivals([stated(ROOT, []), absent]))
+    absent = Coverage("lake", ("gone",), failed_evidence(1, "absent"), failed_evidence(1, "absent"), found=False)
+    proven = validate_arrivals("lake", collect_arrivals([stated(ROOT, []), absent]))
     assert set(proven.coverage) == {""}
 
 
 class TestCarried:
-    known = {key: Coverage("lake", path).carried_from(3) for key, path in (("", ROOT), ("s", ("s",)), ("t", ("t",)))}  # noqa: RUF012
+    known = {key: Coverage("lake", path).as_carried(3) for key, path in (("", ROOT), ("s", ("s",)), ("t", ("t",)))}  # noqa: RUF012
 
-    def test_what_was_not_to_be_read_is_carried(self) -> None:
-        proven = validate_crawl("lake", {"s": Arrival(stated(("s",), []), 1)}, read={"s"}, carried=self.known)
+    def test_namespaces_out_of_scope_of_the_crawl_are_carried(self) -> None:
+        proven = validate_arrivals("lake", {"s": Arrival(stated(("s",), []), 1)}, read={"s"}, carried=self.known)
         assert proven.coverage["s"].complete
         assert proven.coverage["t"] == self.known["t"]
         assert proven.read == {"s"}
 
-    def test_what_was_to_be_read_and_has_no_coverage_failed(self) -> None:
-        proven = validate_crawl("lake", {}, read={"u"}, carried=self.known)
+    def test_a_namespace_to_read_without_coverage_failed(self) -> None:
+        proven = validate_arrivals("lake", {}, read={"u"}, carried=self.known)
         assert proven.coverage["u"].presence.code == 18
         assert proven.coverage[""] == self.known[""]
 
-    def test_what_a_complete_listing_of_its_parent_leaves_out_is_not_carried(self) -> None:
+    def test_a_namespace_absent_from_its_parents_complete_listing_is_not_carried(self) -> None:
         root: list[Record] = [NamespaceRecord("lake", ("s",))]
-        proven = validate_crawl("lake", collect_arrivals([*root, stated(ROOT, root)]), read={""}, carried=self.known)
+        proven = validate_arrivals("lake", collect_arrivals([*root, stated(ROOT, root)]), read={""}, carried=self.known)
         assert proven.coverage["s"] == self.known["s"]
         assert proven.coverage["t"].presence.state is CoverageState.SKIPPED
         assert proven.read == {"", "t"}
+
+
+def test_only_a_root_that_proves_nothing_fails_a_crawl_as_a_whole() -> None:
+    root, inner = Coverage("s", ()), Coverage("s", ("a",), failed_evidence(17, "no answer"))
+    assert not is_failed({})
+    assert not is_failed({"": root, "a": inner})
+    assert not is_failed({"": root.as_carried(3)})
+    assert is_failed({"": unread_coverage("s", 17, "no answer"), "a": Coverage("s", ("a",))})
+
+
+def test_a_root_that_the_configuration_skips_is_no_failure_and_proves_nothing() -> None:
+    skipped = skipped_evidence("the catalogs are named")
+    root, inner = Coverage("s", ROOT, skipped), Coverage("s", ("a",), skipped)
+    assert list_failures({"": root}) == []
+    assert not is_failed({"": root})
+    assert list_failures({"": root, "a": inner}) == [inner]
+    assert not is_covered(("other", "t"), {"": root})
+    assert not is_proven_absent(("other", "t"), {"": root}, {"a"})
+
+
+def test_a_root_whose_coverage_did_not_arrive_failed() -> None:
+    proven = validate_arrivals("lake", collect_arrivals([NamespaceRecord("lake", ("a",)), stated(("a",), [])]))
+    assert proven.coverage[""].presence.code == 18
+    assert is_failed(proven.coverage)

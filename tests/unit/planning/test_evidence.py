@@ -1,77 +1,90 @@
-"""What a crawl proves, and what it does not."""
+"""Evidence: the objects that a crawl proves present or absent, and those it proves nothing about."""
 
 from __future__ import annotations
 
 import pytest
 
-from federator.model import COMPLETE, ROOT, Coverage, Evidence, carried, failed, parse_key, skipped
-from federator.planning.evidence import counted_misses, covered, enough_misses, proves_absent, shows_nothing
+from federator.model import (
+    COMPLETE,
+    ROOT,
+    Coverage,
+    Evidence,
+    carried_evidence,
+    failed_evidence,
+    parse_path_key,
+    skipped_evidence,
+)
+from federator.planning.evidence import count_spaced_misses, has_enough_misses, is_covered, is_listed_empty, is_proven_absent
 
-DOWN = failed(17, "down")
-DENIED = failed(15, "denied")
+DOWN = failed_evidence(17, "down")
+DENIED = failed_evidence(15, "denied")
 
 
-def known(found: bool = True, **namespaces: Evidence) -> dict[str, Coverage]:
+def known(exists: bool = True, **namespaces: Evidence) -> dict[str, Coverage]:
     keys = {"" if key == "root" else key.replace("_", "$"): evidence for key, evidence in namespaces.items()}
-    return {key: Coverage("a", parse_key(key), evidence, found=found) for key, evidence in keys.items()}
+    return {key: Coverage("a", parse_path_key(key), evidence, found=exists) for key, evidence in keys.items()}
 
 
-INCOMPLETE = [DOWN, DENIED, skipped("appeared"), carried(3)]
+INCOMPLETE = [DOWN, DENIED, skipped_evidence("appeared"), carried_evidence(3)]
 
 
 class TestAbsence:
-    def test_a_complete_listing_proves_what_it_leaves_out(self) -> None:
-        assert proves_absent(("s", "t"), known(root=COMPLETE, s=COMPLETE), {"s"})
+    def test_a_complete_listing_proves_unlisted_objects_absent(self) -> None:
+        assert is_proven_absent(("s", "t"), known(root=COMPLETE, s=COMPLETE), {"s"})
 
     @pytest.mark.parametrize("evidence", INCOMPLETE, ids=lambda evidence: evidence.state.value)
     def test_nothing_else_proves_anything(self, evidence: Evidence) -> None:
-        assert not proves_absent(("s", "t"), known(root=COMPLETE, s=evidence), {"s"})
-        assert not proves_absent(("s",), known(root=evidence, s=COMPLETE), {"s"})
-        assert not proves_absent(("s", "t"), known(root=evidence), ())
+        assert not is_proven_absent(("s", "t"), known(root=COMPLETE, s=evidence), {"s"})
+        assert not is_proven_absent(("s",), known(root=evidence, s=COMPLETE), {"s"})
+        assert not is_proven_absent(("s", "t"), known(root=evidence), ())
 
     def test_a_listed_namespace_without_evidence_proves_nothing(self) -> None:
-        assert not proves_absent(("s", "t"), known(root=COMPLETE), {"s"})
+        assert not is_proven_absent(("s", "t"), known(root=COMPLETE), {"s"})
 
-    def test_a_namespace_that_its_parent_does_not_list_is_gone_with_all_in_it(self) -> None:
+    def test_a_namespace_that_its_parent_does_not_list_is_absent_with_its_content(self) -> None:
         crawl = known(root=COMPLETE, a=COMPLETE)
         for path in (("b",), ("b", "t"), ("b", "c", "t"), ("a", "gone", "t")):
-            assert proves_absent(path, crawl, {"a"})
+            assert is_proven_absent(path, crawl, {"a"})
 
     def test_the_nearest_namespace_that_exists_decides(self) -> None:
-        assert not proves_absent(("a", "b", "t"), known(root=COMPLETE, a=DOWN), {"a"})
-        assert not proves_absent(("a", "b", "t"), {**known(root=COMPLETE, a=COMPLETE), **known(a_b=DENIED)}, {"a", "a$b"})
+        assert not is_proven_absent(("a", "b", "t"), known(root=COMPLETE, a=DOWN), {"a"})
+        assert not is_proven_absent(("a", "b", "t"), {**known(root=COMPLETE, a=COMPLETE), **known(a_b=DENIED)}, {"a", "a$b"})
 
     def test_a_namespace_that_was_denied_without_being_listed_is_not_absent(self) -> None:
-        assert not proves_absent(("s", "t"), known(root=COMPLETE, s=DENIED), ())
+        assert not is_proven_absent(("s", "t"), known(root=COMPLETE, s=DENIED), ())
 
-    def test_a_namespace_that_said_it_does_not_exist_is_judged_by_its_parent(self) -> None:
-        assert proves_absent(("s", "t"), {**known(root=COMPLETE), **known(s=failed(1, "not found"), found=False)}, ())
-        assert not proves_absent(("s", "t"), {**known(root=DOWN), **known(s=failed(1, "not found"), found=False)}, ())
+    def test_a_namespace_that_was_not_found_is_judged_by_its_parent(self) -> None:
+        assert is_proven_absent(
+            ("s", "t"), {**known(root=COMPLETE), **known(s=failed_evidence(1, "not found"), exists=False)}, ()
+        )
+        assert not is_proven_absent(
+            ("s", "t"), {**known(root=DOWN), **known(s=failed_evidence(1, "not found"), exists=False)}, ()
+        )
 
     def test_without_any_evidence_nothing_is_absent(self) -> None:
-        assert not proves_absent(("s", "t"), {}, {"s"})
-        assert not proves_absent(("t",), {}, ())
+        assert not is_proven_absent(("s", "t"), {}, {"s"})
+        assert not is_proven_absent(("t",), {}, ())
 
 
 class TestCovered:
     def test_the_nearest_evidence_decides(self) -> None:
-        assert covered(("s", "t"), known(root=DOWN, s=COMPLETE))
-        assert not covered(("s", "t"), known(root=COMPLETE, s=DOWN))
+        assert is_covered(("s", "t"), known(root=DOWN, s=COMPLETE))
+        assert not is_covered(("s", "t"), known(root=COMPLETE, s=DOWN))
 
     def test_a_namespace_that_nobody_knows_is_covered_by_its_parent(self) -> None:
-        assert covered(("new", "t"), known(root=COMPLETE))
-        assert not covered(("new", "t"), known(root=DENIED))
+        assert is_covered(("new", "t"), known(root=COMPLETE))
+        assert not is_covered(("new", "t"), known(root=DENIED))
 
     def test_a_namespace_that_does_not_exist_is_covered_by_its_parent(self) -> None:
-        gone = known(s=failed(1, "not found"), found=False)
-        assert covered(("s", "t"), {**known(root=COMPLETE), **gone})
-        assert not covered(("s", "t"), {**known(root=DOWN), **gone})
+        gone = known(s=failed_evidence(1, "not found"), exists=False)
+        assert is_covered(("s", "t"), {**known(root=COMPLETE), **gone})
+        assert not is_covered(("s", "t"), {**known(root=DOWN), **gone})
 
     def test_a_source_that_was_never_read_covers_nothing(self) -> None:
-        assert not covered(("s", "t"), {})
+        assert not is_covered(("s", "t"), {})
 
     def test_the_roots_own_tables_are_covered_by_the_root(self) -> None:
-        assert covered(("t",), {"": Coverage("a", ROOT)})
+        assert is_covered(("t",), {"": Coverage("a", ROOT)})
 
 
 class TestMisses:
@@ -87,9 +100,9 @@ class TestMisses:
         ],
     )
     def test_only_misses_far_enough_apart_count(self, misses: tuple[float, ...], interval: float, counted: int) -> None:
-        assert counted_misses(misses, interval) == counted
-        assert enough_misses(misses, counted, interval)
-        assert not enough_misses(misses, counted + 1, interval)
+        assert count_spaced_misses(misses, interval) == counted
+        assert has_enough_misses(misses, counted, interval)
+        assert not has_enough_misses(misses, counted + 1, interval)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +115,4 @@ class TestMisses:
     ],
 )
 def test_only_a_whole_listing_shows_nothing(listing: Coverage | None, nothing: bool) -> None:
-    assert shows_nothing("s", {"s": listing} if listing is not None else {}) is nothing
+    assert is_listed_empty("s", {"s": listing} if listing is not None else {}) is nothing

@@ -1,4 +1,4 @@
-"""Guards: what a plan must not do without a person, to the exact boundary."""
+"""Guards: the exact bounds beyond which a plan needs an approval."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from federator.model import NamespaceRecord
-from federator.planning.changes import Action, Change, destructive
-from federator.planning.guards import GUARDS, GuardFacts, objections
+from federator.planning.changes import Action, Change, is_destructive
+from federator.planning.guards import GUARDS, GuardFacts, evaluate_guards
 from federator.planning.rule import MirrorRule
-from tests.fixtures.planning import ours, table
+from tests.fixtures.planning import owned, table
 
-THERE: dict[str, Any] = {"before": ours()}
+THERE: dict[str, Any] = {"before": owned()}
 
 
 def removal(
@@ -34,8 +34,8 @@ def declared(number: int) -> Change:
     return Change(Action.DECLARE_TABLE, "b", f"s$t{number}", "a", f"s$t{number}", "new", after=table("b", f"s$t{number}"))
 
 
-def dropped(number: int, *, there: bool = True) -> Change:
-    namespace = NamespaceRecord("b", (f"s{number}",)) if there else None
+def dropped(number: int, *, exists: bool = True) -> Change:
+    namespace = NamespaceRecord("b", (f"s{number}",)) if exists else None
     return Change(Action.DROP_NAMESPACE, "b", f"s{number}", "a", f"s{number}", "empty", namespace=namespace)
 
 
@@ -51,7 +51,7 @@ def facts(
 
 
 def held(changes: list[Change], known: GuardFacts, **fields: Any) -> set[str]:
-    return {hold.guard for hold in objections(rule(**fields), changes, known)}
+    return {hold.guard for hold in evaluate_guards(rule(**fields), changes, known)}
 
 
 class TestPercent:
@@ -68,7 +68,7 @@ class TestPercent:
         assert "max_delete_percent" in held([removal(0), moved(1), moved(2)], facts(14))
         assert "max_delete_percent" not in held([removal(0), moved(1)], facts(14))
 
-    def test_what_was_removed_in_the_window_counts(self) -> None:
+    def test_removals_in_the_window_count(self) -> None:
         assert "max_delete_percent" not in held([removal(0)], facts(13, deleted=2))
         assert "max_delete_percent" in held([removal(0)], facts(11, deleted=2))
         assert "max_delete_percent" not in held([declared(0)], facts(1, deleted=90))
@@ -124,17 +124,17 @@ def test_a_plan_of_too_many_changes_is_held(changes: int, stops: bool) -> None:
     assert held([declared(n) for n in range(changes)], facts(), max_changes=3) == ({"max_changes"} if stops else set())
 
 
-def test_every_guard_names_itself_in_its_objection() -> None:
-    said = objections(
+def test_every_guard_names_itself_in_its_hold() -> None:
+    holds = evaluate_guards(
         rule(max_changes=0, max_dropped_namespaces=0),
         [*(removal(n) for n in range(9)), dropped(1)],
         facts(9, origins={"o": 0}, selected=0, filtered=True),
     )
-    assert [hold.guard for hold in said] == list(GUARDS)
+    assert [hold.guard for hold in holds] == list(GUARDS)
 
 
 def test_what_is_destructive() -> None:
-    assert [destructive(change) for change in (removal(0), moved(0), declared(0), removal(0, before=None))] == [
+    assert [is_destructive(change) for change in (removal(0), moved(0), declared(0), removal(0, before=None))] == [
         True,
         True,
         False,
@@ -147,8 +147,8 @@ def test_what_is_destructive() -> None:
 )
 def test_dropped_namespaces_have_a_limit_of_their_own(planned: int, before: int, stops: bool) -> None:
     known = replace(facts(), dropped_in_window=before)
-    changes = [*map(dropped, range(planned)), dropped(99, there=False), declared(1)]
+    changes = [*map(dropped, range(planned)), dropped(99, exists=False), declared(1)]
     assert held(changes, known, max_delete_percent=0) == ({"dropped_namespaces"} if stops else set())
     assert held(changes, known, max_dropped_namespaces=100) == set()
-    for hold in objections(rule(), changes, known):
+    for hold in evaluate_guards(rule(), changes, known):
         assert [hold.binds(change) for change in changes] == [True] * planned + [False, False]

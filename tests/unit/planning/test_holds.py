@@ -10,14 +10,14 @@ from federator.model import NamespaceRecord
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold, LiftedBy
 from federator.planning.plan import Plan
-from tests.fixtures.planning import ours, table
+from tests.fixtures.planning import owned, table
 
 NEW = Change(Action.DECLARE_TABLE, "b", "s$new", "a", "s$new", "new", after=table("b", "s$new"))
 MADE = Change(Action.CREATE_NAMESPACE, "b", "s", "a", "s", "needed", namespace=NamespaceRecord("b", ("s",)))
-GONE = Change(Action.DEREGISTER_TABLE, "b", "s$t", "a", "s$t", "gone", before=ours())
+GONE = Change(Action.DEREGISTER_TABLE, "b", "s$t", "a", "s$t", "gone", before=owned())
 FORGOTTEN = replace(GONE, before=None)
 RENAMED = replace(GONE, pair="s$t -> s$u")
-RECREATED = replace(GONE, action=Action.RECREATE_TABLE, after=ours())
+RECREATED = replace(GONE, action=Action.RECREATE_TABLE, after=owned())
 DROPPED = Change(Action.DROP_NAMESPACE, "b", "x", "a", "x", "empty", namespace=NamespaceRecord("b", ("x",)))
 NO_LONGER_THERE = replace(DROPPED, namespace=None)
 EVERY = (NEW, MADE, GONE, FORGOTTEN, RENAMED, RECREATED, DROPPED, NO_LONGER_THERE)
@@ -46,11 +46,14 @@ def test_a_table_that_is_pointed_elsewhere_is_bound_with_what_goes() -> None:
 
 
 def test_a_stored_plan_keeps_its_holds_and_shows_them_as_text() -> None:
-    holds = (Hold("max_changes", "too many"), Hold("confirm", "another catalog", Binds.ALL, LiftedBy.CONFIRMATION))
+    holds = (
+        Hold("max_changes", "too many"),
+        Hold("confirm", "another catalog", Binds.ALL, LiftedBy.CONFIRMATION, "confirm it"),
+    )
     plan = Plan("m", "d", 1, 1, (GONE,), holds=holds)
     assert plan.to_json()["held"] == ["max_changes: too many", "confirm: another catalog"]
     back = Plan.from_json(plan.to_json())
-    assert (back.holds, back.digest) == (holds, plan.digest)
+    assert (back.holds, back.digest, back.release_command) == (holds, plan.digest, "confirm it")
     assert plan.digest != replace(plan, holds=(holds[0], replace(holds[1], lifted_by=LiftedBy.APPROVAL))).digest
 
 

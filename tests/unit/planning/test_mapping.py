@@ -1,4 +1,4 @@
-"""What a mirror selects, how it is called at the target, and what exactly is declared there."""
+"""Mapping: selected tables, their paths at the target, and the exact records that are declared there."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from federator.connector import Capabilities, NameRules
-from federator.model import Path, parse_key, path_key
-from federator.planning.mapping import desire, level_names, target_path
-from federator.planning.marks import Mark, bound_mark, plain_doc, with_comment
+from federator.connector import Capabilities, LocationRules, NameRules
+from federator.model import Path, parse_path_key, path_key
+from federator.planning.mapping import MirrorContext, map_path, map_table, names_by_level
+from federator.planning.ownership import OwnershipMarker, append_comment_marker, find_bound_marker, strip_comment_marker
 from federator.planning.reasons import Reason
-from federator.planning.rule import MirrorRule, Relocate, Replace
-from federator.planning.selection import selected
-from tests.fixtures.planning import ANY, context, ours, table
+from federator.planning.rule import LocationReplacement, MirrorRule, NameReplacement
+from federator.planning.selection import is_selected
+from tests.fixtures.planning import ANY, context, owned, table
 
 FOLDING = Capabilities(2, 2, ("catalog", "database"), NameRules(r"[a-z0-9_]+", 10, folds_case=True))
 HIVE = ("catalog", "database")
@@ -38,7 +38,72 @@ HIVE = ("catalog", "database")
 )
 def test_globs_select_by_the_whole_path(include: list[str], exclude: list[str], path: str, taken: bool) -> None:
     rule = MirrorRule(name="m", origin="a", target="b", include=tuple(include), exclude=tuple(exclude))
-    assert selected(rule, parse_key(path)) is taken
+    assert is_selected(rule, parse_path_key(path)) is taken
+
+
+class TestLocations:
+    def test_a_location_that_the_target_does_not_accept_is_refused(self) -> None:
+        target = replace(ANY, locations=LocationRules(r"[^ ]+"))
+        made = map_table(context(target), table("a", "s$t", location="s3://lake/a b"))
+        assert (made.refusal, made.record) == (Reason.NO_LOCATION, None)
+        assert "s3://lake/a b" in made.detail
+        assert map_table(context(target), table("a", "s$t", location="s3://lake/a%20b")).refusal is None
+
+    @pytest.mark.parametrize(
+        ("origin", "target", "refusal"),
+        [("x", "x", Reason.LOCATION_DECLARED), ("x", "y", None), (None, None, None), ("x", None, None)],
+    )
+    def test_a_server_that_gives_a_location_to_one_table_only(
+        self, origin: str | None, target: str | None, refusal: Reason | None
+    ) -> None:
+        """Every copy within one such server would be denied, unless the mirror gives it another location."""
+        rule = MirrorRule(name="m", origin="a", target="b")
+        first, second = (replace(ANY, locations=LocationRules(exclusive_in=server)) for server in (origin, target))
+        for moved, expected in (
+            (rule, refusal),
+            (replace(rule, location=(LocationReplacement("s3://lake", "s3://copy"),)), None),
+        ):
+            made = map_table(
+                MirrorContext.from_rule(moved, "me", first, second, (), [rule]), table("a", "s$t", location="s3://lake/t")
+            )
+            assert made.refusal == expected
+
+
+def test_columns_are_declared_where_the_target_keeps_them() -> None:
+    origin = table("a", "s$t", schema='[{"name":"id","type":"bigint"}]')
+    for keeps_columns, expected in ((True, origin.schema), (False, None)):
+        made = map_table(context(replace(ANY, keeps_columns=keeps_columns)), origin)
+        assert made.record is not None
+        assert made.record.schema == expected
+
+
+class TestRefusedNames:
+    RULES = NameRules(r"[^\x00]+", refusals=(r".*/.*", r".*[:/].*"))
+
+    @pytest.mark.parametrize(
+        ("refused", "allowed", "not_allowed"),
+        [
+            ((), ["a/b", "a:b", "a b"], []),
+            (("a/b",), ["ab", "x:y", "a b"], ["a/b", "x/y", "/"]),
+            (("a:b",), ["ab", "a b"], ["a:b", "x:y", "x/y"]),
+            (("a b", "(x)"), ["ab", "x y", "x:y", "x"], ["a b", "(x)"]),
+            (("a b", "a/b"), ["x y", "x:y"], ["a b", "x/y"]),
+        ],
+    )
+    def test_a_refused_name_shows_the_mildest_rule_that_refuses_it(
+        self, refused: tuple[str, ...], allowed: list[str], not_allowed: list[str]
+    ) -> None:
+        rules = self.RULES.refusing(refused)
+        assert [name for name in (*allowed, *not_allowed) if rules.allows(name)] == allowed
+
+    def test_names_of_namespaces_and_of_tables_are_learned_apart(self) -> None:
+        learned = replace(ANY, names=self.RULES).refusing({"a:b"}, {"a/b"})
+        assert learned.name_rules(namespace=False).allows("x:y")
+        assert not learned.name_rules(namespace=False).allows("x/y")
+        assert not learned.name_rules(namespace=True).allows("x:y")
+        made = map_table(context(learned), table("a", "s$x/y"))
+        assert made.refusal == Reason.NAME_NOT_ALLOWED
+        assert ANY.refusing((), ()) == ANY
 
 
 class TestNames:
@@ -57,7 +122,7 @@ class TestNames:
         ],
     )
     def test_templates_fill_in_the_origins_levels(self, rule: dict[str, Any], levels: Path, origin: str, target: str) -> None:
-        assert path_key(target_path(context(levels=levels, **rule), parse_key(origin))) == target
+        assert path_key(map_path(context(levels=levels, **rule), parse_path_key(origin))) == target
 
     @pytest.mark.parametrize(
         ("levels", "nested", "above", "names"),
@@ -74,7 +139,7 @@ class TestNames:
     def test_the_level_that_repeats_takes_what_a_deeper_tree_has_more(
         self, levels: Path, nested: str | None, above: Path, names: dict[str, Path]
     ) -> None:
-        assert level_names(levels, nested, (*above, "t")) == names
+        assert names_by_level(levels, nested, (*above, "t")) == names
 
     @pytest.mark.parametrize(
         ("rule", "origin", "target"),
@@ -87,16 +152,16 @@ class TestNames:
             ({"namespace": "", "table": "{catalog}_{database}_{table}"}, "a$b$db$t", "a_b_db_t"),
             ({"prefix": "p_", "suffix": "_s"}, "a$db$t", "a$db$p_t_s"),
             ({"table": "{database}_{table}", "prefix": "p_"}, "a$db$t", "a$db$p_db_t"),
-            ({"replace": (Replace("^tmp_(.*)$", r"\1_tmp"),)}, "a$db$tmp_t", "a$db$t_tmp"),
-            ({"replace": (Replace("-", "_", "database"), Replace("o", "0"))}, "a-a$d-b$foo", "a-a$d_b$f00"),
-            ({"replace": (Replace("-", "_", "catalog"),)}, "a-a$b-b$d-b$t", "a_a$b_b$d-b$t"),
-            ({"replace": (Replace("a", "b"), Replace("b", "c"))}, "a$a$a", "a$a$c"),
-            ({"namespace": "{database}", "replace": (Replace("x", r"$", "database"),)}, "a$dxb$t", "d%24b$t"),
+            ({"replace": (NameReplacement("^tmp_(.*)$", r"\1_tmp"),)}, "a$db$tmp_t", "a$db$t_tmp"),
+            ({"replace": (NameReplacement("-", "_", "database"), NameReplacement("o", "0"))}, "a-a$d-b$foo", "a-a$d_b$f00"),
+            ({"replace": (NameReplacement("-", "_", "catalog"),)}, "a-a$b-b$d-b$t", "a_a$b_b$d-b$t"),
+            ({"replace": (NameReplacement("a", "b"), NameReplacement("b", "c"))}, "a$a$a", "a$a$c"),
+            ({"namespace": "{database}", "replace": (NameReplacement("x", r"$", "database"),)}, "a$dxb$t", "d%24b$t"),
         ],
     )
     def test_nested_levels_replacements_prefix_and_suffix(self, rule: dict[str, Any], origin: str, target: str) -> None:
-        at = replace(context(levels=HIVE, **rule), nested="catalog")
-        assert path_key(target_path(at, parse_key(origin))) == target
+        at = replace(context(levels=HIVE, **rule), repeating_level="catalog")
+        assert path_key(map_path(at, parse_path_key(origin))) == target
 
     def test_hierarchies_of_any_depth_meet(self) -> None:
         unity = Capabilities(2, 2, ("catalog", "schema"))
@@ -107,77 +172,82 @@ class TestNames:
             (flat, HIVE, {"namespace": "", "table": "{catalog}.{database}.{table}"}, "hive$sales$t", "hive.sales.t"),
             (unity, (), {"namespace": "lake$files"}, "t", "lake$files$t"),
         ]:
-            made = desire(context(to, levels=levels, **rule), table("a", origin))
-            assert made.refusal is None
-            assert made.record is not None
-            assert made.record.key == target
+            mapping = map_table(context(to, levels=levels, **rule), table("a", origin))
+            assert mapping.refusal is None
+            assert mapping.record is not None
+            assert mapping.record.key == target
 
     def test_a_prefix_makes_no_table_of_an_empty_name(self) -> None:
-        at = context(levels=HIVE, prefix="x", replace=(Replace(".*", ""),))
-        assert desire(at, table("a", "c$d$t")).refusal is Reason.NAME_NOT_ALLOWED
+        at = context(levels=HIVE, prefix="x", replace=(NameReplacement(".*", ""),))
+        assert map_table(at, table("a", "c$d$t")).refusal is Reason.NAME_NOT_ALLOWED
 
     def test_the_targets_case_is_applied_before_anything_is_compared(self) -> None:
-        assert target_path(context(FOLDING, levels=HIVE), ("Hive", "Sales", "Orders")) == ("hive", "sales", "orders")
-        made = desire(context(FOLDING, levels=HIVE), table("a", "Hive$Sales$Orders"))
-        assert made.record is not None
-        mark = bound_mark(made.record)
+        assert map_path(context(FOLDING, levels=HIVE), ("Hive", "Sales", "Orders")) == ("hive", "sales", "orders")
+        mapping = map_table(context(FOLDING, levels=HIVE), table("a", "Hive$Sales$Orders"))
+        assert mapping.record is not None
+        mark = find_bound_marker(mapping.record)
         assert mark is not None
-        assert (made.record.key, mark.origin) == ("hive$sales$orders", "a$Hive$Sales$Orders")
+        assert (mapping.record.key, mark.origin) == ("hive$sales$orders", "a$Hive$Sales$Orders")
 
     def test_a_target_with_a_home_puts_it_before_a_path_without_it(self) -> None:
         glue = Capabilities(1, 5, HIVE)
         at = context(glue, levels=("database",), home=("123",))
-        assert target_path(at, ("sales", "t")) == ("123", "sales", "t")
-        assert target_path(at, ("child", "sales", "t")) == ("child", "sales", "t")
+        assert map_path(at, ("sales", "t")) == ("123", "sales", "t")
+        assert map_path(at, ("child", "sales", "t")) == ("child", "sales", "t")
 
     def test_a_home_need_not_obey_the_rules_for_names(self) -> None:
         strict = Capabilities(1, 2, HIVE, NameRules("[a-z]+"))
         at = context(strict, levels=("database",), home=("123:x",))
-        assert desire(at, table("a", "s$t")).refusal is None
-        assert desire(at, table("a", "123:x$s$t")).refusal is None
-        assert desire(at, table("a", "456:y$s$t")).refusal is Reason.NAME_NOT_ALLOWED
+        assert map_table(at, table("a", "s$t")).refusal is None
+        assert map_table(at, table("a", "123:x$s$t")).refusal is None
+        assert map_table(at, table("a", "456:y$s$t")).refusal is Reason.NAME_NOT_ALLOWED
 
 
 class TestRefusals:
     @pytest.mark.parametrize("key", ["t", "s$t", "a$b$c$t"])
     def test_a_depth_that_the_target_does_not_take(self, key: str) -> None:
-        assert desire(context(FOLDING, levels=HIVE), table("a", key)).refusal is Reason.DEPTH
+        assert map_table(context(FOLDING, levels=HIVE), table("a", key)).refusal is Reason.DEPTH
 
     @pytest.mark.parametrize("name", ["with space", "a-b", "much_too_long_a_name", "é"])
     def test_a_name_that_the_target_does_not_take(self, name: str) -> None:
         for key in (f"c$d${name}", f"c${name}$t"):
-            assert desire(context(FOLDING, levels=HIVE), table("a", key)).refusal is Reason.NAME_NOT_ALLOWED
+            assert map_table(context(FOLDING, levels=HIVE), table("a", key)).refusal is Reason.NAME_NOT_ALLOWED
 
     def test_a_table_template_that_comes_out_empty(self) -> None:
         at = context(levels=HIVE, table="{catalog}")
-        assert desire(at, table("a", "s$t")).refusal is Reason.NAME_NOT_ALLOWED
+        assert map_table(at, table("a", "s$t")).refusal is Reason.NAME_NOT_ALLOWED
 
     @pytest.mark.parametrize("location", [None, "", "relative", "C:\\x"])
-    def test_an_origin_without_a_place(self, location: str | None) -> None:
-        assert desire(context(), table("a", "s$t", location)).refusal is Reason.NO_LOCATION
+    def test_an_origin_without_a_location(self, location: str | None) -> None:
+        assert map_table(context(), table("a", "s$t", location)).refusal is Reason.NO_LOCATION
 
 
 class TestMirrorsOfMirrors:
-    def test_a_copy_is_no_origin_whoever_made_it(self) -> None:
-        for mark in (Mark("me", "m", "z$s$t"), Mark("stranger", "x", "z$s$t")):
-            assert desire(context(), ours("s$t", mark=mark)).refusal is Reason.LOOP
+    def test_a_mirrors_table_is_no_origin_of_another_mirror(self) -> None:
+        for mark in (OwnershipMarker("me", "m", "z$s$t"), OwnershipMarker("stranger", "x", "z$s$t")):
+            assert map_table(context(), owned("s$t", mark=mark)).refusal is Reason.LOOP
 
     def test_a_mark_of_another_path_makes_no_copy_and_does_not_travel(self) -> None:
-        copied = table("a", "s$t", properties={**Mark("x", "y", "z$q").properties(("s", "elsewhere")), "team": "x"})
-        made = desire(context(), copied)
-        assert made.record is not None
-        assert bound_mark(made.record) == Mark("me", "m", "a$s$t")
-        assert made.record.properties["team"] == "x"
+        copied = table(
+            "a", "s$t", properties={**OwnershipMarker("x", "y", "z$q").to_properties(("s", "elsewhere")), "team": "x"}
+        )
+        mapping = map_table(context(), copied)
+        assert mapping.record is not None
+        assert find_bound_marker(mapping.record) == OwnershipMarker("me", "m", "a$s$t")
+        assert mapping.record.properties["team"] == "x"
 
     def test_forwarding_keeps_the_first_origin(self) -> None:
-        made = desire(context(transitive=True), ours("s$t", mark=Mark("me", "first", "z$s$t")))
-        assert made.record is not None
-        mark = bound_mark(made.record)
+        mapping = map_table(context(transitive=True), owned("s$t", mark=OwnershipMarker("me", "first", "z$s$t")))
+        assert mapping.record is not None
+        mark = find_bound_marker(mapping.record)
         assert mark is not None
         assert (mark.mirror, mark.origin) == ("m", "z$s$t")
 
     def test_forwarding_never_returns_to_the_first_origin(self) -> None:
-        assert desire(context(transitive=True), ours("s$t", mark=Mark("me", "first", "b$s$t"))).refusal is Reason.LOOP
+        assert (
+            map_table(context(transitive=True), owned("s$t", mark=OwnershipMarker("me", "first", "b$s$t"))).refusal
+            is Reason.LOOP
+        )
 
 
 class TestWhatTravels:
@@ -190,13 +260,13 @@ class TestWhatTravels:
         ],
     )  # fmt: skip
     def test_secrets_endpoints_statistics_and_marks_stay(self, key: str) -> None:
-        made = desire(context(), table("a", "s$t", properties={key: "value", "team": "x", "storage.region": "eu"}))
-        assert made.record is not None
-        assert {k for k in made.record.properties if not k.startswith("federator.")} == {"team", "storage.region"}
-        assert key not in made.record.properties
+        mapping = map_table(context(), table("a", "s$t", properties={key: "value", "team": "x", "storage.region": "eu"}))
+        assert mapping.record is not None
+        assert {k for k in mapping.record.properties if not k.startswith("federator.")} == {"team", "storage.region"}
+        assert key not in mapping.record.properties
 
     @pytest.mark.parametrize(
-        ("rule", "kept"),
+        ("rule", "expected"),
         [
             ({}, {"team", "storage.region", "storage.x"}),
             ({"deny_properties": ("storage.*",)}, {"team"}),
@@ -206,47 +276,55 @@ class TestWhatTravels:
             ({"allow_properties": ()}, set()),
         ],
     )
-    def test_lists_of_properties_narrow_what_travels(self, rule: dict[str, Any], kept: set[str]) -> None:
+    def test_property_lists_select_the_mirrored_properties(self, rule: dict[str, Any], expected: set[str]) -> None:
         properties = {"team": "x", "storage.region": "eu", "storage.x": "1", "password": "p"}
-        made = desire(context(**rule), table("a", "s$t", properties=properties))
-        assert made.record is not None
-        assert {key for key in made.record.properties if not key.startswith("federator.")} == kept
+        mapping = map_table(context(**rule), table("a", "s$t", properties=properties))
+        assert mapping.record is not None
+        assert {key for key in mapping.record.properties if not key.startswith("federator.")} == expected
 
     @pytest.mark.parametrize(
-        ("location", "there"),
+        ("location", "replaced"),
         [
             ("s3a://b/t", "s3://b/t"), ("s3://eu/t", "gs://us/t"), ("s3://eu", "gs://us"), ("s3://eu2/t", "s3://eu2/t"),
             ("S3A://b/t", "S3A://b/t"), ("/data/t", "/data/t"),
         ],
     )  # fmt: skip
-    def test_a_place_is_exchanged_up_to_a_slash_by_the_first_entry_that_fits(self, location: str, there: str) -> None:
-        moves = (Relocate("s3a://", "s3://"), Relocate("s3://eu", "gs://us"), Relocate("s3://", "never://"))
-        made = desire(context(location=moves[:2]), table("a", "s$t", location))
-        assert made.record is not None
-        assert made.record.location == there
+    def test_a_location_prefix_is_replaced_up_to_a_slash_by_the_first_entry_that_fits(
+        self, location: str, replaced: str
+    ) -> None:
+        moves = (
+            LocationReplacement("s3a://", "s3://"),
+            LocationReplacement("s3://eu", "gs://us"),
+            LocationReplacement("s3://", "never://"),
+        )
+        mapping = map_table(context(location=moves[:2]), table("a", "s$t", location))
+        assert mapping.record is not None
+        assert mapping.record.location == replaced
 
     def test_where_properties_are_refused_the_mark_ends_the_comment_and_nothing_else_travels(self) -> None:
         at = context(replace(ANY, keeps_properties=False))
-        made = desire(at, table("a", "s$t", doc="orders", properties={"team": "x"}))
-        assert made.record is not None
-        assert made.record.properties == {}
-        assert plain_doc(made.record.doc) == "orders"
-        assert bound_mark(made.record) == Mark("me", "m", "a$s$t")
+        mapping = map_table(at, table("a", "s$t", doc="orders", properties={"team": "x"}))
+        assert mapping.record is not None
+        assert mapping.record.properties == {}
+        assert strip_comment_marker(mapping.record.doc) == "orders"
+        assert find_bound_marker(mapping.record) == OwnershipMarker("me", "m", "a$s$t")
 
-    def test_where_comments_are_refused_as_well_nothing_is_said(self) -> None:
+    def test_a_target_that_keeps_no_comments_either_gets_no_marker(self) -> None:
         at = context(replace(ANY, keeps_properties=False, keeps_comment=False))
-        made = desire(at, table("a", "s$t", doc="orders", properties={"team": "x"}))
-        assert made.record is not None
-        assert (made.record.properties, made.record.doc) == ({}, None)
+        mapping = map_table(at, table("a", "s$t", doc="orders", properties={"team": "x"}))
+        assert mapping.record is not None
+        assert (mapping.record.properties, mapping.record.doc) == ({}, None)
 
     def test_a_mark_in_the_origins_comment_does_not_travel(self) -> None:
-        doc = with_comment("orders", Mark("x", "y", "z$q"), ("s", "elsewhere"))
-        made = desire(context(), table("a", "s$t", doc=doc))
-        assert made.record is not None
-        assert made.record.doc == "orders"
+        doc = append_comment_marker("orders", OwnershipMarker("x", "y", "z$q"), ("s", "elsewhere"))
+        mapping = map_table(context(), table("a", "s$t", doc=doc))
+        assert mapping.record is not None
+        assert mapping.record.doc == "orders"
 
     def test_location_and_doc_travel_as_they_are_written(self) -> None:
-        made = desire(context(), table("a", "s$t", "s3a://b/T.lance/", doc="orders", owner="ann", native_id="7", version="3"))
-        assert made.record is not None
-        assert (made.record.location, made.record.doc) == ("s3a://b/T.lance/", "orders")
-        assert (made.record.owner, made.record.native_id, made.record.version) == (None, None, None)
+        mapping = map_table(
+            context(), table("a", "s$t", "s3a://b/T.lance/", doc="orders", owner="ann", native_id="7", version="3")
+        )
+        assert mapping.record is not None
+        assert (mapping.record.location, mapping.record.doc) == ("s3a://b/T.lance/", "orders")
+        assert (mapping.record.owner, mapping.record.native_id, mapping.record.version) == (None, None, None)

@@ -1,4 +1,4 @@
-"""A plan: ordered, bound by its digest to what it was made from, one name per place, namespaces first."""
+"""Plans: order of changes, digests of their evidence, one name per location, namespaces before their content."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 
 from federator.connector import StateError
 from federator.model import Kind, path_key
-from federator.planning.changes import Action, Change, Refusal, record_from_json, record_json
+from federator.planning.changes import Action, Change, Refusal, record_from_json, record_to_json
 from federator.planning.holds import Hold
-from federator.planning.namespaces import with_namespaces
-from federator.planning.plan import Plan, check, ordered, refuse_missing_locations, refuse_second_names
+from federator.planning.namespaces import add_missing_namespaces
+from federator.planning.plan import Plan, check_plan, sort_changes
+from federator.planning.plan_filters import refuse_duplicate_locations, refuse_missing_locations
 from federator.planning.reasons import Reason
-from tests.fixtures.planning import ANY, context, ours, table
+from tests.fixtures.planning import ANY, context, owned, table
 
 
 def declare(path: str, location: str = "s3://x/t.lance", origin: str | None = None) -> Change:
@@ -35,7 +36,7 @@ def declare(path: str, location: str = "s3://x/t.lance", origin: str | None = No
 
 
 def remove(path: str) -> Change:
-    return Change(Action.DEREGISTER_TABLE, "b", path, "a", path, "gone", before=ours(path), precondition={"target": "d"})
+    return Change(Action.DEREGISTER_TABLE, "b", path, "a", path, "gone", before=owned(path), precondition={"target": "d"})
 
 
 def move(path: str, old: str, new: str) -> Change:
@@ -46,22 +47,22 @@ def plan(*changes: Change, **fields: Any) -> Plan:
     refusals = (Refusal(Reason.NAME_TAKEN, "b", "s$x", "s$x", "there before us"),)
     return Plan(
         **{"mirror": "m", "mirror_digest": "d", "origin_revision": 3, "target_revision": 4, "refusals": refusals} | fields,
-        changes=ordered(changes),
+        changes=sort_changes(changes),
     )
 
 
 class TestOrder:
-    def test_names_come_free_first_and_namespaces_before_what_is_in_them(self) -> None:
+    def test_names_are_freed_first_and_namespaces_precede_their_content(self) -> None:
         namespace = Change(Action.CREATE_NAMESPACE, "b", "s", "a", "s", "holds")
         deep = replace(namespace, target_path="s$deep")
         adopt = replace(move("s$a", "s3://1", "s3://1"), action=Action.ADOPT)
         steps = [remove("s$z"), namespace, deep, adopt, move("s$m", "s3://1", "s3://2"), declare("s$b"), declare("s$c")]
         for mixed in (steps[::-1], steps[3:] + steps[:3]):
-            assert list(ordered(mixed)) == steps
+            assert list(sort_changes(mixed)) == steps
 
 
 class TestDigest:
-    def test_it_does_not_depend_on_the_order_of_what_was_decided(self) -> None:
+    def test_a_plan_does_not_depend_on_the_order_of_decisions(self) -> None:
         changes = [declare("s$a"), declare("s$b"), remove("s$c"), move("s$d", "s3://1", "s3://2")]
         assert len({plan(*mixed).digest for mixed in permutations(changes)}) == 1
 
@@ -81,7 +82,7 @@ class TestDigest:
         others = [
             replace(change, action=Action.ADOPT), replace(change, target_path="s$b"), replace(change, origin_path="s$b"),
             replace(change, target_source="c"), replace(change, origin_source="c"), replace(change, reason="why"),
-            replace(change, before=ours()), replace(change, after=table("b", "s$a", "s3://else")), replace(change, declared=None),
+            replace(change, before=owned()), replace(change, after=table("b", "s$a", "s3://else")), replace(change, declared=None),
             replace(change, precondition={"target": "other"}),
         ]  # fmt: skip
         assert len({plan(other).digest for other in [change, *others]}) == len(others) + 1
@@ -98,37 +99,37 @@ class TestOnDisk:
         record = table(
             "b", "a%24$t", None, doc="d", owner="o", schema="[]", native_id="1", version="2", kind=Kind.UNDESCRIBED, problem="p"
         )
-        assert record_from_json(json.loads(json.dumps(record_json(record)))) == record
+        assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
 
     def test_an_altered_plan_is_refused(self) -> None:
         made = plan(declare("s$a"))
         body = json.loads(json.dumps(made.to_json()))
         body["changes"][0]["after"]["location"] = "s3://mine/now"
         altered = Plan.from_json(body)
-        check(made, digest=made.digest, mirror_digest="d")
+        check_plan(made, digest=made.digest, mirror_digest="d")
         with pytest.raises(StateError, match="altered"):
-            check(altered, digest=made.digest, mirror_digest="d")
+            check_plan(altered, digest=made.digest, mirror_digest="d")
 
     def test_a_plan_for_another_configuration_is_refused(self) -> None:
         made = plan(declare("s$a"))
-        with pytest.raises(StateError, match="configured differently"):
-            check(made, digest=made.digest, mirror_digest="changed")
+        with pytest.raises(StateError, match=r"configuration of mirror .* has changed"):
+            check_plan(made, digest=made.digest, mirror_digest="changed")
 
 
 class TestOneNamePerLocation:
     def names(
         self, changes: list[Change], declared: dict[str, list[str]], leaving: tuple[str, ...] = ()
     ) -> tuple[set[str], set[str]]:
-        kept, refusals = refuse_second_names(changes, declared, leaving)
+        kept, refusals = refuse_duplicate_locations(changes, declared, leaving)
         assert {refusal.reason for refusal in refusals} <= {Reason.LOCATION_DECLARED}
         return {change.target_path for change in kept}, {refusal.target_path for refusal in refusals}
 
-    def test_a_place_that_the_target_declares_gets_no_second_name(self) -> None:
+    def test_a_location_that_the_target_declares_gets_no_second_name(self) -> None:
         assert self.names([declare("s$a")], {"s3://x/t.lance": ["old$t"]}) == (set(), {"s$a"})
         assert self.names([declare("s$a")], {"s3://x/t.lance": ["s$a"]}) == ({"s$a"}, set())
         assert self.names([declare("s$a")], {"s3://elsewhere": ["old$t"]}) == ({"s$a"}, set())
 
-    def test_spellings_of_one_place_are_one(self) -> None:
+    def test_spellings_of_one_location_are_one(self) -> None:
         assert self.names([declare("s$a", "s3a://x/t.lance/")], {"s3://x/t.lance": ["old$t"]}) == (set(), {"s$a"})
 
     def test_of_two_origins_the_first_by_path_gets_the_name(self) -> None:
@@ -144,7 +145,7 @@ class TestOneNamePerLocation:
         assert self.names([move("s$a", "s3://1", "s3://2")], declared) == (set(), {"s$a"})
         assert self.names([move("s$a", "s3://1", "s3://3")], declared) == ({"s$a"}, set())
 
-    def test_two_tables_may_swap_places(self) -> None:
+    def test_two_tables_may_swap_locations(self) -> None:
         swap = [move("s$a", "s3://1", "s3://2"), move("s$b", "s3://2", "s3://1")]
         assert self.names(swap, {"s3://1": ["s$a"], "s3://2": ["s$b"]}) == ({"s$a", "s$b"}, set())
 
@@ -164,12 +165,12 @@ class TestOneNamePerLocation:
 
 class TestLocationsThatDoNotExist:
     @pytest.mark.parametrize("state", ["valid", "declared_only", "empty", "not_lance", "corrupt"])
-    def test_a_place_that_was_seen_may_be_declared(self, state: str) -> None:
+    def test_a_location_with_content_may_be_declared(self, state: str) -> None:
         kept, refusals = refuse_missing_locations([declare("s$a")], {"s3://x/t.lance": state}, allowed=False)
         assert (len(kept), refusals) == (1, [])
 
     @pytest.mark.parametrize("state", ["missing", "denied", "unreachable", None])
-    def test_any_other_place_may_not(self, state: str | None) -> None:
+    def test_any_other_location_may_not_be_declared(self, state: str | None) -> None:
         states = {"s3://x/t.lance": state} if state else {}
         kept, refusals = refuse_missing_locations([declare("s$a"), remove("s$b")], states, allowed=False)
         assert [change.target_path for change in kept] == ["s$b"]
@@ -180,22 +181,22 @@ class TestLocationsThatDoNotExist:
 
 class TestNamespaces:
     def test_each_missing_level_is_created_once(self) -> None:
-        changes, refusals = with_namespaces(
+        changes, refusals = add_missing_namespaces(
             context(), [declare("a$b$t"), declare("a$b$u"), declare("c$t"), declare("t")], {"c"}
         )
-        created = [change.target_path for change in ordered(changes) if change.action is Action.CREATE_NAMESPACE]
+        created = [change.target_path for change in sort_changes(changes) if change.action is Action.CREATE_NAMESPACE]
         assert (created, refusals) == (["a", "a$b"], [])
 
     def test_nothing_is_created_for_anything_but_a_declaration(self) -> None:
-        changes, _ = with_namespaces(context(), [remove("a$t"), move("b$t", "s3://1", "s3://2")], set())
+        changes, _ = add_missing_namespaces(context(), [remove("a$t"), move("b$t", "s3://1", "s3://2")], set())
         assert [change.action for change in changes] == [Action.DEREGISTER_TABLE, Action.UPDATE_TABLE]
 
-    def test_a_namespace_that_cannot_be_created_refuses_what_is_in_it(self) -> None:
+    def test_a_namespace_that_cannot_be_created_refuses_its_content(self) -> None:
         at = context(replace(ANY, creates_namespaces_at=frozenset({2})))
-        changes, refusals = with_namespaces(at, [declare("a$b$t"), declare("c$d$t")], {"c"})
+        changes, refusals = add_missing_namespaces(at, [declare("a$b$t"), declare("c$d$t")], {"c"})
         assert {change.target_path for change in changes} == {path_key(("c", "d")), "c$d$t"}
         assert [(refusal.reason, refusal.target_path) for refusal in refusals] == [(Reason.NAMESPACE_MISSING, "a$b$t")]
 
     def test_refusals_are_handed_on(self) -> None:
         refusal = Refusal(Reason.MISSES, "b", "s$t", "s$t")
-        assert with_namespaces(context(), [refusal], set()) == ([], [refusal])
+        assert add_missing_namespaces(context(), [refusal], set()) == ([], [refusal])

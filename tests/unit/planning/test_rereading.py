@@ -1,4 +1,4 @@
-"""What a crawl that follows a feed of changes reads."""
+"""Incremental crawls: the namespaces that are read again after the events of a change feed."""
 
 from __future__ import annotations
 
@@ -6,24 +6,33 @@ from collections.abc import Iterable
 
 import pytest
 
-from federator.connector import Changes
-from federator.model import COMPLETE, Coverage, Evidence, carried, failed, parse_key, path_key, skipped
-from federator.planning.rereading import Followed, Known, full_because, pending_origins, to_read
-from federator.planning.rereading import carried as carried_on
+from federator.connector import CatalogChanges
+from federator.model import (
+    COMPLETE,
+    Coverage,
+    Evidence,
+    carried_evidence,
+    failed_evidence,
+    parse_path_key,
+    path_key,
+    skipped_evidence,
+)
+from federator.planning.incremental import FeedState, KnownState, full_crawl_reason, namespaces_to_read, origins_needing_misses
+from federator.planning.incremental import carried_coverage as carried_on
 from federator.planning.rule import MirrorRule
 
 NAMESPACES = ("sales", "ops", "deep", "deep$er", "deep$er$still")
 
 
-def known(pending: Iterable[str] = (), *, records: Iterable[str] = NAMESPACES, **evidence: Evidence) -> Known:
+def known(pending: Iterable[str] = (), *, records: Iterable[str] = NAMESPACES, **evidence: Evidence) -> KnownState:
     states = {"": COMPLETE, **dict.fromkeys(NAMESPACES, COMPLETE), **{k.replace("__", "$"): v for k, v in evidence.items()}}
-    coverage = {key: Coverage("a", parse_key(key), proven, proven) for key, proven in states.items()}
-    return Known(coverage=coverage, namespaces=set(records), pending=[parse_key(key) for key in pending])
+    coverage = {key: Coverage("a", parse_path_key(key), proven, proven) for key, proven in states.items()}
+    return KnownState(coverage=coverage, namespaces=set(records), pending=[parse_path_key(key) for key in pending])
 
 
-def read(namespaces: Iterable[str] = (), tables: Iterable[str] = (), of: Known | None = None) -> set[str]:
-    changes = Changes("c", frozenset(map(parse_key, namespaces)), frozenset(map(parse_key, tables)))
-    return {path_key(path) for path in to_read(changes, of or known())}
+def read(namespaces: Iterable[str] = (), tables: Iterable[str] = (), of: KnownState | None = None) -> set[str]:
+    changes = CatalogChanges("c", frozenset(map(parse_path_key, namespaces)), frozenset(map(parse_path_key, tables)))
+    return {path_key(path) for path in namespaces_to_read(changes, of or known())}
 
 
 class TestEvents:
@@ -46,30 +55,30 @@ class TestEvents:
 
 
 class TestGaps:
-    @pytest.mark.parametrize("bad", [failed(17, "down"), failed(15, "denied"), skipped("appeared")])
-    def test_what_was_not_read_whole_is_read_again(self, bad: Evidence) -> None:
+    @pytest.mark.parametrize("bad", [failed_evidence(17, "down"), failed_evidence(15, "denied"), skipped_evidence("appeared")])
+    def test_an_incompletely_read_namespace_is_read_again(self, bad: Evidence) -> None:
         assert read(of=known(deep__er=bad)) == {"deep$er"}
 
     def test_also_where_only_a_table_could_not_be_described(self) -> None:
-        told = known()
-        coverage = {**told.coverage, "ops": Coverage("a", ("ops",), COMPLETE, failed(17, "one of 2"))}
-        assert read(of=Known(coverage=coverage, namespaces=told.namespaces)) == {"ops"}
+        state = known()
+        coverage = {**state.coverage, "ops": Coverage("a", ("ops",), COMPLETE, failed_evidence(17, "one of 2"))}
+        assert read(of=KnownState(coverage=coverage, namespaces=state.namespaces)) == {"ops"}
 
-    def test_what_was_carried_stays_so(self) -> None:
-        assert read(of=known(ops=carried(3))) == set()
+    def test_carried_coverage_stays_carried(self) -> None:
+        assert read(of=known(ops=carried_evidence(3))) == set()
 
     def test_a_namespace_that_no_listing_covers_is_read_with_the_one_above(self) -> None:
-        """A write of ours made it, or its reading was told that it is gone."""
+        """A direct write created the namespace, or the crawl of it ended with "not found"."""
         assert read(of=known(records=(*NAMESPACES, "made"))) == {"", "made"}
 
     def test_a_namespace_that_was_read_and_is_in_no_listing_is_read_with_the_one_above(self) -> None:
-        assert read(of=known(denied=failed(15, "denied"))) == {"", "denied"}
-        told = known()
-        coverage = {key: each for key, each in told.coverage.items() if key != "deep"}
-        assert read(of=Known(coverage=coverage, namespaces=told.namespaces)) == {"", "deep", "deep$er"}
+        assert read(of=known(denied=failed_evidence(15, "denied"))) == {"", "denied"}
+        state = known()
+        coverage = {key: each for key, each in state.coverage.items() if key != "deep"}
+        assert read(of=KnownState(coverage=coverage, namespaces=state.namespaces)) == {"", "deep", "deep$er"}
 
     def test_a_source_without_any_evidence_is_read_whole(self) -> None:
-        assert read(of=Known(coverage={}, namespaces=["sales", "deep$er"])) == {"", "sales", "deep", "deep$er"}
+        assert read(of=KnownState(coverage={}, namespaces=["sales", "deep$er"])) == {"", "sales", "deep", "deep$er"}
 
 
 class TestMisses:
@@ -89,39 +98,43 @@ class TestMisses:
             MirrorRule(name="quick", origin="a", target="b", misses_before_delete=1, min_miss_interval=600),
             MirrorRule(name="slow", origin="a", target="c", misses_before_delete=2, min_miss_interval=60),
         ]
-        found = pending_origins(["sales$t"], {"sales$t": misses} if misses else {}, rules)
+        found = origins_needing_misses(["sales$t"], {"sales$t": misses} if misses else {}, rules)
         assert found == (frozenset({("sales", "t")}) if pending else frozenset())
 
     def test_nobody_waits_for_an_origin_of_no_mirror(self) -> None:
-        assert pending_origins(["sales$t"], {}, []) == frozenset()
+        assert origins_needing_misses(["sales$t"], {}, []) == frozenset()
 
 
 @pytest.mark.parametrize(
-    ("followed", "because"),
+    ("followed", "expected"),
     [
-        (Followed(), ""),
-        (Followed(full_at=1000.0, full_config="c"), "no place"),
-        (Followed(cursor="x", full_at=1000.0, full_config="old"), "configuration has changed"),
-        (Followed(cursor="x", full_at=900.0, full_config="c"), "every 100 s"),
-        (Followed(cursor="x", full_at=1001.0, full_config="c"), "every 100 s"),
-        (Followed(cursor="x", full_at=900.1, full_config="c"), None),
-        (Followed(cursor="x", full_at=1000.0, full_config="c"), None),
+        (FeedState(), ""),
+        (FeedState(cursor="x", full_at=1000.0), "could not read the source"),
+        (FeedState(full_at=1000.0, full_config="c"), "stored no cursor"),
+        (FeedState(cursor="x", full_at=1000.0, full_config="old"), "configuration has changed"),
+        (FeedState(cursor="x", full_at=900.0, full_config="c"), "every 100 s"),
+        (FeedState(cursor="x", full_at=1001.0, full_config="c"), "every 100 s"),
+        (FeedState(cursor="x", full_at=900.1, full_config="c"), None),
+        (FeedState(cursor="x", full_at=1000.0, full_config="c"), None),
     ],
 )
-def test_when_the_feed_is_not_even_asked(followed: Followed, because: str | None) -> None:
-    told = full_because(followed, config="c", every=100.0, now=1000.0, asked=False)
-    assert told == because if because in (None, "") else because in (told or "")
-    assert full_because(followed, config="c", every=100.0, now=1000.0, asked=True) == "it was asked for"
-    if told is None:
-        assert full_because(followed, config="c", every=0.0, now=1000.0, asked=False) == "everything is read every 0 s"
+def test_when_the_feed_is_not_even_asked(followed: FeedState, expected: str | None) -> None:
+    reason = full_crawl_reason(followed, config="c", interval=100.0, now=1000.0, requested=False)
+    assert reason == expected if expected in (None, "") else expected in (reason or "")
+    assert full_crawl_reason(followed, config="c", interval=100.0, now=1000.0, requested=True) == "it was requested"
+    if reason is None:
+        assert (
+            full_crawl_reason(followed, config="c", interval=0.0, now=1000.0, requested=False)
+            == "a full crawl is due every 0 s"
+        )
 
 
-def test_what_is_carried_names_the_revision_that_it_was_read_in() -> None:
-    told = known(ops=carried(3))
-    kept = carried_on(told.coverage, {("sales",)}, 7)
+def test_carried_coverage_names_the_revision_that_read_it() -> None:
+    state = known(ops=carried_evidence(3))
+    kept = carried_on(state.coverage, {("sales",)}, 7)
     assert {key: each.presence.revision for key, each in kept.items()} == {
         "": 7, "ops": 3, "deep": 7, "deep$er": 7, "deep$er$still": 7,
     }  # fmt: skip
     assert not any(each.complete for each in kept.values())
-    assert all(each.holds and each.as_read().complete for each in kept.values())
+    assert all(each.complete_or_carried and each.as_read().complete for each in kept.values())
     assert carried_on(kept, (), 9) == kept

@@ -1,4 +1,4 @@
-"""Selection: by name for good, by what a table says of itself for now."""
+"""Selection by name, which is permanent, and by fields of a table, which may change."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from federator.model import Kind
 from federator.planning.cells import LedgerRow, decide_all
 from federator.planning.changes import Action, Change, Refusal
 from federator.planning.reasons import Reason
-from federator.planning.rule import MirrorRule, Where
-from federator.planning.selection import filtered_out, matches, selected
-from tests.fixtures.planning import context, knows, ours, table
+from federator.planning.rule import MirrorRule, TableFilter
+from federator.planning.selection import describe_failed_filter, is_selected, matches_pattern
+from tests.fixtures.planning import context, knows, owned, table
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+    ("pattern", "text", "matches"),
     [
         ("sales$*", "sales$eu$t", True), ("sales$*", "Sales$t", False), ("re:sales\\$(eu|us)\\$.*", "sales$eu$t", True),
         ("re:sales", "sales$t", False), ("re:.*_v\\d+", "t_v12", True), ("re:(?i)SALES.*", "sales", True), ("re:a.b", "a\nb", True),
     ],
 )  # fmt: skip
-def test_a_pattern_is_a_glob_or_a_regular_expression_over_the_whole_text(pattern: str, text: str, found: bool) -> None:
-    assert matches(pattern, text) is found
+def test_a_pattern_is_a_glob_or_a_regular_expression_over_the_whole_text(pattern: str, text: str, matches: bool) -> None:
+    assert matches_pattern(pattern, text) is matches
 
 
 def test_regular_expressions_select_and_exclude_names() -> None:
     rule = MirrorRule(name="m", origin="a", target="b", include=("re:s\\$.*",), exclude=("re:.*\\$tmp_\\d+",))
-    assert [selected(rule, ("s", name)) for name in ("t", "tmp_1", "tmp_x")] == [True, False, True]
+    assert [is_selected(rule, ("s", name)) for name in ("t", "tmp_1", "tmp_x")] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -54,35 +54,35 @@ def test_regular_expressions_select_and_exclude_names() -> None:
     ],
 )
 def test_every_filter_must_let_a_table_through(where: dict[str, Any], fields: dict[str, Any], passes: bool) -> None:
-    rule = MirrorRule(name="m", origin="a", target="b", where=Where(**where))
+    rule = MirrorRule(name="m", origin="a", target="b", where=TableFilter(**where))
     location = fields.pop("location", "s3://x/t.lance")
-    assert (filtered_out(rule, table("a", "s$t", location, **fields)) == "") is passes
+    assert (describe_failed_filter(rule, table("a", "s$t", location, **fields)) == "") is passes
 
 
 class TestAFilterNeverDeregisters:
-    AT = context(where=Where(properties=(("team", "sales"),)))
+    AT = context(where=TableFilter(properties=(("team", "sales"),)))
     ROW = LedgerRow(origin_source="a", origin_path="s$t", target_path="s$t", op_id="op1", native_id="n1")
     OTHER = table("a", "s$t", properties={"team": "ops"})
 
-    def test_what_stopped_to_pass_is_unselected_and_stays(self) -> None:
-        found = decide_all(self.AT, knows(s_t=(0.0, 600.0)), [self.OTHER], [ours()], [self.ROW])
+    def test_a_table_that_no_longer_passes_a_filter_is_unselected_and_stays(self) -> None:
+        found = decide_all(self.AT, knows(s_t=(0.0, 600.0)), [self.OTHER], [owned()], [self.ROW])
         (refusal,) = found.decisions
         assert isinstance(refusal, Refusal)
         assert refusal.reason is Reason.UNSELECTED
-        assert found.selected == 0
+        assert found.selected_count == 0
 
     def test_unless_the_mirror_prunes(self) -> None:
         at = context(where=self.AT.rule.where, prune_unselected=True)
-        (change,) = decide_all(at, knows(), [self.OTHER], [ours()], [self.ROW]).decisions
+        (change,) = decide_all(at, knows(), [self.OTHER], [owned()], [self.ROW]).decisions
         assert isinstance(change, Change)
         assert (change.action, change.precondition["origin"]) == (Action.DEREGISTER_TABLE, "any")
 
-    def test_what_never_passed_is_not_spoken_of(self) -> None:
+    def test_a_table_that_never_passed_a_filter_has_no_decision(self) -> None:
         assert decide_all(self.AT, knows(), [self.OTHER], [], []).decisions == []
-        assert decide_all(self.AT, knows(), [self.OTHER], [ours()], []).decisions == []
+        assert decide_all(self.AT, knows(), [self.OTHER], [owned()], []).decisions == []
 
-    def test_what_is_gone_is_gone_whatever_it_said(self) -> None:
-        row = LedgerRow(**{**{f: getattr(self.ROW, f) for f in LedgerRow.__slots__}, "origin_there": False})
-        (change,) = decide_all(self.AT, knows(s_t=(0.0, 600.0)), [], [ours()], [row]).decisions
+    def test_an_absent_table_is_absent_whatever_its_properties(self) -> None:
+        row = LedgerRow(**{**{f: getattr(self.ROW, f) for f in LedgerRow.__slots__}, "origin_exists": False})
+        (change,) = decide_all(self.AT, knows(s_t=(0.0, 600.0)), [], [owned()], [row]).decisions
         assert isinstance(change, Change)
         assert change.action is Action.DEREGISTER_TABLE

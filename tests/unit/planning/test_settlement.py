@@ -1,4 +1,4 @@
-"""What an observation proves of a lost call, and what the journal and the ledger keep: cell by cell, without catalog or index."""
+"""Intent resolution: the outcome that an observation proves, and the journal line and ledger entry, cell by cell."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import pytest
 from federator.connector import Observation
 from federator.model import NamespaceRecord, TableRecord
 from federator.planning.changes import Action, Change
-from federator.planning.marks import Mark
-from federator.planning.rule import MirrorRule
-from federator.planning.settlement import (
-    State,
+from federator.planning.intent_resolution import (
+    OutcomeState,
     journal_code,
     ledger_entry,
     require_leases,
     resolve_namespace,
     resolve_table,
 )
+from federator.planning.ownership import OwnershipMarker
+from federator.planning.reasons import ApplyCode, OutcomeCode, Reason
+from federator.planning.rule import MirrorRule
 
 OLD = TableRecord("b", ("s", "t"), "s3://x/old", native_id="1")
-NEW = replace(OLD, location="s3://x/new", properties=Mark("me", "m", "a$s$t", "op").properties(("s", "t")))
+NEW = replace(OLD, location="s3://x/new", properties=OwnershipMarker("me", "m", "a$s$t", "op").to_properties(("s", "t")))
 OTHER = replace(OLD, location="s3://x/other", native_id="2")
 RULE = MirrorRule(name="m", origin="a", target="b")
 
@@ -31,7 +32,7 @@ def change(action: Action, before: TableRecord | None = OLD, after: TableRecord 
 
 
 @pytest.mark.parametrize(
-    ("action", "seen", "expected"),
+    ("action", "observation", "expected"),
     [
         (Action.DEREGISTER_TABLE, Observation(), "done"),
         (Action.DEREGISTER_TABLE, Observation(OLD), "failed not_made"),
@@ -46,48 +47,51 @@ def change(action: Action, before: TableRecord | None = OLD, after: TableRecord 
         (Action.RECREATE_TABLE, Observation(NEW), "done"),
     ],
 )
-def test_an_observation_resolves_the_call_on_a_table(action: Action, seen: Observation, expected: str | None) -> None:
-    found = resolve_table(change(action), "op", seen, keeps_properties=True)
-    assert (found and " ".join(filter(None, (found.state.value, found.code)))) == expected
+def test_an_observation_resolves_the_call_on_a_table(action: Action, observation: Observation, expected: str | None) -> None:
+    resolution = resolve_table(change(action), "op", observation, keeps_properties=True)
+    assert (resolution and " ".join(filter(None, (resolution.state.value, resolution.code)))) == expected
 
 
 @pytest.mark.parametrize(
-    ("action", "seen", "expected"),
+    ("action", "observation", "expected"),
     [
-        (Action.DROP_NAMESPACE, None, State.DONE),
-        (Action.DROP_NAMESPACE, NamespaceRecord("b", ("s",)), State.FAILED),
-        (Action.CREATE_NAMESPACE, None, State.FAILED),
-        (Action.CREATE_NAMESPACE, NamespaceRecord("b", ("s",)), State.SKIPPED),
+        (Action.DROP_NAMESPACE, None, OutcomeState.DONE),
+        (Action.DROP_NAMESPACE, NamespaceRecord("b", ("s",)), OutcomeState.FAILED),
+        (Action.CREATE_NAMESPACE, None, OutcomeState.FAILED),
+        (Action.CREATE_NAMESPACE, NamespaceRecord("b", ("s",)), OutcomeState.SKIPPED),
     ],
 )
-def test_an_observation_resolves_the_call_on_a_namespace(action: Action, seen: NamespaceRecord | None, expected: State) -> None:
-    assert resolve_namespace(change(action, None, None, namespace=NamespaceRecord("b", ("s",))), seen).state is expected
+def test_an_observation_resolves_the_call_on_a_namespace(
+    action: Action, observation: NamespaceRecord | None, expected: OutcomeState
+) -> None:
+    assert resolve_namespace(change(action, None, None, namespace=NamespaceRecord("b", ("s",))), observation).state is expected
 
 
 @pytest.mark.parametrize(
-    ("made", "state", "code", "forgotten", "expected"),
+    ("executed", "state", "code", "had_entry", "expected"),
     [
-        (change(Action.DEREGISTER_TABLE, OLD, None), State.DONE, "origin_returned", True, "origin_returned"),
-        (change(Action.DEREGISTER_TABLE, OLD, None), State.DONE, None, False, "already_gone"),
-        (change(Action.DEREGISTER_TABLE, OLD, None, pair="r"), State.DONE, None, True, "renamed"),
-        (change(Action.DEREGISTER_TABLE, OLD, None, pair="r"), State.FAILED, "17", False, "17"),
-        (change(Action.UPDATE_TABLE), State.DONE, None, True, "location_changed"),
-        (change(Action.UPDATE_TABLE), State.NEEDS_ADOPTION, "needs_adoption", False, "location_changed"),
-        (change(Action.UPDATE_TABLE), State.SKIPPED, "moved", False, "moved"),
-        (change(Action.UPDATE_TABLE, OLD, OLD), State.DONE, None, True, None),
+        (change(Action.DEREGISTER_TABLE, OLD, None), OutcomeState.DONE, ApplyCode.ORIGIN_RETURNED, True, "origin_returned"),
+        (change(Action.DEREGISTER_TABLE, OLD, None), OutcomeState.DONE, None, False, "already_gone"),
+        (change(Action.DEREGISTER_TABLE, OLD, None, pair="r"), OutcomeState.DONE, None, True, "renamed"),
+        (change(Action.DEREGISTER_TABLE, OLD, None, pair="r"), OutcomeState.FAILED, 17, False, "17"),
+        (change(Action.UPDATE_TABLE), OutcomeState.DONE, None, True, "location_changed"),
+        (change(Action.UPDATE_TABLE), OutcomeState.NEEDS_ADOPTION, Reason.NEEDS_ADOPTION, False, "location_changed"),
+        (change(Action.UPDATE_TABLE), OutcomeState.SKIPPED, Reason.MOVED, False, "moved"),
+        (change(Action.DECLARE_TABLE, None), OutcomeState.SKIPPED, 0, False, "0"),
+        (change(Action.UPDATE_TABLE, OLD, OLD), OutcomeState.DONE, None, True, None),
     ],
 )
 def test_the_code_of_a_journal_line(
-    made: Change, state: State, code: str | None, forgotten: bool, expected: str | None
+    executed: Change, state: OutcomeState, code: OutcomeCode | None, had_entry: bool, expected: str | None
 ) -> None:
-    assert journal_code(made, state, code, forgotten=forgotten) == expected
+    assert journal_code(executed, state, code, had_entry=had_entry) == expected
 
 
-def test_the_ledger_keeps_what_is_there_and_is_not_a_persons() -> None:
+def test_the_ledger_has_existing_objects_that_no_user_declared() -> None:
     declared = change(Action.DECLARE_TABLE, None, precondition={"origin": "digest"})
     entry = ledger_entry(RULE, declared, "op", NEW, "target")
     assert entry is not None
-    assert (entry["origin_digest"], entry["target_digest"], entry["location"], entry["native_id"]) == (
+    assert (entry.origin_digest, entry.target_digest, entry.location, entry.native_id) == (
         "digest", "target", "s3://x/new", "1",
     )  # fmt: skip
     assert ledger_entry(RULE, change(Action.DEREGISTER_TABLE, OLD, None), "op", None, None) is None
@@ -99,11 +103,11 @@ def test_a_lost_lease_stops_the_write_whichever_it_is() -> None:
         def __init__(self, *, held: bool) -> None:
             self.held = held
 
-        def check(self, _: None) -> None:
+        def require_held(self, _: None) -> None:
             if not self.held:
                 raise RuntimeError
 
-        def fits(self, _: float) -> bool:
+        def outlasts(self, _: float) -> bool:
             return self.held
 
     require_leases([Lease(held=True), Lease(held=True)], None)

@@ -1,4 +1,4 @@
-"""A plan that waited: what proved an origin gone may not prove it any more."""
+"""Stored plans: evidence of an absent origin may be out of date when the plan is applied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from federator.planning.changes import Action, Change
-from federator.planning.plan import still_proven
+from federator.planning.plan_filters import split_by_proof
 from federator.planning.rule import MirrorRule
 
 RULE = MirrorRule(name="m", origin="a", target="b")
@@ -23,10 +23,10 @@ def deregistration(**precondition: Any) -> Change:
 )
 def test_misses_that_were_reset_take_the_proof_along(misses: dict[str, list[float]], holds: bool) -> None:
     change = deregistration(origin="absent")
-    assert still_proven(RULE, [change], misses) == (([change], []) if holds else ([], [change]))
+    assert split_by_proof(RULE, [change], misses) == (([change], []) if holds else ([], [change]))
 
 
-def test_what_needs_no_proof_that_something_is_gone_stays() -> None:
+def test_changes_that_need_no_proof_of_absence_stay() -> None:
     pruned = deregistration(origin="any")
     declared = Change(Action.DECLARE_TABLE, "b", "s$u", "a", "s$u", "new", precondition={"target": "absent", "origin": "d"})
-    assert still_proven(RULE, [pruned, declared], {}) == ([pruned, declared], [])
+    assert split_by_proof(RULE, [pruned, declared], {}) == ([pruned, declared], [])

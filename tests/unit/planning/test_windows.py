@@ -1,4 +1,4 @@
-"""Windows: the times of the week in which a mirror may do what somebody notices."""
+"""Change windows: the weekly times in which a mirror may make changes that users notice."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from federator.model import NamespaceRecord
+from federator.planning.change_windows import closed_reason, is_disruptive, is_window_open
 from federator.planning.changes import Action, Change
+from federator.planning.key_types import parse_window
 from federator.planning.rule import MirrorRule
-from federator.planning.windows import closed, disruptive, is_open, parse
-from tests.fixtures.planning import ours, table
+from tests.fixtures.planning import owned, table
 
 
 def at(text: str, zone: str = "UTC") -> float:
@@ -38,8 +39,8 @@ def rule(*windows: str, **fields: str) -> MirrorRule:
     ],
 )  # fmt: skip
 def test_a_window_holds_its_times_to_the_minute(window: str, inside: list[str], outside: list[str]) -> None:
-    assert [time for time in inside if not is_open(rule(window), at(time))] == []
-    assert [time for time in outside if is_open(rule(window), at(time))] == []
+    assert [time for time in inside if not is_window_open(rule(window), at(time))] == []
+    assert [time for time in outside if is_window_open(rule(window), at(time))] == []
 
 
 @pytest.mark.parametrize(
@@ -60,29 +61,29 @@ def test_a_window_holds_its_times_to_the_minute(window: str, inside: list[str], 
 )
 def test_anything_else_is_no_window(text: str) -> None:
     with pytest.raises(ValueError, match="times of the week like"):
-        parse(text)
+        parse_window(text)
 
 
 def test_times_are_those_of_the_mirrors_zone() -> None:
     vienna = rule("20:00-21:00", timezone="Europe/Vienna")
-    assert is_open(vienna, at("Mon 20:30", "Europe/Vienna"))
-    assert is_open(vienna, at("Mon 19:30"))
-    assert not is_open(vienna, at("Mon 20:30"))
+    assert is_window_open(vienna, at("Mon 20:30", "Europe/Vienna"))
+    assert is_window_open(vienna, at("Mon 19:30"))
+    assert not is_window_open(vienna, at("Mon 20:30"))
 
 
 def test_one_of_several_windows_is_enough_and_none_is_always() -> None:
     two = rule("Mon 10:00-11:00", "Tue 10:00-11:00")
-    assert is_open(two, at("Mon 10:00"))
-    assert is_open(two, at("Tue 10:00"))
-    assert not is_open(two, at("Wed 10:00"))
-    assert is_open(rule(), at("Wed 10:00"))
+    assert is_window_open(two, at("Mon 10:00"))
+    assert is_window_open(two, at("Tue 10:00"))
+    assert not is_window_open(two, at("Wed 10:00"))
+    assert is_window_open(rule(), at("Wed 10:00"))
 
 
-GONE = Change(Action.DEREGISTER_TABLE, "b", "s$t", "a", "s$t", "gone", before=ours(), precondition={"target": "d"})
+GONE = Change(Action.DEREGISTER_TABLE, "b", "s$t", "a", "s$t", "gone", before=owned(), precondition={"target": "d"})
 FORGOTTEN = replace(GONE, before=None, precondition={"target": "absent"})
 NEW = Change(Action.DECLARE_TABLE, "b", "s$t", "a", "s$t", "new", after=table("b", "s$t"), precondition={"target": "absent"})
-UPDATED = Change(Action.UPDATE_TABLE, "b", "s$t", "a", "s$t", "x", before=ours(), after=ours(properties={"p": "1"}))
-MOVED = replace(UPDATED, after=ours(location="s3://y"))
+UPDATED = Change(Action.UPDATE_TABLE, "b", "s$t", "a", "s$t", "x", before=owned(), after=owned(properties={"p": "1"}))
+MOVED = replace(UPDATED, after=owned(location="s3://y"))
 AGAIN = replace(UPDATED, action=Action.RECREATE_TABLE)
 EMPTY = Change(
     Action.DROP_NAMESPACE, "b", "s", "a", "s", "empty", precondition={"target": "d"}, namespace=NamespaceRecord("b", ("s",))
@@ -91,13 +92,13 @@ EMPTY = Change(
 
 def test_what_somebody_may_notice() -> None:
     changes = [GONE, replace(GONE, pair="s$t -> s$u"), MOVED, AGAIN, EMPTY, FORGOTTEN, NEW, UPDATED]
-    assert [disruptive(change) for change in changes] == [True] * 5 + [False] * 3
+    assert [is_disruptive(change) for change in changes] == [True] * 5 + [False] * 3
 
 
 def test_what_waits_depends_on_the_scope() -> None:
     time = at("Wed 10:00")
     for scope, waits in (("destructive", {GONE.action}), ("all", {GONE.action, NEW.action})):
         mirror = rule("Mon 10:00-11:00", window_scope=scope)
-        assert {change.action for change in (GONE, NEW) if closed(mirror, change, time)} == waits
-        assert not any(closed(mirror, change, at("Mon 10:00")) for change in (GONE, NEW))
-    assert closed(rule("Mon 10:00-11:00"), GONE, time) == "waits for Mon 10:00-11:00 (UTC)"
+        assert {change.action for change in (GONE, NEW) if closed_reason(mirror, change, time)} == waits
+        assert not any(closed_reason(mirror, change, at("Mon 10:00")) for change in (GONE, NEW))
+    assert closed_reason(rule("Mon 10:00-11:00"), GONE, time) == "waits for Mon 10:00-11:00 (UTC)"

@@ -1,0 +1,94 @@
+"""Conversions between Unity's columns and the schema of a TableRecord.
+
+A record's schema is canonical JSON, ``[{"name", "type", "doc"?, "nullable"?}, ...]``. ``type`` is Spark's text.
+``nullable`` is present if it is false. This module needs only the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from federator.model import canonical_json
+from federator_connectors._arrow import spark_types
+
+Native = Mapping[str, Any]
+Column = dict[str, Any]
+
+_UNITY_NAMES = {
+    "boolean": "BOOLEAN", "byte": "BYTE", "short": "SHORT", "integer": "INT", "long": "LONG", "float": "FLOAT", "double": "DOUBLE",
+    "string": "STRING", "binary": "BINARY", "date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ",
+    "void": "NULL",
+}  # fmt: skip
+_NESTED = {"array": "ARRAY", "map": "MAP", "struct": "STRUCT"}
+
+
+def columns_to_schema(columns: Sequence[Native]) -> str | None:
+    """Return a record's schema for Unity's columns, ordered by position; None without columns."""
+    ordered = sorted(columns, key=lambda column: int(column.get("position") or 0))
+    return canonical_json([_column_to_schema_entry(column) for column in ordered]) if ordered else None
+
+
+def schema_to_columns(schema: str | None) -> list[Native]:
+    """Return Unity's columns for the schema of a record from any catalog.
+
+    A type that is not a Spark type becomes a USER_DEFINED_TYPE with its text unchanged.
+    """
+    return [_schema_entry_to_column(position, column) for position, column in enumerate(json.loads(schema) if schema else [])]
+
+
+def _column_to_schema_entry(column: Native) -> Column:
+    entry = {"name": column.get("name"), "type": column.get("type_text"), "doc": column.get("comment")}
+    nullable = {"nullable": False} if column.get("nullable") is False else {}
+    return {key: value for key, value in entry.items() if value is not None} | nullable
+
+
+def _schema_entry_to_column(position: int, entry: Mapping[str, Any]) -> Column:
+    text = str(entry.get("type") or "string")
+    nullable = entry.get("nullable") is not False
+    spark_type: spark_types.SparkType | None
+    try:
+        spark_type = spark_types.parse_spark_type(text)
+    except ValueError:
+        spark_type = None
+    doc = entry.get("doc")
+    metadata = {"comment": doc} if doc is not None else {}
+    spark_field = spark_types.spark_field(
+        str(entry["name"]), text if spark_type is None else spark_type, nullable=nullable, metadata=metadata
+    )
+    precision, scale = (spark_type is not None and spark_types.decimal_parameters(spark_type)) or (0, 0)
+    return {
+        "name": entry["name"],
+        "type_text": text,
+        "type_json": json.dumps(spark_field, separators=(",", ":"), ensure_ascii=False),
+        "type_name": _unity_name(spark_type),
+        "type_precision": precision,
+        "type_scale": scale,
+        "type_interval_type": _interval(spark_type),
+        "position": position,
+        "comment": doc,
+        "nullable": nullable,
+    }
+
+
+def _unity_name(spark_type: spark_types.SparkType | None) -> str:
+    if isinstance(spark_type, dict):
+        return _NESTED[spark_type["type"]]
+    if spark_type is None:
+        return "USER_DEFINED_TYPE"
+    if spark_type.startswith("interval"):
+        return "INTERVAL"
+    if spark_type.startswith("char("):
+        return "CHAR"
+    if spark_type.startswith("varchar("):
+        return "STRING"
+    return "DECIMAL" if spark_types.decimal_parameters(spark_type) else _UNITY_NAMES[spark_type]
+
+
+def _interval(spark_type: spark_types.SparkType | None) -> str | None:
+    return (
+        spark_type.removeprefix("interval ").upper()
+        if isinstance(spark_type, str) and spark_type.startswith("interval")
+        else None
+    )

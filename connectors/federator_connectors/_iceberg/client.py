@@ -1,0 +1,182 @@
+"""Client of an Iceberg REST server, by path. Source: Apache Iceberg's REST catalog specification.
+
+It sends its own requests, like the other HTTP connectors. PyIceberg's client would answer after retries and redirects of its own, read
+table metadata as objects that fail for formats that it does not know, and give listings without the page that failed.
+
+Paths are ``(warehouse, namespace, ..., name)``. A warehouse is not part of a URL: ``/v1/config`` gives the prefix that stands for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+from federator.connector import (
+    Internal,
+    NamespaceAlreadyExists,
+    NamespaceNotFound,
+    TableAlreadyExists,
+    TableNotFound,
+    Unsupported,
+)
+from federator.connector.shapes import NAME, TEXTS, Shape, maybe
+from federator.model import Path, path_key
+from federator_connectors._http.client import HttpClient
+from federator_connectors._iceberg.authentication import build_authentication, build_signature
+from federator_connectors._iceberg.errors import error_for_config, error_for_response
+from federator_connectors._iceberg.namespaces import NamespaceClient, Native
+from federator_connectors._iceberg.settings import IcebergSettings
+from federator_connectors._polaris.errors import translate_table_errors
+
+# Required fields of the responses; those of namespaces and listings are in ``namespaces``.
+_CONFIG = {"defaults": dict, "overrides": dict, "endpoints": maybe([str])}
+_TABLE = {
+    "metadata-location": maybe(str),
+    "metadata": {"table-uuid": maybe(str), "location": NAME, "properties": maybe(TEXTS)},
+}  # fmt: skip
+_VIEW = {"metadata": {"view-uuid": NAME}}
+_LOAD_VIEW = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_RENAME = "POST /v1/{prefix}/tables/rename"
+_PREFIX = re.compile(r"[^\x00-\x20?#\\\x7f]+")
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """A warehouse as ``/v1/config`` describes it.
+
+    ``prefix`` is the part of its URLs, if it has one. ``separator`` stands between the levels of its namespaces.
+    """
+
+    prefix: str | None
+    separator: str
+    has_views: bool
+    can_rename: bool
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    """A table: its metadata, and the location of the file that contains it, if the server gives it."""
+
+    metadata: Native
+    metadata_location: str | None
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.metadata.get("properties") or {}
+
+
+class IcebergClient(NamespaceClient):
+    """Client of one Iceberg REST server. Thread-safe. Every call raises CatalogError."""
+
+    # By Iceberg's specification, a server that has no properties of namespaces sends null.
+    namespace_shape: ClassVar[Shape] = {"namespace": [str], "properties": maybe(TEXTS)}
+
+    def __init__(self, source: str, settings: IcebergSettings) -> None:
+        connect_timeout, read_timeout = settings.timeouts
+        http = HttpClient(
+            source,
+            settings.endpoint,
+            error_of=error_for_response,
+            authentication=build_authentication(source, settings),
+            limits=settings.limits,
+            tls=settings.tls,
+            connect_timeout=connect_timeout,
+            read_timeout=read_timeout,
+            sign=build_signature(source, settings),
+        )
+        # No pages: Iceberg's own server counts entries, so a table that is dropped meanwhile would hide another one.
+        super().__init__(source, http)
+        self._warehouses: dict[str, Warehouse] = {}
+
+    def read_warehouse(self, name: str) -> Warehouse:
+        """Read the configuration of a warehouse. Raise NamespaceNotFound."""
+        response = self._http.send(
+            "GET", "/v1/config", params={"warehouse": self._join(name)}, about=f"reading the warehouse {path_key((name,))}",
+            error_of=error_for_config,
+        )  # fmt: skip
+        fields = response.require_shape(_CONFIG)
+        values = {**fields["defaults"], **fields["overrides"]}
+        prefix, separator = values.get("prefix"), values.get("namespace-separator") or "%1F"
+        if not (prefix is None or (isinstance(prefix, str) and _PREFIX.fullmatch(prefix))) or not isinstance(separator, str):
+            raise Internal(f"{response.operation}: the server's prefix or namespace separator cannot be used")
+        # By Iceberg's specification, a server that lists no endpoints can rename tables and has no views.
+        endpoints = fields.get("endpoints") or (_RENAME,)
+        warehouse = self._warehouses[name] = Warehouse(
+            prefix and prefix.strip("/"), unquote(separator), _LOAD_VIEW in endpoints, _RENAME in endpoints
+        )
+        return warehouse
+
+    def list_tables(self, namespace: Path) -> list[str]:
+        """Return the names of all Iceberg tables, Lance or not, without duplicates. Raise NamespaceNotFound."""
+        about = f"listing the tables of {path_key(namespace)}"
+        return self._list_identifiers(f"{self._namespace_url(namespace)}/tables", namespace, about)
+
+    def get_table(self, path: Path) -> IcebergTable:
+        """Return a table. Raise TableNotFound, also if its namespace or warehouse does not exist, or if the name is a view's."""
+        with translate_table_errors(missing=TableNotFound):
+            # The snapshots of other tables can be many.
+            query, about = {"snapshots": "refs"}, f"reading the table {path_key(path)}"
+            fields = self._http.get(self._table_url(path), query, about=about).require_shape(_TABLE)
+            return IcebergTable(fields["metadata"], fields.get("metadata-location"))
+
+    def has_view(self, path: Path) -> bool:
+        """Return whether a view has this name."""
+        try:
+            if not self._warehouse(path[0]).has_views:
+                return False
+            url = f"{self._namespace_url(path[:-1])}/views/{self._segment(path[-1])}"
+            self._http.get(url, about=f"reading the view {path_key(path)}").require_shape(_VIEW)
+        except (TableNotFound, NamespaceNotFound):
+            return False
+        return True
+
+    def create_table(self, path: Path, body: Native) -> IcebergTable:
+        """Create a table and return it as the server stores it. Raise TableAlreadyExists, NamespaceNotFound."""
+        self._table_url(path)
+        with translate_table_errors(missing=NamespaceNotFound):
+            url, about = f"{self._namespace_url(path[:-1])}/tables", f"declaring the table {path_key(path)}"
+            fields = self._http.send("POST", url, body=body, about=about).require_shape(_TABLE)
+            return IcebergTable(fields["metadata"], fields.get("metadata-location"))
+
+    def commit(self, path: Path, uuid: str, updates: Sequence[Mapping[str, Any]]) -> None:
+        """Change a table that has still this UUID. Raise TableNotFound, ConcurrentModification."""
+        body = {"requirements": [{"type": "assert-table-uuid", "uuid": uuid}], "updates": list(updates)}
+        with translate_table_errors(missing=TableNotFound):
+            about = f"altering the table {path_key(path)}"
+            self._http.send("POST", self._table_url(path), body=body, about=about).require_shape(_TABLE)
+
+    def rename_table(self, path: Path, new_path: Path) -> None:
+        """Rename a table within its warehouse. Raise TableNotFound, NamespaceNotFound, TableAlreadyExists or Unsupported."""
+        about = f"renaming the table {path_key(path)} to {path_key(new_path)}"
+        if not self._warehouse(path[0]).can_rename:
+            raise Unsupported(f"{self._source}: {about}: the server does not offer this call")
+        for each in (path, new_path):
+            self._table_url(each)
+        source, destination = ({"namespace": list(each[1:-1]), "name": each[-1]} for each in (path, new_path))
+        try:
+            url, body = f"{self._base(path[0])}/tables/rename", {"source": source, "destination": destination}
+            self._http.send("POST", url, body=body, about=about).require_no_body()
+        except NamespaceAlreadyExists as error:
+            raise TableAlreadyExists(error.message) from None
+
+    def drop_table(self, path: Path) -> None:
+        """Remove the entry of a table, and ask the server to keep its data. Raise TableNotFound."""
+        with translate_table_errors(missing=TableNotFound):
+            query, about = {"purgeRequested": "false"}, f"removing the table {path_key(path)}"
+            self._http.send("DELETE", self._table_url(path), params=query, about=about).require_no_body()
+
+    def _warehouse(self, name: str) -> Warehouse:
+        return self._warehouses.get(name) or self.read_warehouse(name)
+
+    def _base(self, catalog: str) -> str:
+        prefix = self._warehouse(catalog).prefix
+        return f"/v1/{prefix}" if prefix else "/v1"
+
+    def _separator(self, catalog: str) -> str:
+        return self._warehouse(catalog).separator
+
+    def _table_url(self, path: Path) -> str:
+        return f"{self._namespace_url(path[:-1])}/tables/{self._segment(path[-1])}"

@@ -1,0 +1,48 @@
+"""Mapping of an Iceberg REST server's errors to ``CatalogError``.
+
+Polaris answers in the same format, with the Java exception in ``error.type``: only such a response proves that an object is missing.
+"""
+
+from __future__ import annotations
+
+from federator.connector import CatalogError, NamespaceNotFound, TableNotFound, Unauthenticated
+from federator_connectors._http.response import HttpResponse, build_error, error_for_status
+from federator_connectors._polaris import errors as polaris
+
+
+def error_for_response(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for any response without success, except those of the token endpoint and of ``/v1/config``.
+
+    AlreadyExistsException becomes NamespaceAlreadyExists; see ``federator_connectors._polaris.errors.translate_table_errors``.
+    """
+    fields = _error_fields(response)
+    if response.status == 404 and fields.get("type") == "NoSuchViewException":
+        return build_error(TableNotFound, response, str(fields.get("message", "")))
+    return polaris.error_for_response(response)
+
+
+def error_for_config(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for a refused ``/v1/config``. Servers have different types for a warehouse that does not exist."""
+    fields = _error_fields(response)
+    if response.status == 404 and fields.get("type") and fields.get("message"):
+        return build_error(NamespaceNotFound, response, str(fields["message"]))
+    error = error_for_response(response)
+    if response.status in (400, 404):
+        error.hint = "check iceberg.endpoint, the URL before /v1, and iceberg.warehouses"
+    return error
+
+
+def error_for_token_response(response: HttpResponse) -> CatalogError:
+    """Return the CatalogError for a refused token request, in OAuth's format or in Iceberg's."""
+    code, text = response.error_object.get("error"), response.error_object.get("error_description")
+    if response.status in (400, 401, 403):
+        reason = f"{code}: {text}" if isinstance(code, str) else _error_fields(response).get("message") or response.excerpt
+        return Unauthenticated(
+            f"{response.operation}: {reason} (HTTP {response.status})", hint="check iceberg.credential, scope and token_url"
+        )
+    return error_for_status(response)
+
+
+def _error_fields(response: HttpResponse) -> dict[str, object]:
+    fields = response.error_object.get("error")
+    return fields if isinstance(fields, dict) else {}

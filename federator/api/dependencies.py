@@ -1,0 +1,52 @@
+"""FastAPI dependencies of the routes. They are coroutines, because FastAPI calls plain functions in another thread."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+
+from federator.api.cursor_seal import CursorSeal
+from federator.api.principals import Principal
+from federator.settings import Settings
+from federator.store import Index
+from federator.views.runs import Visibility
+
+
+async def _get_index(request: Request) -> Index:
+    index: Index = request.app.state.index
+    return index
+
+
+async def _get_settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+async def _get_cursor_seal(request: Request) -> CursorSeal:
+    seal: CursorSeal = request.app.state.cursor_seal
+    return seal
+
+
+async def _get_principal(request: Request) -> Principal:
+    principal: Principal = request.scope["principal"]
+    return principal
+
+
+async def _get_visibility(request: Request) -> Visibility:
+    principal, settings = await _get_principal(request), await _get_settings(request)
+    origins = {
+        name: mirror.origin
+        for name, mirror in settings.mirrors.items()
+        if principal.scopes.is_visible((mirror.origin,)) and principal.scopes.is_visible((mirror.target,))
+    }
+    return Visibility(principal.name, principal.scopes, settings.visible_mirrors(principal.scopes), origins)
+
+
+IndexDep = Annotated[Index, Depends(_get_index)]
+SettingsDep = Annotated[Settings, Depends(_get_settings)]
+CursorSealDep = Annotated[CursorSeal, Depends(_get_cursor_seal)]
+PrincipalDep = Annotated[Principal, Depends(_get_principal)]
+VisibilityDep = Annotated[Visibility, Depends(_get_visibility)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="maximum number of entries on a page")]
+Cursor = Annotated[str | None, Query(max_length=8000, description="`next` of the previous page")]

@@ -1,0 +1,235 @@
+"""Shared parts of the table data routes: access, table processes and recorded writes.
+
+The routes are coroutines. They wait for a process without blocking a thread, so a storage that hangs blocks only its processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Annotated, Any, BinaryIO
+
+from anyio import CancelScope
+from fastapi import Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.lance.identifiers import Identifier
+from federator.api.lance.lookup import VisibleTable, get_lance_table
+from federator.api.lance.table_detail import table_handle
+from federator.api.lance.write_access import OPERATION_HEADER, AuthorizedWriter, WriterDep, WriteTarget
+from federator.api.principals import Principal
+from federator.apply.direct_writes import WriteRequest
+from federator.apply.table_locks import TABLE_WAIT_SECONDS
+from federator.connector import ConcurrentModification, InvalidInput
+from federator.data import CallerPool, DataLimits, TableHandle, TableProcessPool
+from federator.data.limits import CONFIG_SECTION
+from federator.data.process_pool import ProcessEnded, ProcessTimeout
+from federator.model import Path
+from federator.runtime.redaction import mask_readable
+from federator.settings import Settings
+from federator.store import Index, verifications
+
+#: the app's body limit for routes with Arrow bodies; ``[serve.data] max_bytes`` limits them instead
+UNLIMITED = 1 << 62
+_CHUNK_BYTES = 1 << 18
+_LOCK_POLL_SECONDS = 0.05
+
+#: called with an operation's response and the verification result of the location afterwards; raises CatalogError
+Confirm = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads table data for one principal."""
+
+    index: Index
+    settings: Settings
+    principal: Principal
+    pool: CallerPool
+
+    async def run(self, id: Identifier, body: list[str] | None, operation: str, **arguments: Any) -> Any:  # noqa: A002
+        """Run an operation on the table of the route and return its response. Raise TableNotFound if it is not visible."""
+        return await self.run_on(await self.resolve_handle(id, body), operation, **arguments)
+
+    async def resolve_handle(self, id: Identifier, body: list[str] | None) -> TableHandle:  # noqa: A002
+        """Return the table handle. Raise TableNotFound, InvalidInput, or Unsupported for a source without data operations."""
+        find = partial(get_lance_table, self.index, self.settings, self.principal.scopes)
+        return await run_in_threadpool(lambda: table_handle(id.find(body, find)))
+
+    async def run_on(self, handle: TableHandle, operation: str, **arguments: Any) -> Any:
+        future = self.pool.submit(lambda ask: ask(operation, handle, **arguments))
+        return await asyncio.wrap_future(future)
+
+
+def _table_reader(index: IndexDep, settings: SettingsDep, principal: PrincipalDep, pool: PoolDep) -> TableReader:
+    return TableReader(index, settings, principal, pool)
+
+
+TableReaderDep = Annotated[TableReader, Depends(_table_reader)]
+
+
+@dataclass(frozen=True, slots=True)
+class TableWriter:
+    """Writes table data for one principal. Call ``authorize_target`` first for a new table: it checks the role."""
+
+    write: AuthorizedWriter
+    pool: CallerPool
+
+    async def resolve_table(self, id: Identifier, body: list[str] | None = None) -> VisibleTable:  # noqa: A002
+        """Return the table to write to. Raise PermissionDenied before any lookup, else the errors of ``TableReader.resolve_handle``."""
+        return await run_in_threadpool(self._table, id.require_match(body))
+
+    def authorize_target(self, id: Identifier) -> WriteTarget:  # noqa: A002
+        """Return the write target of a table that may not exist yet. Raise PermissionDenied, InvalidInput."""
+        return self.write.authorize(id.require_match(None))
+
+    async def table_at(self, target: WriteTarget) -> VisibleTable:
+        return await run_in_threadpool(self._table, target.path)
+
+    def _table(self, path: Path) -> VisibleTable:
+        target = self.write.authorize(path)
+        table = get_lance_table(self.write.index, self.write.settings, self.write.principal.scopes, target.path)
+        table_handle(table)
+        return table
+
+    @asynccontextmanager
+    async def locked(self, target: WriteTarget) -> AsyncIterator[None]:
+        """Hold the lock of a table; waiting does not block a thread. Raise ConcurrentModification like ``TableLocks.hold``."""
+        deadline = time.monotonic() + TABLE_WAIT_SECONDS
+        while True:
+            lock = self.write.writer.locks.hold(target.source.name, target.source_path, wait=0.0)
+            try:
+                await run_in_threadpool(lock.__enter__)
+                break
+            except ConcurrentModification:
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(_LOCK_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            # Release the lock also if the request was cancelled.
+            with CancelScope(shield=True):
+                await run_in_threadpool(lock.__exit__, None, None, None)
+
+    async def execute(
+        self, table: VisibleTable, action: str, operation: str, confirm: Confirm | None = None, /, *,
+        request_fields: Mapping[str, Any] | None = None, **arguments: Any,
+    ) -> tuple[Any, str]:  # fmt: skip
+        """Run a write, and record the verification result of the location afterwards.
+
+        The write is journalled and audited as ``action`` with ``request_fields``. ``confirm`` can still fail it: it receives the
+        operation's response and the verification result. Return the operation's response and operation id.
+        """
+        handle = table_handle(table)
+        write_request = WriteRequest(
+            self.write.principal.name, table.source.name, action, table.path[1:], (), dict(request_fields or {})
+        )
+
+        def run(ask: Any) -> tuple[Any, str]:
+            verification: dict[str, Any] = {}
+
+            def write() -> Any:
+                response = _run_write(ask, operation, handle, arguments)
+                verification.update(ask("inspect", handle))
+                if confirm is not None:
+                    confirm(response, verification)
+                return response
+
+            try:
+                return self.write.writer.record_data_write(write_request, write)
+            finally:
+                if verification:
+                    self._record_verification(table, verification)
+
+        return await asyncio.wrap_future(self.pool.submit(run))
+
+    def _record_verification(self, table: VisibleTable, verification: Mapping[str, Any]) -> None:
+        """Store the current verification result."""
+        canonical_location = table.record.canonical
+        if canonical_location is None:
+            return
+        row = {
+            "canonical": canonical_location, "location": table.location, "checked_at": time.time(),
+            "checked_through": table.source.name,
+            **verification,
+        }  # fmt: skip
+        with self.write.index.write() as connection:
+            verifications.save_verifications(connection, [row])
+
+
+def _run_write(ask: Any, operation: str, handle: TableHandle, arguments: Mapping[str, Any]) -> Any:
+    try:
+        return ask(operation, handle, **arguments)
+    except (ProcessTimeout, ProcessEnded) as error:
+        message = f"{error.message}; the write may have succeeded nevertheless"
+        raise type(error)(message, hint="check the newest version of the table") from None
+
+
+def _table_writer(write: WriterDep, pool: PoolDep) -> TableWriter:
+    return TableWriter(write, pool)
+
+
+TableWriterDep = Annotated[TableWriter, Depends(_table_writer)]
+
+
+def json_response(content: Any, op_id: str | None = None) -> Response:
+    """Return content as a JSON response, with secrets masked."""
+    headers = {} if op_id is None else {OPERATION_HEADER: op_id}
+    return Response(mask_readable(json.dumps(content)), media_type="application/json", headers=headers)
+
+
+def body_fields(body: BaseModel) -> dict[str, Any]:
+    """Return the fields of a request that are set, without those that name the table and the principal."""
+    return body.model_dump(exclude_none=True, exclude={"identity", "context", "id"})
+
+
+@asynccontextmanager
+async def spool_body(request: Request, pool: CallerPool) -> AsyncIterator[str]:
+    """The complete request body as a temporary file. Raise InvalidInput if it exceeds ``max_bytes``."""
+    with pool.file() as path:
+        size = 0
+        with path.open("wb") as sink:
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > pool.limits.bytes:
+                    raise InvalidInput(
+                        f"the body exceeds the limit {CONFIG_SECTION} max_bytes = {pool.limits.bytes}",
+                        hint="send several smaller requests, or write to the table's location directly",
+                    )
+                await run_in_threadpool(sink.write, chunk)
+        yield str(path)
+
+
+def stream_file(path: FilePath, media_type: str) -> Response:
+    """Stream a file as a response. The file is unlinked first and read through its open handle."""
+    size, source = path.stat().st_size, path.open("rb")
+    path.unlink()
+    return StreamingResponse(_iter_chunks(source), media_type=media_type, headers={"Content-Length": str(size)})
+
+
+def _iter_chunks(source: BinaryIO) -> Iterator[bytes]:
+    with source:
+        yield from iter(partial(source.read, _CHUNK_BYTES), b"")
+
+
+def build_pool(settings: Settings) -> TableProcessPool:
+    """Build the process pool of ``[serve.data]``. Processes are started on first use."""
+    data = settings.serve.data
+    return TableProcessPool(DataLimits.from_settings(data), data.processes)
+
+
+def _pool(request: Request, principal: PrincipalDep) -> CallerPool:
+    return CallerPool(request.app.state.pool, principal.name)
+
+
+PoolDep = Annotated[CallerPool, Depends(_pool)]

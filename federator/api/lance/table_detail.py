@@ -1,0 +1,59 @@
+"""Details of a table's stored state for DescribeTable, read by a process of ``federator.data`` that can be killed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from federator.api.lance.lookup import VisibleTable, capabilities
+from federator.connector import Unsupported
+from federator.data import CallerPool, TableHandle
+from federator.lance.opening import opening_options
+from federator.registry import get_connector
+from federator.store import Index, verifications
+
+
+def table_handle(table: VisibleTable) -> TableHandle:
+    """Return a table's location with the source's own ``storage.*`` options. Options of the table do not override them.
+
+    Raise Unsupported for a source without data operations.
+    """
+    if not table.source.data_operations:
+        raise Unsupported(f"tables of {table.source.name} cannot be opened: data_operations = false in its settings")
+    spec = table.source.spec
+    settings = get_connector(spec.impl).parse_settings(spec.properties, where=f"[sources.{spec.name}] ")
+    storage = opening_options(settings, table.location, table.record.properties)
+    return TableHandle(table.location, storage, settings.allowed_bases, table.may_read, settings.root)
+
+
+def read_table_detail(
+    pool: CallerPool,
+    table: VisibleTable,
+    *,
+    version: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+) -> dict[str, Any]:
+    """Return ``version``, ``schema``, ``stats`` and ``metadata`` of a table at a version, a tag, or the newest version of a branch.
+
+    Raise TableNotFound if nothing has been written, TableVersionNotFound, TableTagNotFound or TableBranchNotFound.
+    """
+    detail: dict[str, Any] = pool.run("describe", table_handle(table), version=version, tag=tag, branch=branch)
+    return detail
+
+
+def is_empty_directory(table: VisibleTable, state: str) -> bool:
+    """Whether the table is a directory without any file, in a source whose directories are its tables. Elsewhere a catalog declares the
+    table, and may have created the directory."""
+    return state == "empty" and capabilities(table.source).reports_unwritten
+
+
+def find_state(pool: CallerPool, index: Index, table: VisibleTable) -> str:
+    """Return the verification state of the table's location. If the last one is not valid, the location is inspected."""
+    canonical_location = table.record.canonical
+    if canonical_location is None:
+        return "missing"
+    with index.read() as connection:
+        verification = verifications.list_verifications(connection, [canonical_location]).get(canonical_location)
+    if verification is not None and verification["state"] == "valid":
+        return "valid"
+    return str(pool.run("inspect", table_handle(table))["state"])

@@ -1,0 +1,36 @@
+"""The response with the overview."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from federator.api.models.base import FreshnessList, ResponseModel
+from federator.api.models.sources import Source
+from federator.store.field_types import OptionalTimestamp
+from federator.views.overview import AttentionItem
+
+
+class SourceHealth(Source):
+    """A source, and how well its tables are."""
+
+    states: dict[str, int] = Field(
+        examples=[{"valid": 118, "missing": 2}],
+        description="number of tables by verification state; `unverified`: not verified yet",
+    )
+    overdue_since: OptionalTimestamp = Field(
+        description="time at which the second crawl after the last one was due by the schedule; null: not overdue, or no schedule"
+    )
+
+
+class Overview(ResponseModel):
+    """What exists, how well it is, and what needs attention."""
+
+    tables: int = Field(examples=[120], description="number of tables of all visible sources")
+    states: dict[str, int] = Field(
+        examples=[{"valid": 118, "missing": 2}], description="number of tables by verification state"
+    )
+    drift: dict[str, int] = Field(examples=[{"high": 1}], description="number of open differences by severity")
+    active_runs: int = Field(examples=[1], description="number of visible runs that are running")
+    attention: list[AttentionItem] = Field(description="the most severe first, and the oldest of equal severity first")
+    sources: list[SourceHealth] = Field(description="all visible sources, by name")
+    freshness: FreshnessList

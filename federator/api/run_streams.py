@@ -1,0 +1,89 @@
+"""Event streams of runs: their number is limited, and each followed run is read once per second, however many follow it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from federator.api.problems import RequestRejected
+from federator.model.scopes import EVERYTHING
+from federator.store import Index
+from federator.views import runs
+from federator.views.runs import Visibility
+
+POLL_SECONDS = 1.0
+MAX_STREAMS = 128
+MAX_STREAMS_PER_CALLER = 16
+_RETRY_SECONDS = 10
+# A run that nobody has asked for during this time is forgotten.
+_KEPT_SECONDS = 60.0
+_ALL = Visibility("", EVERYTHING)
+
+
+@dataclass(slots=True)
+class _Reading:
+    version: str = ""
+    read_at: float = float("-inf")
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class RunStreams:
+    """The open event streams of one process. Use it from the event loop only."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._readings: dict[str, _Reading] = {}
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def counted(self, caller: str) -> Iterator[None]:
+        """Count a stream of a caller. Raise RequestRejected (429) if the caller, or all callers together, have too many."""
+        if self._open[caller] >= MAX_STREAMS_PER_CALLER or self._open.total() >= MAX_STREAMS:
+            raise RequestRejected(
+                429, "Too many requests", f"too many event streams are open, retry in {_RETRY_SECONDS} s",
+                headers={"Retry-After": str(_RETRY_SECONDS)},
+            )  # fmt: skip
+        self._open[caller] += 1
+        try:
+            yield
+        finally:
+            self._open[caller] -= 1
+            if not self._open[caller]:
+                del self._open[caller]
+
+    async def version(self, run_id: str) -> str:
+        """Return the digest of a run's state, which may be one second old. Raise StateError if the run does not exist."""
+        now = time.monotonic()
+        self._readings = {
+            key: kept for key, kept in self._readings.items() if kept.lock.locked() or now - kept.read_at < _KEPT_SECONDS
+        }
+        reading = self._readings.setdefault(run_id, _Reading())
+        async with reading.lock:
+            if time.monotonic() - reading.read_at >= POLL_SECONDS:
+                state = await run_in_threadpool(runs.get_run_progress, self._index, _ALL, run_id)
+                reading.version, reading.read_at = hashlib.sha256(repr(state).encode()).hexdigest(), time.monotonic()
+            return reading.version
+
+
+class EventStreamResponse(StreamingResponse):
+    """Server-sent events that count as a stream of their caller until the response ends, also if the client disconnects."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[str], streams: RunStreams, caller: str) -> None:
+        # These headers keep proxies from buffering events.
+        super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._streams, self._caller = streams, caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.counted(self._caller):
+            await super().__call__(scope, receive, send)

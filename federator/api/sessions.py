@@ -1,0 +1,124 @@
+"""Sessions of browsers: the cookie, its principal, and the CSRF token that each write needs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from federator.api.authentication import CACHE_SECONDS
+from federator.api.claims import Grant, grant_principal
+from federator.api.principals import Principal
+from federator.api.problems import RequestRejected
+from federator.settings import OidcSettings
+from federator.settings.oidc import SignInSettings
+from federator.store import Index, sessions
+
+CSRF_HEADER = "X-CSRF-Token"
+_MAX_CACHED = 10_000
+# The time of the last request is written at most this often.
+_USE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSession:
+    """An authenticated session: the secret in its cookie, and its principal."""
+
+    secret: str
+    principal: Principal
+
+    @property
+    def csrf_token(self) -> str:
+        """Derived from the secret, which scripts cannot read: only pages of the service learn it, from ``/api/v1/me``."""
+        digest = hmac.digest(self.secret.encode(), b"csrf", hashlib.sha256)
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+class SessionAuthenticator:
+    """Map session cookies to principals. Sessions are cached for a second, like tokens."""
+
+    def __init__(
+        self, index: Index, settings: OidcSettings, sign_in: SignInSettings, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._index, self.settings, self._clock = index, settings, clock
+        self._origin = sign_in.origin
+        self.cookie = Cookie("session", sign_in)
+        self.limits = sessions.SessionLimits(sign_in.session_lifetime, sign_in.idle_timeout, sign_in.max_sessions)
+        self._known: dict[str, tuple[float, BrowserSession]] = {}
+
+    def authenticate_cached(self, secret: str) -> BrowserSession | None:
+        cached = self._known.get(secret)
+        return cached[1] if cached is not None and self._clock() < cached[0] else None
+
+    def authenticate(self, secret: str) -> BrowserSession:
+        """Return the session with a secret. Blocks. Raise RequestRejected (401) if it has ended, (403) if its claims have no role."""
+        self._known.pop(secret, None)
+        now, idle = self._clock(), self.limits.idle_timeout
+        session = sessions.find_session(self._index, secret, now=now, idle_timeout=idle)
+        if session is None:
+            raise RequestRejected(401, "Unauthenticated", "the session has ended: sign in again")
+        principal = grant_principal(self.settings, Grant(session.name, session.role_values, session.scopes))
+        if now - session.used_at >= min(_USE_SECONDS, idle / 4):
+            sessions.record_use(self._index, secret, now=now)
+        if len(self._known) >= _MAX_CACHED:
+            self._known.clear()
+        result = BrowserSession(secret, principal)
+        self._known[secret] = (min(now + CACHE_SECONDS, session.expires_at), result)
+        return result
+
+    def require_own_page(self, session: BrowserSession, headers: Headers) -> None:
+        """Raise RequestRejected (403) unless a page of the service sent the request: its origin and the session's CSRF token."""
+        token = headers.get(CSRF_HEADER, "").encode()
+        if headers.getlist("origin") != [self._origin] or not hmac.compare_digest(token, session.csrf_token.encode()):
+            raise RequestRejected(
+                403,
+                "Permission denied",
+                f"a write of a signed-in person needs the header {CSRF_HEADER} and the origin {self._origin}",
+            )
+
+    def sign_in(self, grant: Grant, principal: Principal, *, replaced: str | None) -> str:
+        """Create a session and return its secret. ``replaced``: the secret of the browser's earlier session."""
+        detail = {"role": principal.role.name.lower(), "scopes": list(principal.scopes.to_texts)}
+        return sessions.create_session(
+            self._index, grant.name, role_values=grant.values, scopes=grant.scopes, limits=self.limits,
+            now=self._clock(), replaced=replaced, actor=principal.name, detail=detail,
+        )  # fmt: skip
+
+    def sign_out(self, session: BrowserSession) -> None:
+        """End a session: in this process at once, in other ones within a second."""
+        sessions.delete_session(self._index, session.secret, actor=session.principal.name)
+        self._known.pop(session.secret, None)
+
+
+class Cookie:
+    """A cookie of the service: HttpOnly, SameSite=Lax, for this host only. With HTTPS it is Secure and has the prefix ``__Host-``,
+    so that neither another host nor a page without HTTPS can set it."""
+
+    def __init__(self, name: str, sign_in: SignInSettings) -> None:
+        self._secure = sign_in.is_secure
+        self.name = f"{'__Host-' if self._secure else ''}federator-{name}"
+
+    def read(self, headers: Headers) -> str | None:
+        """Return the cookie's value; None if it is absent or empty. Raise RequestRejected (400) if there are several, since one of them
+        may be from somebody else."""
+        pairs = (pair.strip().partition("=") for header in headers.getlist("cookie") for pair in header.split(";"))
+        values = [value for name, _, value in pairs if name == self.name]
+        if len(values) > 1:
+            raise RequestRejected(
+                400, "Invalid input", f"there are several cookies {self.name}: delete the cookies of this page"
+            )
+        return values[0] if values and values[0] else None
+
+    def set(self, response: Response, value: str, max_age: float) -> None:
+        response.set_cookie(
+            self.name, value, max_age=int(max_age), path="/", secure=self._secure, httponly=True, samesite="lax"
+        )
+
+    def delete(self, response: Response) -> None:
+        response.delete_cookie(self.name, path="/", secure=self._secure, httponly=True, samesite="lax")

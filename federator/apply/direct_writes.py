@@ -1,0 +1,243 @@
+"""Direct writes: a principal's own write to a catalog, with lock, journal and publication.
+
+Role and scopes are checked before. A write that declares, alters, renames or removes a table holds its lock (``table_locks``); a
+rename holds those of both names. ``write_path`` makes the one call between intent and outcome. No call is repeated, except a
+declaration after an unfinished entry was removed. ``publication`` observes and publishes the written objects afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from federator import logs
+from federator.apply.outcome import OutcomeState
+from federator.apply.publication import AffectedObject, Publisher
+from federator.apply.source_identity import check_identity
+from federator.apply.store_journal import NO_MIRROR, DirectJournal, DirectOutcome
+from federator.apply.table_locks import TableLocks
+from federator.apply.write_path import carry_out, resolve_open_intents
+from federator.connector import (
+    CatalogError,
+    FederatorError,
+    Internal,
+    InvalidInput,
+    PermissionDenied,
+    TableAlreadyExists,
+    Unauthenticated,
+    Unsupported,
+)
+from federator.connector.operation import new_operation_id
+from federator.connector.options import mask_secrets
+from federator.model import Path, TableRecord, parent_path, parse_path_key, path_key
+from federator.registry import get_connector
+from federator.runtime.text import first_line
+from federator.settings import Settings
+from federator.store import Index, deployment, journal
+from federator.store.journal import StoredIntent
+from federator.views import datasets
+
+if TYPE_CHECKING:
+    from federator.lance.facade import CatalogNamespace
+
+T = TypeVar("T")
+
+#: an open intent of a direct write that is older than this belongs to a dead process
+_ABANDONED_AFTER_SECONDS = 3600.0
+#: actions that hold the locks of the tables that they affect
+_LOCKING = frozenset({"declare_table", "register_table", "alter_table", "rename_table", "deregister_table", "drop_table"})
+_DECLARING = frozenset({"declare_table", "register_table"})
+# These errors reveal nothing about the object, so it is not observed.
+_UNINFORMATIVE_ERRORS = (Unsupported, InvalidInput, PermissionDenied, Unauthenticated)
+_log = logs.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """A requested write: ``action`` on the object at ``path``, from the source's root.
+
+    ``request`` is the content for the audit event.
+    """
+
+    actor: str
+    source: str
+    action: str
+    path: Path
+    affected: Sequence[AffectedObject]
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_intent(self) -> StoredIntent:
+        """Return the intent of this write, with a new operation id."""
+        op_id, request = new_operation_id(), mask_secrets(dict(self.request))
+        change = {"action": self.action, "reason": f"requested by {self.actor}", "request": request}
+        return StoredIntent(op_id, op_id, "", NO_MIRROR, 0, self.action, self.source, path_key(self.path), change)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult(Generic[T]):
+    """The result of a completed write. ``published`` is False while it is not in the index."""
+
+    response: T
+    op_id: str
+    published: bool
+
+
+class DirectWriter:
+    """Makes direct writes over one index. Safe for threads. Catalog connections stay open until ``close``."""
+
+    def __init__(self, index: Index, settings: Settings) -> None:
+        self._index = index
+        self._settings = settings
+        self._facades: dict[str, CatalogNamespace] = {}
+        self._opening = threading.Lock()
+        self._publisher = Publisher(index, settings, self.facade)
+        self._swept = False
+        self.locks = TableLocks(index)
+
+    def write(self, request: WriteRequest, call: Callable[[CatalogNamespace], T], *, locked: bool = False) -> WriteResult[T]:
+        """Make the call through the catalog's facade, with lock, intent, outcome, audit event and publication.
+
+        ``locked`` says that the principal's request already holds the table's lock. Raise ConcurrentModification, before anything
+        is done, if another write to the table is in progress for too long. Raise the catalog's CatalogError, but PermissionDenied
+        if the catalog refuses this service's own credentials. Raise StateError in a clone of an index, and IdentityChanged if
+        another catalog responds than the index knows.
+        """
+        self._prepare()
+        facade = self.facade(request.source)
+        with facade.borrow_catalog() as catalog:
+            check_identity(self._index, catalog, [parent_path(request.path)] if request.path else ())
+        tables = [affected.path for affected in request.affected if affected.is_table]
+        lock = (
+            nullcontext()
+            if locked or request.action not in _LOCKING
+            else self.locks.hold(request.source, request.path, *tables)
+        )
+        with lock:
+            op_id, outcome = self._carry_out(request, lambda: self._call(request, call, facade))
+        error = outcome.error
+        if error is None:
+            published = self._publisher.publish(request.source, op_id, request.affected)
+            return WriteResult(cast(T, outcome.response), op_id, published)
+        if not isinstance(error, _UNINFORMATIVE_ERRORS):
+            # The index may be older than the catalog: the error may be a name that is taken, or a call whose response was lost.
+            self._publisher.publish(request.source, op_id, [*request.affected, *_dropped_objects(error)])
+        if isinstance(error, Unauthenticated):
+            # Unauthenticated (16) would blame the principal's own token.
+            refused = f"{request.source}: the catalog refuses this service's own credentials: {error.message}"
+            raise PermissionDenied(refused) from error
+        raise error
+
+    def record_data_write(self, request: WriteRequest, write_data: Callable[[], T]) -> tuple[T, str]:
+        """Record and audit a write of a table's data, which changes no catalog. Return its response and its operation id.
+
+        Raise what ``write_data`` raises, and StateError in a clone of an index.
+        """
+        self._prepare()
+        op_id, outcome = self._carry_out(request, write_data)
+        if outcome.error is not None:
+            raise outcome.error
+        return cast(T, outcome.response), op_id
+
+    def facade(self, source: str) -> CatalogNamespace:
+        """Return the Lance facade of a configured source. Raise ConfigError."""
+        with self._opening:
+            if source not in self._facades:
+                # Importing the Lance packages takes 0.7 s, so only processes that write do it.
+                from federator.lance.facade import facade_class
+
+                spec = self._settings.source(source).spec
+                connector = get_connector(spec.impl)
+                settings = connector.parse_settings(spec.properties, where=f"[sources.{source}] ")
+                facade = facade_class(connector, "SourceNamespace")
+                self._facades[source] = facade.for_source(source, settings, self._list_declaring)
+            return self._facades[source]
+
+    def close(self) -> None:
+        """Stop pending publications, and close connections."""
+        self._publisher.close()
+        for facade in self._facades.values():
+            facade.close()
+
+    def _list_declaring(self, location: str) -> frozenset[str]:
+        return datasets.list_declaring_tables(self._index, location, self._settings.location_aliases)
+
+    def _prepare(self) -> None:
+        """Check that this index may write, and resolve once the open intents of dead processes."""
+        deployment.require_original(self._index, self._settings.instance)
+        if not self._swept:
+            self._swept = True
+            resolve_open_intents(DirectJournal(self._index, "api"), self._resolve)
+
+    def _carry_out(self, request: WriteRequest, call: Callable[[], T]) -> tuple[str, DirectOutcome[T]]:
+        def attempt() -> DirectOutcome[T]:
+            try:
+                return DirectOutcome(OutcomeState.DONE, response=call())
+            except FederatorError as error:
+                code = str(error.code) if isinstance(error, CatalogError) else None
+                return DirectOutcome(OutcomeState.FAILED, code, error.message, error=error)
+
+        intent = request.to_intent()
+        return intent.op_id, carry_out(DirectJournal(self._index, request.actor), intent, attempt)
+
+    def _call(self, request: WriteRequest, call: Callable[[CatalogNamespace], T], facade: CatalogNamespace) -> T:
+        try:
+            return _call_facade(call, facade)
+        except TableAlreadyExists:
+            if request.action not in _DECLARING or not self._remove_unfinished(request, facade):
+                raise
+            return _call_facade(call, facade)
+
+    def _remove_unfinished(self, request: WriteRequest, facade: CatalogNamespace) -> bool:
+        """Remove the unfinished declaration of an earlier direct write to the table. Return False if there is none.
+
+        The earlier write has ended, because this one holds the table's lock. The entry of any other operation is left alone.
+        """
+        with facade.borrow_catalog() as catalog:
+            path = catalog.canonical_path(request.path)
+            op_id = catalog.observe(path).unfinished
+            if op_id is None:
+                return False
+            with self._index.read() as connection:
+                is_direct = journal.has_intent(connection, op_id, NO_MIRROR, request.source)
+            return is_direct and catalog.remove_unfinished(path, op_id)
+
+    def _resolve(self, intent: StoredIntent) -> DirectOutcome[None]:
+        """Return the outcome of a dead process's write: interrupted. The next crawl shows its effect.
+
+        It stays unknown while the process may be alive, and while the catalog does not remove an unfinished declaration.
+        """
+        if intent.intent_at >= time.time() - _ABANDONED_AFTER_SECONDS:
+            return DirectOutcome(OutcomeState.UNKNOWN)
+        if intent.action in _DECLARING and intent.target_source in self._settings.sources:
+            try:
+                with self.facade(intent.target_source).borrow_catalog() as catalog:
+                    path = catalog.canonical_path(parse_path_key(intent.target_path))
+                    catalog.remove_unfinished(path, intent.op_id)
+            except FederatorError as error:
+                message = first_line(error)
+                _log.warning("interrupted direct write is not yet resolved", source=intent.target_source, error=message)
+                return DirectOutcome(OutcomeState.UNKNOWN)
+        message = "its process ended before the outcome was recorded; the next crawl shows the current state"
+        return DirectOutcome(OutcomeState.FAILED, "interrupted", message)
+
+
+def _dropped_objects(error: FederatorError) -> list[AffectedObject]:
+    """Return the objects that a cascade had dropped before it failed."""
+    dropped = error.dropped if isinstance(error, CatalogError) else ()
+    return [AffectedObject(record.path, isinstance(record, TableRecord)) for record in dropped]
+
+
+def _call_facade(call: Callable[[CatalogNamespace], T], facade: CatalogNamespace) -> T:
+    """Call the Lance facade and return its response. Re-raise the FederatorError that caused a LanceNamespaceError."""
+    import lance_namespace
+
+    try:
+        return call(facade)
+    except lance_namespace.LanceNamespaceError as error:
+        if isinstance(error.__cause__, FederatorError):
+            raise error.__cause__ from None
+        raise Internal(str(error)) from error

@@ -1,0 +1,57 @@
+"""Decisions about plans, recorded with actor and time.
+
+An approval of a plan approves the changes of its guarded set (``planning.release``). A rejection withdraws these approvals. A plan
+without holds has no guarded set, and is rejected as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from federator import audit
+from federator.connector import StateError
+from federator.planning.plan import Plan
+from federator.planning.release import guarded_digest, list_guarded_changes, objecting_guards
+from federator.store import Connection, Index, approvals, audit_log, plans
+from federator.store.plans import StoredPlan
+
+Decision = Literal["approved", "rejected"]
+
+# A plan that was built again is outdated, but the changes that both contain are the same.
+_DECIDABLE_STATES = {
+    "approved": ("held", "approved", "rejected", "outdated"),
+    "rejected": ("held", "ready", "approved", "rejected", "outdated"),
+}
+
+
+def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str) -> StoredPlan:
+    """Approve or reject a plan by its digest or a prefix of it. Return the plan afterwards. Raise StateError."""
+    with index.write() as connection:
+        stored = plans.get_plan(connection, digest)
+        if stored.state not in _DECIDABLE_STATES[decision]:
+            raise StateError(
+                f"the plan {stored.digest[:12]} is {stored.state} and cannot be {decision}",
+                hint="list the plans that wait: federator plans list --held",
+            )
+        plan = Plan.from_json(stored.content)
+        _decide_changes(connection, stored.digest, plan, decision, actor)
+        plans.record_decision(connection, stored.digest, decision, actor)
+        detail = {
+            "plan": stored.digest,
+            "was": stored.state,
+            "guarded": guarded_digest(plan),
+            "changes": len(list_guarded_changes(plan)),
+        }
+        audit_log.append_event(
+            connection, f"plan_{decision}", actor=actor, run_id=stored.run_id, subject=stored.mirror, detail=detail
+        )
+        decided = plans.get_plan(connection, stored.digest)
+    audit.seal_pending(index)
+    return decided
+
+
+def _decide_changes(connection: Connection, digest: str, plan: Plan, decision: Decision, actor: str) -> None:
+    if decision == "rejected":
+        approvals.withdraw(connection, plan.mirror, list(objecting_guards(plan)))
+        return
+    approvals.approve(connection, plan, digest=digest, actor=actor)

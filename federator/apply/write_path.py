@@ -1,0 +1,68 @@
+"""The write path: each write to a catalog or to a table's data is an intent, one call and an outcome.
+
+The intent is durable before the call. The outcome commits together with its audit event. No call is repeated: an intent without an
+outcome is resolved by observing its object. ``Executor`` (mirrors) and ``DirectWriter`` (principals) make all their writes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from federator.connector.operation import operation
+from federator.planning.intent_resolution import OutcomeState
+
+
+class WriteIntent(Protocol):
+    """The durable record of a write before its call."""
+
+    @property
+    def op_id(self) -> str: ...
+
+
+class WriteOutcome(Protocol):
+    """The result of a write."""
+
+    @property
+    def state(self) -> OutcomeState: ...
+
+
+IntentT = TypeVar("IntentT", bound=WriteIntent)
+OutcomeT = TypeVar("OutcomeT", bound=WriteOutcome)
+_RecordedT = TypeVar("_RecordedT", bound=WriteOutcome, contravariant=True)
+
+
+class WriteJournal(Protocol[IntentT, _RecordedT]):
+    """A write-ahead journal. Safe for threads."""
+
+    def list_open_intents(self) -> Sequence[IntentT]:
+        """Return the intents without an outcome, in the order in which they were recorded."""
+
+    def record_intent(self, intent: IntentT) -> None:
+        """Record an intent. It is durable when this returns."""
+
+    def record_outcome(self, intent: IntentT, outcome: _RecordedT) -> None:
+        """Record the outcome and its audit event in one transaction."""
+
+
+def carry_out(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, call: Callable[[], OutcomeT]) -> OutcomeT:
+    """Make one write: record its intent, make the call, and record the outcome that ``call`` returns.
+
+    The intent stays open if ``call`` raises, or if its outcome is unknown.
+    """
+    journal.record_intent(intent)
+    return _record(journal, intent, call)
+
+
+def resolve_open_intents(journal: WriteJournal[IntentT, OutcomeT], resolve: Callable[[IntentT], OutcomeT]) -> list[OutcomeT]:
+    """Resolve the intents that dead processes left open, and return the outcomes. ``resolve`` finds the outcome of an intent."""
+    return [_record(journal, intent, partial(resolve, intent)) for intent in journal.list_open_intents()]
+
+
+def _record(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, find_outcome: Callable[[], OutcomeT]) -> OutcomeT:
+    with operation(intent.op_id):
+        outcome = find_outcome()
+    if outcome.state is not OutcomeState.UNKNOWN:
+        journal.record_outcome(intent, outcome)
+    return outcome

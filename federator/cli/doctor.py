@@ -1,0 +1,82 @@
+"""``validate`` checks the configuration, ``doctor`` everything that a run needs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from federator.cli.context import Cli, command
+from federator.cli.errors import FAILED, OK, PARTIAL
+from federator.cli.printer import Column, format_count, format_duration
+
+if TYPE_CHECKING:
+    from federator.cli.health_checks import Check
+
+
+def validate(cli: Cli) -> None:
+    """Check the configuration file without opening connections."""
+    settings = cli.settings
+    sources = [
+        {"name": s.name, "impl": s.impl, "schedule": s.schedule, "options": sorted(s.properties)}
+        for s in settings.sources.values()
+    ]
+    mirrors = [{"name": n, "from": m.origin, "to": m.target, "schedule": m.schedule} for n, m in settings.mirrors.items()]
+    if cli.json:
+        instance = settings.instance.id
+        cli.out.document({"file": str(settings.path), "instance": instance, "sources": sources, "mirrors": mirrors})
+        return
+    cli.out.line(f"{settings.path}: fine, {format_count(len(sources), 'source')}, {format_count(len(mirrors), 'mirror')}")
+    if sources:
+        cli.out.line()
+        columns = [Column("source"), Column("impl"), Column("schedule"), Column("options", wide=True)]
+        cli.out.table(
+            columns, [(s["name"], s["impl"], s["schedule"] or "by hand", ", ".join(s["options"] or ())) for s in sources]
+        )
+    if mirrors:
+        cli.out.line()
+        columns = [Column("mirror"), Column("from"), Column("to"), Column("schedule")]
+        cli.out.table(columns, [(m["name"], m["from"], m["to"], m["schedule"] or "by hand") for m in mirrors])
+
+
+def doctor(
+    cli: Cli,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also start Spark and resolve each source's secrets on a worker.")
+    ] = False,
+) -> int:
+    """Check everything that a run needs.
+
+    Checks Python, Java, Spark and the index, and sends one cheap request to each source.
+    """
+    from federator.cli import health_checks
+    from federator.cli.progress import ProgressDisplay
+
+    with ProgressDisplay(quiet=cli.quiet) as progress:
+        checks = list(health_checks.run_checks(cli, progress, spark=spark))
+    if cli.json:
+        cli.out.document({"checks": [asdict(check) for check in checks]})
+    else:
+        columns = [Column("check"), Column("state"), Column("took", right=True), Column("found", wide=True)]
+        cli.out.table(
+            columns, [(c.name, c.state, format_duration(c.seconds) if c.seconds else "", _format_check(c)) for c in checks]
+        )
+    return _exit_code(checks)
+
+
+def _format_check(check: Check) -> str:
+    return f"{check.message}; {check.hint}" if check.hint else check.message
+
+
+def _exit_code(checks: list[Check]) -> int:
+    sources = [check for check in checks if check.source]
+    failed = [check for check in sources if check.state == "fail"]
+    if any(check.state == "fail" and not check.source for check in checks) or (failed and len(failed) == len(sources)):
+        return FAILED
+    return PARTIAL if failed else OK
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "validate")(validate)
+    command(app, "doctor")(doctor)

@@ -1,0 +1,219 @@
+"""Output of lines, tables and JSON documents on stdout. It is safe for any name in a catalog."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any
+
+from federator.runtime.redaction import mask_readable
+from federator.runtime.text import escape_controls
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_STYLES = {"ok": "green", "valid": "green", "done": "green", "warn": "yellow", "partial": "yellow", "held": "yellow",
+           "fail": "red", "failed": "red", "interrupted": "yellow"}  # fmt: skip
+# Maximum width of an aligned column in a plain table; a longer cell shifts only its own row.
+_MAX_ALIGNED_WIDTH = 72
+# Minimum width of a folded column; below it, a row that the terminal wraps is easier to read.
+_MIN_FOLDED_WIDTH = 16
+
+
+def escape_text(text: object, *, lines: bool = False) -> str:
+    """Replace control characters by escapes, and mask secrets. ``lines`` keeps line breaks, followed by an indent."""
+    if lines:
+        return "\n  ".join(escape_controls(line) for line in mask_readable(str(text)).splitlines())
+    return escape_controls(mask_readable(str(text)))
+
+
+def prepare_streams() -> None:
+    """Make stdout and stderr accept any text: characters that their encoding lacks are escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def flush() -> None:
+    """Flush stdout and stderr. A closed pipe (``| head``) is not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            _redirect_to_null(stream.fileno())
+
+
+def _redirect_to_null(descriptor: int) -> None:
+    """Discard the rest of the output, including what Python flushes at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. ``wide`` columns are folded on a narrow terminal; ``right`` columns are right-aligned."""
+
+    title: str
+    wide: bool = False
+    right: bool = False
+
+
+class Printer:
+    """Prints all data on stdout."""
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+
+    @cached_property
+    def console(self) -> Console:
+        """The rich console, which handles NO_COLOR and terminals. Used for terminals only."""
+        from rich.console import Console
+
+        class PipeSafeConsole(Console):
+            def on_broken_pipe(self) -> None:
+                _redirect_to_null(1)
+
+        return PipeSafeConsole(markup=False, emoji=False, highlight=False)
+
+    @property
+    def is_terminal(self) -> bool:
+        return sys.stdout.isatty()
+
+    def line(self, text: str = "", style: str | None = None) -> None:
+        """Print one line. Only the terminal wraps it."""
+        if self.is_terminal:
+            self.console.print(escape_text(text), style=style, soft_wrap=True)
+        else:
+            self._write(escape_text(text) + "\n")
+
+    def text(self, text: str) -> None:
+        """Print prepared text of several lines, unwrapped and with escaped control characters."""
+        for line in text.splitlines():
+            self._write(escape_text(line) + "\n")
+
+    def document(self, data: Any) -> None:
+        """Print one JSON document, indented, in the given order, with the same bytes in every environment.
+
+        Secrets of URLs and known secrets are masked.
+        """
+        text = mask_readable(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
+        # A lone surrogate cannot be encoded as UTF-8; backslashreplace gives the JSON escape for it.
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.flush()
+            with self._pipe():
+                sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+                sys.stdout.buffer.flush()
+        else:
+            self._write(text)
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+        """Print aligned columns with a header. On a terminal, wide columns are folded; otherwise each row is one line."""
+        cells = [[escape_text("" if cell is None else cell) for cell in row] for row in rows]
+        if self.is_terminal and self._fits(columns, cells):
+            self._rich_table(columns, cells)
+        else:
+            self._plain_table(columns, cells)
+
+    def pairs(self, rows: Iterable[tuple[str, object]], indent: str = "") -> None:
+        """Print the names and values of one object, one pair per line."""
+        escaped = [(escape_text(name), escape_text("" if value is None else value)) for name, value in rows]
+        width = min(max((len(name) for name, _ in escaped), default=0), 32)
+        for name, value in escaped:
+            self.line(f"{indent}{name:<{width}}  {value}".rstrip())
+
+    def titled_lines(self, title: str, lines: Sequence[str]) -> None:
+        """Print a title and its indented lines. Without lines, print nothing."""
+        if lines:
+            self.line(title, style="bold")
+            for line in lines:
+                self.line(f"  {line}")
+
+    def _fits(self, columns: Sequence[Column], rows: list[list[str]]) -> bool:
+        """Whether the table fits if wide columns are folded. If not, the terminal wraps whole rows, and nothing is cut off."""
+        from rich.cells import cell_len
+
+        needed = 0
+        for number, column in enumerate(columns):
+            longest = max(cell_len(cell) for cell in (column.title, *(row[number] for row in rows)))
+            needed += 2 + (min(longest, _MIN_FOLDED_WIDTH) if column.wide else longest)
+        return needed <= self.console.width
+
+    def _plain_table(self, columns: Sequence[Column], rows: list[list[str]]) -> None:
+        from rich.cells import cell_len
+
+        lines = [[column.title for column in columns], *rows]
+        lengths = [[cell_len(line[number]) for line in lines] for number in range(len(columns))]
+        widths = [max((n for n in column if n <= _MAX_ALIGNED_WIDTH), default=0) for column in lengths]
+        for line in lines:
+            padded = []
+            for cell, width, column in zip(line, widths, columns, strict=True):
+                space = " " * max(0, width - cell_len(cell))
+                padded.append(space + cell if column.right else cell + space)
+            self._write("  ".join(padded).rstrip() + "\n")
+
+    def _rich_table(self, columns: Sequence[Column], rows: list[list[str]]) -> None:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for column in columns:
+            justify = "right" if column.right else "left"
+            table.add_column(column.title, overflow="fold", no_wrap=not column.wide, justify=justify)  # type: ignore[arg-type]
+        for row in rows:
+            table.add_row(*map(style_state, row))
+        self.console.print(table)
+
+    def _write(self, text: str) -> None:
+        with self._pipe():
+            sys.stdout.write(text)
+
+    @contextlib.contextmanager
+    def _pipe(self) -> Any:
+        try:
+            yield
+        except BrokenPipeError:
+            _redirect_to_null(1)
+
+
+def style_state(text: str) -> Text:
+    """Return a cell as rich text. Names of states are coloured."""
+    from rich.text import Text
+
+    return Text(text, style=_STYLES.get(text, ""))
+
+
+def format_time(seconds: float | None) -> str:
+    """Format a time of the index as local ISO time, followed by its age."""
+    if seconds is None:
+        return "never"
+    return f"{datetime.fromtimestamp(seconds).astimezone().isoformat(' ', 'seconds')} ({format_age(seconds)})"
+
+
+def format_age(seconds: float | None) -> str:
+    """Format the age of a time: ``3 min ago``."""
+    return "never" if seconds is None else f"{format_duration(max(0.0, time.time() - seconds))} ago"
+
+
+def format_duration(seconds: float) -> str:
+    """Format a duration with one unit: ``40 ms``, ``0.4 s``, ``12 s``, ``3 min``, ``5 h``, ``2 days``."""
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    for limit, size, unit in ((60.0, 1.0, "s"), (5400.0, 60.0, "min"), (172_800.0, 3600.0, "h")):
+        if seconds < limit:
+            value = seconds / size
+            return f"{value:.1f} {unit}" if unit == "s" and value < 10 else f"{value:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} days"
+
+
+def format_count(number: int, noun: str) -> str:
+    """Format a count with its noun: ``1 table``, ``1,204 tables``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,134 @@
+"""Output of run results: JSON data, tables and exit codes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from federator.cli.context import Cli
+from federator.cli.errors import EXIT_CODE_BY_STATE, print_message
+from federator.cli.plan_output import plan_title
+from federator.cli.printer import Column, format_count
+from federator.connector.errors import split_hint
+from federator.connector.options import mask_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from federator.apply import Outcome
+    from federator.pipeline.publish import PublishResult
+    from federator.stages.result import RunResult
+    from federator.store.runs import RunSource
+
+# Maximum number of listed changes that were not done.
+SHOWN = 20
+
+
+def result_to_json(result: RunResult) -> dict[str, Any]:
+    """Return a run's result as JSON data."""
+    return {
+        "run": result.run_id,
+        "kind": result.kind,
+        "state": result.state,
+        "sources": [{"name": name, **asdict(published)} for name, published in result.sources.items()],
+        "roots": [asdict(scanned) for scanned in result.roots.values()],
+        "plans": [
+            {"digest": plan.digest, "approved": plan.digest in result.approved, **mask_secrets(plan.to_json())}
+            for plan in result.plans
+        ],
+        "outcomes": [_outcome(outcome) for outcome in result.outcomes],
+        "errors": [_error(subject, text) for subject, text in result.errors.items()],
+    }
+
+
+def exit_code(result: RunResult) -> int:
+    return EXIT_CODE_BY_STATE[result.state]
+
+
+def print_sources(cli: Cli, result: RunResult) -> None:
+    """Print each source with its counts and changes."""
+    columns = [
+        Column("source"), Column("state"), Column("tables", right=True), Column("namespaces", right=True),
+        Column("new", right=True), Column("changed", right=True), Column("removed", right=True), Column("carried", right=True),
+        Column("revision", right=True), Column("note", wide=True),
+    ]  # fmt: skip
+    rows: list[tuple[object, ...]] = [
+        (name, p.state, p.tables, p.namespaces, p.added, p.changed, p.removed, p.carried, p.revision, source_note(p))
+        for name, p in result.sources.items()
+    ]
+    rows += [(name, "failed", *[""] * 7, "see below") for name in result.errors if not name.startswith("mirror ")]
+    cli.out.table(columns, rows)
+    print_hints(cli, result.sources)
+
+
+def source_note(source: PublishResult | RunSource) -> str:
+    """Return the error without its hint, else the reason of a full crawl of a source that has a change feed."""
+    if source.message:
+        return split_hint(source.message)[0]
+    return f"full crawl: {source.full_because}" if source.full_because else ""
+
+
+def print_hints(cli: Cli, sources: Mapping[str, PublishResult | RunSource]) -> None:
+    """Print the hints of the sources' errors, which have no room in a table."""
+    for name, source in sources.items():
+        _, hint = split_hint(source.message or "")
+        if hint:
+            cli.out.line(f"  {name}: hint: {hint}")
+
+
+def print_roots(cli: Cli, result: RunResult) -> None:
+    """Print the result of each root's scan."""
+    if result.roots:
+        columns = [
+            Column("root"), Column("state"), Column("tables", right=True), Column("directories", right=True), Column("note", wide=True)
+        ]  # fmt: skip
+        rows = [(name, root.state, root.tables, root.directories, root.message) for name, root in result.roots.items()]
+        cli.out.table(columns, rows)
+        cli.print_note("list tables that no catalog declares with federator drift --kind orphan")
+
+
+def print_outcomes(cli: Cli, result: RunResult) -> None:
+    """Print the outcomes: counts, and each change that was not done."""
+    states = [outcome.state.value for outcome in result.outcomes]
+    attempted = {(outcome.change.target_source, outcome.change.target_path) for outcome in result.outcomes}
+    for plan in result.held_plans:
+        others = any((change.target_source, change.target_path) in attempted for change in plan.changes)
+        cli.out.line(
+            f"{plan_title(plan)}: held, {'the other changes were attempted' if others else 'none of it was attempted'}"
+        )
+    if states:
+        cli.out.line(", ".join(f"{states.count(state):,} {state.replace('_', ' ')}" for state in sorted(set(states))))
+    not_done = [outcome for outcome in result.outcomes if outcome.state.value != "done"]
+    for outcome in not_done[:SHOWN]:
+        change = outcome.change
+        cli.out.line(f"  {outcome.state.value} {change.action.value} {change.target_source}${change.target_path}")
+        for line in (outcome.message or "").splitlines():
+            cli.out.line(f"    {line.strip()}")
+    if len(not_done) > SHOWN:
+        cli.out.line(f"  and {len(not_done) - SHOWN:,} more: federator runs {result.run_id}")
+
+
+def print_errors(cli: Cli, result: RunResult) -> None:
+    """Print errors on stderr, and the command that shows their details."""
+    for subject, text in result.errors.items():
+        message, hint = split_hint(text)
+        # Most messages already begin with the source's name.
+        print_message(message if message.startswith(f"{subject}:") else f"{subject}: {message}", hint)
+    failed = sum(published.failed_namespaces for published in result.sources.values())
+    if failed:
+        cli.print_note(
+            f"hint: {format_count(failed, 'namespace')} could not be read completely; federator runs {result.run_id} shows the reasons"
+        )
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    change = outcome.change
+    return {
+        "action": change.action.value, "target": f"{change.target_source}${change.target_path}", "state": outcome.state.value,
+        "code": outcome.code_text, "message": outcome.message, "op_id": outcome.op_id,
+    }  # fmt: skip
+
+
+def _error(subject: str, text: str) -> dict[str, Any]:
+    message, hint = split_hint(text)
+    return {"subject": subject, "message": message, "hint": hint}

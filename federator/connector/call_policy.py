@@ -1,0 +1,177 @@
+"""Rate limiting, concurrency limits, retries and a circuit breaker for catalog calls.
+
+All connections of a process to one server share one ``CallPolicy``. Each Spark worker has its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from federator.connector.errors import CatalogError, ServiceUnavailable
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    """The limits of calls to one source. Times are in seconds; None means no limit.
+
+    ``attempts`` includes the first call. After ``breaker_failures`` calls in a row without a response, no call is made for
+    ``breaker_pause``. Then one call tests whether the server responds again.
+    """
+
+    requests_per_second: float | None = None
+    concurrency: int | None = None
+    attempts: int = 4
+    breaker_failures: int = 5
+    breaker_pause: float = 15.0
+
+
+@cache
+def shared_call_policy(source: str, server: str, limits: CallLimits) -> CallPolicy:
+    """Return the call policy of this process for a source's server."""
+    return CallPolicy(f"{source}: {server}", limits)
+
+
+class CallPolicy:
+    """Applies ``CallLimits`` to the calls of one server. Thread-safe."""
+
+    def __init__(
+        self,
+        server: str,
+        limits: CallLimits,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._limits = limits
+        self._slots = threading.BoundedSemaphore(limits.concurrency) if limits.concurrency else None
+        self._rate = RateLimiter(limits.requests_per_second, clock, sleep)
+        self._breaker = CircuitBreaker(server, limits, clock)
+
+    def call(self, make: Callable[[], T], *, repeatable: bool) -> T:
+        """Make a call, and repeat it after soft errors if it is ``repeatable``. Raise the error of the last attempt.
+
+        An error's ``retry_after`` replaces the normal pause. An error with more than 30 seconds is raised at once.
+        """
+        if not repeatable:
+            return self._call_once(make)
+        # Imported here because the import takes 50 ms, and settings import this module for ``CallLimits``.
+        import stamina
+
+        retries = stamina.retry_context(
+            on=_retry_pause, attempts=self._limits.attempts, timeout=None, wait_initial=0.2, wait_max=5.0, wait_jitter=0.5
+        )
+        for attempt in retries:
+            with attempt:
+                return self._call_once(make)
+        raise AssertionError("a retry context returns or raises")
+
+    def _call_once(self, make: Callable[[], T]) -> T:
+        with self._limit_concurrency():
+            self._rate.wait()
+            with self._breaker.guard_call():
+                return make()
+
+    @contextmanager
+    def _limit_concurrency(self) -> Iterator[None]:
+        if self._slots is None:
+            yield
+            return
+        with self._slots:
+            yield
+
+
+_MAX_PAUSE_SECONDS = 30.0
+
+
+def _retry_pause(error: Exception) -> bool | float:
+    if not isinstance(error, CatalogError) or not error.retryable or isinstance(error, CircuitOpen):
+        return False
+    if error.retry_after is None:
+        return True
+    return error.retry_after if error.retry_after <= _MAX_PAUSE_SECONDS else False
+
+
+class RateLimiter:
+    """Limits calls to a number per second, evenly spread; None means no limit. Thread-safe."""
+
+    def __init__(self, per_second: float | None, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
+        self._interval = 1.0 / per_second if per_second else 0.0
+        self._clock = clock
+        self._sleep = sleep
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait until the next call may start."""
+        if not self._interval:
+            return
+        with self._lock:
+            now = self._clock()
+            start_at = max(now, self._next)
+            self._next = start_at + self._interval
+        if start_at > now:
+            self._sleep(start_at - now)
+
+
+class CircuitOpen(ServiceUnavailable):
+    """No call was made, because the server did not respond to the previous ones."""
+
+
+class CircuitBreaker:
+    """Opens after several calls in a row without a response, and allows one call after a pause. Thread-safe."""
+
+    def __init__(self, server: str, limits: CallLimits, clock: Callable[[], float]) -> None:
+        self._server = server
+        self._limits = limits
+        self._clock = clock
+        self._failures = 0
+        self._closed_until = 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def guard_call(self) -> Iterator[None]:
+        """Record the result of the call inside the block. Raise CircuitOpen while the breaker is open."""
+        self.before_call()
+        try:
+            yield
+        except ServiceUnavailable:
+            self.record_failure()
+            raise
+        except BaseException:
+            # Any other error is a response of the server.
+            self.record_success()
+            raise
+        else:
+            self.record_success()
+
+    def before_call(self) -> None:
+        """Raise CircuitOpen while the breaker is open. Call this before each call."""
+        with self._lock:
+            if self._failures < self._limits.breaker_failures:
+                return
+            left = self._closed_until - self._clock()
+            if left > 0:
+                raise CircuitOpen(
+                    f"{self._server} did not respond to the last {self._failures} calls; no calls are made for {left:.0f} s"
+                )
+            # This call tests the server. The breaker stays open for all other calls until its result is known.
+            self._closed_until = self._clock() + self._limits.breaker_pause
+
+    def record_failure(self) -> None:
+        """Record a call without a response."""
+        with self._lock:
+            self._failures += 1
+            self._closed_until = self._clock() + self._limits.breaker_pause
+
+    def record_success(self) -> None:
+        """Record a call with a response, which may be an error."""
+        with self._lock:
+            self._failures = 0

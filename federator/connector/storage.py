@@ -1,0 +1,259 @@
+"""Storage directories: file systems and object stores of ``pyarrow.fs``, opened with Lance's storage options.
+
+The keys of the options may have Lance's prefixes (``aws_``, ``azure_storage_``, ``azure_``, ``google_``).
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path as FilePath
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from federator.connector.errors import (
+    CatalogError,
+    ConfigError,
+    Internal,
+    InvalidInput,
+    PermissionDenied,
+    ServiceUnavailable,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
+)
+from federator.connector.options import parse_boolean
+from federator.model import local_path
+from federator.runtime.text import first_line
+
+_CONNECT_SECONDS, _REQUEST_SECONDS = 10, 30
+# Lance parses a location as a URL: it decodes percent signs, cuts at "?" and "#", replaces a backslash by a slash, and drops control
+# characters and a trailing space. Only these characters are encoded, because other catalogs do not decode locations.
+_UNSAFE = re.compile(r"[%?#\\\x00-\x1f\x7f]| $")
+
+
+@dataclass(frozen=True)
+class StorageDirectory:
+    """A directory: a file system of ``pyarrow.fs`` and the path within it. ``prefix`` turns such a path into a location.
+
+    ``container`` is the part of a path that ``prefix`` already contains. ``has_empty_directories``: empty directories can exist.
+    """
+
+    filesystem: Any
+    path: str
+    prefix: str
+    container: str = ""
+    local: bool = False
+    has_empty_directories: bool = False
+
+    def location_of(self, *names: str) -> str:
+        """Return the location of an object inside, as Lance opens it."""
+        path = "/".join((self.path, *names)).removeprefix(self.container)
+        return self.prefix + _UNSAFE.sub(lambda match: quote(match[0], safe=""), path)
+
+
+def open_storage(root: str, storage: Mapping[str, str]) -> StorageDirectory:
+    """Open a storage root.
+
+    Raise ConfigError if a library or a setting is missing, InvalidInput or Unsupported if the root is not a directory.
+    """
+    if is_local_root(root):
+        return _open_local(root)
+    scheme = root.partition("://")[0].lower()
+    if scheme not in _OPENERS:
+        raise Unsupported(
+            f"{root}: storage with the scheme {scheme}:// cannot be listed", hint=f"use a path, or one of {', '.join(_OPENERS)}"
+        )
+    return _OPENERS[scheme](root, scheme, storage)
+
+
+def is_local_root(root: str) -> bool:
+    return "://" not in root or root.lower().startswith("file:")
+
+
+def _open_local(root: str) -> StorageDirectory:
+    from pyarrow.fs import LocalFileSystem
+
+    # By the Lance spec, a relative path starts at the working directory of this process.
+    path = local_path(root) if root.lower().startswith("file:") else None
+    base = FilePath(path or root).absolute().as_posix()
+    return StorageDirectory(LocalFileSystem(), base.rstrip("/"), "file://", local=True, has_empty_directories=True)
+
+
+def _open_s3(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
+
+    base = _bucket_and_prefix(root)
+    options = _options_with_prefix(storage, "aws_")
+    endpoint = options.get("endpoint") or options.get("endpoint_url")
+    region = options.get("region") or options.get("default_region")
+    if not region and not endpoint:
+        region = resolve_s3_region(base.split("/")[0])
+    secure = not parse_boolean(options.get("allow_http", "false")) or bool(endpoint and endpoint.startswith("https:"))
+    arguments = {
+        "access_key": options.get("access_key_id"),
+        "secret_key": options.get("secret_access_key"),
+        "session_token": options.get("session_token") or options.get("token"),
+        "anonymous": parse_boolean(options.get("skip_signature", "false")),
+        "region": region,
+        "endpoint_override": endpoint,
+        "scheme": "https" if secure else "http",
+        "force_virtual_addressing": parse_boolean(options.get("virtual_hosted_style_request", "false")),
+    }
+    system = S3FileSystem(
+        **_without_empty(arguments),
+        connect_timeout=_CONNECT_SECONDS,
+        request_timeout=_REQUEST_SECONDS,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=3),
+    )
+    return StorageDirectory(system, base, f"{scheme}://")
+
+
+def _open_gcs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
+    options = _options_with_prefix(storage, "google_")
+    unusable = sorted(
+        {"service_account", "service_account_path", "service_account_key", "application_credentials"} & set(options)
+    )
+    if unusable:
+        raise ConfigError(
+            f"{root}: pyarrow's client of Google Cloud Storage does not support storage.{unusable[0]}",
+            hint="set the environment variable GOOGLE_APPLICATION_CREDENTIALS to the path of the key file",
+        )
+    endpoint = urlsplit(options.get("base_url") or options.get("endpoint") or "")
+    arguments = {
+        "anonymous": parse_boolean(options.get("skip_signature", "false")),
+        "endpoint_override": endpoint.netloc,
+        "scheme": endpoint.scheme,
+        "retry_time_limit": timedelta(seconds=_REQUEST_SECONDS),
+    }
+    return StorageDirectory(
+        _filesystem_class("GcsFileSystem", root)(**_without_empty(arguments)), _bucket_and_prefix(root), f"{scheme}://"
+    )
+
+
+def _open_azure(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
+    """``az://container/path``, with the account in ``storage.account_name``, or ``abfss://container@account.host/path``."""
+    options = {key.removeprefix("storage_"): value for key, value in _options_with_prefix(storage, "azure_").items()}
+    container, separator, host = urlsplit(root).netloc.rpartition("@")
+    account = host.split(".")[0] if separator else options.get("account_name")
+    if not account:
+        raise ConfigError(f"{root}: the storage account is missing", hint="set storage.account_name")
+    base = _bucket_and_prefix(root).replace(f"{container}@{host}", container, 1) if separator else _bucket_and_prefix(root)
+    endpoint = urlsplit(options.get("endpoint", ""))
+    arguments = {
+        "account_key": options.get("account_key") or options.get("access_key") or options.get("master_key"),
+        "sas_token": options.get("sas_token") or options.get("sas_key"),
+        "tenant_id": options.get("tenant_id") or options.get("authority_id"),
+        "client_id": options.get("client_id"),
+        "client_secret": options.get("client_secret"),
+        "blob_storage_authority": endpoint.netloc,
+        "dfs_storage_authority": endpoint.netloc,
+        "blob_storage_scheme": endpoint.scheme,
+        "dfs_storage_scheme": endpoint.scheme,
+    }
+    system = _filesystem_class("AzureFileSystem", root)(account, **_without_empty(arguments))
+    if separator:
+        return StorageDirectory(system, base, f"{scheme}://{container}@{host}", container=container)
+    return StorageDirectory(system, base, f"{scheme}://")
+
+
+def _open_hdfs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
+    # Lance cannot open HDFS locations: their tables are listed but not verified.
+    parts = urlsplit(root)
+    if not parts.hostname:
+        raise InvalidInput(f"{root}: the name node is missing")
+    try:
+        system = _filesystem_class("HadoopFileSystem", root)(
+            parts.hostname, parts.port or 8020, **_without_empty({"user": storage.get("user")})
+        )
+    except OSError as error:
+        if not any(library in str(error) for library in ("libjvm", "libhdfs")):
+            raise
+        missing = first_line(error)
+        hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH"
+        raise ConfigError(f"{root}: HDFS needs Hadoop's libhdfs and Java ({missing})", hint=hint) from error
+    return StorageDirectory(system, parts.path.rstrip("/"), f"{scheme}://{parts.netloc}", has_empty_directories=True)
+
+
+_OPENERS: dict[str, Callable[[str, str, Mapping[str, str]], StorageDirectory]] = {
+    "s3": _open_s3, "s3a": _open_s3, "s3n": _open_s3, "gs": _open_gcs, "gcs": _open_gcs, "az": _open_azure, "abfs": _open_azure,
+    "abfss": _open_azure, "hdfs": _open_hdfs,
+}  # fmt: skip
+
+
+def _filesystem_class(name: str, root: str) -> Any:
+    import pyarrow.fs
+
+    try:
+        return getattr(pyarrow.fs, name)
+    except (AttributeError, ImportError) as error:
+        raise ConfigError(f"{root}: this pyarrow has no {name}", hint="install pyarrow from PyPI or conda-forge") from error
+
+
+def _options_with_prefix(storage: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key.lower().removeprefix(prefix): value for key, value in storage.items()}
+
+
+def _bucket_and_prefix(root: str) -> str:
+    base = root.partition("://")[2].strip("/")
+    if not base:
+        raise InvalidInput(f"{root}: the bucket is missing")
+    return base
+
+
+def _without_empty(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in arguments.items() if value}
+
+
+# Error names of the AWS SDK inside pyarrow. They are matched in the text, because pyarrow raises a plain OSError.
+_AWS_ERRORS: tuple[tuple[str, type[CatalogError]], ...] = (
+    ("ACCESS_DENIED", PermissionDenied),
+    ("INVALID_ACCESS_KEY_ID", Unauthenticated),
+    ("SIGNATURE_DOES_NOT_MATCH", Unauthenticated),
+    ("EXPIRED_TOKEN", Unauthenticated),
+    ("INVALID_CLIENT_TOKEN_ID", Unauthenticated),
+    ("MISSING_AUTHENTICATION_TOKEN", Unauthenticated),
+    ("SLOW_DOWN", Throttled),
+    ("THROTTLING", Throttled),
+    ("NO_SUCH_BUCKET", ServiceUnavailable),
+    ("NETWORK_CONNECTION", ServiceUnavailable),
+    ("REQUEST_TIMEOUT", ServiceUnavailable),
+    ("SERVICE_UNAVAILABLE", ServiceUnavailable),
+)
+_NO_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
+
+
+@contextmanager
+def translate_storage_errors(root: str) -> Iterator[None]:
+    """Translate errors of the storage at ``root`` into CatalogErrors."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        hint = (
+            "in an object store, a prefix without objects does not exist" if not is_local_root(root) else "create or mount it"
+        )
+        raise ServiceUnavailable(f"{root}: the directory does not exist", hint=hint) from error
+    except NotADirectoryError as error:
+        raise ServiceUnavailable(f"{root}: not a directory") from error
+    except PermissionError as error:
+        raise PermissionDenied(f"{root}: permission denied") from error
+    except UnicodeError as error:
+        raise InvalidInput(f"{root}: invalid text in a name: {error.reason if hasattr(error, 'reason') else error}") from error
+    except OSError as error:
+        raise _error_class(error)(f"{root}: {error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"{root}: {error}") from error
+
+
+def _error_class(error: OSError) -> type[CatalogError]:
+    if error.errno in _NO_NAME:
+        return InvalidInput
+    text = str(error)
+    named = next((kind for code, kind in _AWS_ERRORS if code in text), None)
+    if named is None and "HTTP status 403" in text:
+        return PermissionDenied
+    return named or (ServiceUnavailable if error.errno in (errno.EIO, errno.ESTALE, errno.ETIMEDOUT) else Internal)

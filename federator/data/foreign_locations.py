@@ -1,0 +1,134 @@
+"""Locations outside a table that its files refer to: base paths of shallow clones and branches, and symbolic links.
+
+Opening a table would read them with the source's options, also for principals who may not see what is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from federator.model import canonical_location, local_path
+
+
+@dataclass(frozen=True)
+class ForeignLocations:
+    """Locations that opening a table would read. ``root`` is the target of a table that is reached through a symbolic link.
+
+    Each is a list of canonical spellings, first the one without symbolic links. The other one is below the mount of the table.
+    """
+
+    outside: Sequence[Sequence[str]] = ()
+    root: Sequence[str] = ()
+
+
+#: Returns canonical locations with the symbolic links of paths resolved, in their order.
+Resolve = Callable[[Sequence[str]], Sequence[str]]
+#: Decides whether a table may refer to locations outside it.
+MayRead = Callable[[ForeignLocations, Resolve], bool]
+
+
+def may_read_nothing(_foreign: ForeignLocations, _resolve: Resolve) -> bool:
+    """Return False: no location outside the table may be read."""
+    return False
+
+
+class ForeignLocationsFound(Exception):
+    """A table refers to locations outside it that are not known to be allowed."""
+
+    def __init__(self, locations: ForeignLocations) -> None:
+        super().__init__(locations)
+        self.locations = locations
+
+
+def require_own_files(location: str, allowed: Sequence[str], mount: str | None = None) -> None:
+    """Raise ForeignLocationsFound if a table is reached through a symbolic link, or contains links to outside of the table.
+
+    ``allowed`` are prefixes of locations that the links may have as targets. Object stores have no links. ``mount`` is the root of the
+    table's source: links at and above it are the operator's, and part of the table's own location. Without it, or for a table
+    elsewhere, only the table's own directory must not be a link.
+    """
+    path = local_path(location)
+    if path is None:
+        return
+    root = resolve_location(location) if Path(path).is_symlink() or _has_link_below(mount, path) else None
+    outside = {resolve_location(link) for link in _iter_links(path)}
+    _require_allowed(location, outside, root, allowed)
+
+
+def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> None:
+    """Raise ForeignLocationsFound if base paths of an opened table are outside of it, and not below one of ``allowed``."""
+    _require_allowed(location, {resolve_location(base.path) for base in dataset.base_paths().values()}, None, allowed)
+
+
+def list_lost_locations(location: str, canonical: str, declared: Iterable[str]) -> list[str]:
+    """Return the declared canonical locations that lose data if the table at ``location`` is deleted, also through symbolic links.
+
+    ``canonical`` is the table's own canonical location, with aliases resolved.
+    """
+    path = local_path(location)
+    own = {resolve_location(location), resolve_location(canonical)}
+    links = {resolve_location(link) for link in _iter_links(path)} if path is not None else set()
+    outside = {link for link in links if not is_inside(link, own)}
+
+    def is_lost(resolved: str) -> bool:
+        return is_inside(resolved, own | outside) or any(is_inside(link, [resolved]) for link in outside)
+
+    return [written for written in declared if is_lost(resolve_location(written))]
+
+
+def resolve_location(location: str) -> str:
+    """Return the canonical location, with the symbolic links of a path resolved."""
+    path = local_path(location)
+    return canonical_location(location if path is None else os.path.realpath(path))
+
+
+def is_inside(location: str, prefixes: Iterable[str]) -> bool:
+    """Return whether a canonical location is one of the canonical ``prefixes``, or below one."""
+    return any(location == prefix or location.startswith(prefix.rstrip("/") + "/") for prefix in prefixes)
+
+
+def _has_link_below(mount: str | None, path: str) -> bool:
+    above = local_path(mount) if mount is not None else None
+    if above is None or not Path(path).is_relative_to(above):
+        return False
+    return os.path.realpath(path) != os.path.normpath(Path(os.path.realpath(above), Path(path).relative_to(above)))
+
+
+def _require_allowed(location: str, outside: set[str], root: str | None, allowed: Sequence[str]) -> None:
+    prefixes = [*map(resolve_location, allowed)]
+    own = [resolve_location(location), *prefixes]
+    foreign = tuple(sorted(found for found in outside if not is_inside(found, own)))
+    linked_root = root if root is not None and not is_inside(root, prefixes) else None
+    if foreign or linked_root is not None:
+        spellings = tuple(_list_spellings(location, found) for found in foreign)
+        linked = _list_spellings(location, linked_root) if linked_root is not None else ()
+        raise ForeignLocationsFound(ForeignLocations(spellings, linked))
+
+
+def _list_spellings(location: str, resolved: str) -> tuple[str, ...]:
+    """Return a resolved location, and the one below the mount through which the table at ``location`` was found, if there is one."""
+    written, path = local_path(location), local_path(resolved)
+    if written is None or path is None:
+        return (resolved,)
+    mount, target = Path(written).parent, Path(os.path.realpath(Path(written).parent))
+    while mount.name and mount.name == target.name:
+        mount, target = mount.parent, target.parent
+    inside = Path(path).is_relative_to(target) and mount != target
+    return (resolved, canonical_location(str(mount / Path(path).relative_to(target)))) if inside else (resolved,)
+
+
+def _iter_links(directory: str) -> Iterator[str]:
+    # A directory that is absent or cannot be read is reported when the table is opened.
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    yield entry.path
+                elif entry.is_dir(follow_symlinks=False):
+                    yield from _iter_links(entry.path)
+    except OSError:
+        return

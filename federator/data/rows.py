@@ -1,0 +1,228 @@
+"""Writes of rows to a table. The input is a file with an Arrow IPC stream, which is complete before the write starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from federator.connector import InvalidInput, TableNotFound
+from federator.connector.errors import TableColumnNotFound
+from federator.data.foreign_locations import list_lost_locations, resolve_location
+from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
+from federator.data.table_handle import MAIN, TableHandle
+from federator.lance.facade_mapping import parse_choice
+from federator.planning.key_types import parse_duration
+
+
+def create_table(handle: TableHandle, *, input: str, mode: str | None = None) -> dict[str, Any]:  # noqa: A002 - the request's field name
+    """Write the first version of a table that was only declared, or with ``overwrite`` a new one.
+
+    Return its version and the number of its rows.
+    """
+    chosen = parse_choice("mode", mode, "create", "exist_ok", "overwrite")
+    with _open_stream(input) as reader:
+        return _write_dataset(handle, reader, "overwrite" if chosen == "overwrite" else "create")
+
+
+def insert_rows(handle: TableHandle, *, input: str, mode: str | None = None, branch: str | None = None) -> dict[str, Any]:  # noqa: A002
+    """Append rows, or replace all. A table that was only declared is created with them. Return an ``InsertIntoTableResponse``."""
+    chosen = parse_choice("mode", mode, "append", "overwrite")
+    with _open_stream(input) as reader:
+        dataset = _open_written(handle, branch)
+        if dataset is None:
+            return _write_dataset(handle, reader, "create")
+        return _write_dataset(handle, reader, chosen, dataset)
+
+
+def merge_rows(
+    handle: TableHandle,
+    *,
+    input: str,  # noqa: A002
+    on: Sequence[str],
+    when_matched_update_all: bool | None = None,
+    when_matched_update_all_filt: str | None = None,
+    when_not_matched_insert_all: bool | None = None,
+    when_not_matched_by_source_delete: bool | None = None,
+    when_not_matched_by_source_delete_filt: str | None = None,
+    use_index: bool | None = None,
+    timeout: str | None = None,
+    branch: str | None = None,
+) -> dict[str, Any]:
+    """Update rows that match on the columns ``on``, and insert or delete others. Return a ``MergeInsertIntoTableResponse``.
+
+    ``timeout`` (``30s``) limits the retries after concurrent commits. As in Lance's own server, rows that do not match are inserted
+    unless that is disabled, and a filter implies the action that it filters.
+    """
+    retry_timeout = _parse_duration(timeout) if timeout is not None else None
+    with _open_stream(input) as reader:
+        dataset = _open_written(handle, branch)
+        if dataset is None:
+            written = _write_dataset(handle, reader, "create")
+            return {"num_updated_rows": 0, "num_deleted_rows": 0, **written}
+        for column in on:
+            if dataset.lance_schema.field(column) is None:
+                raise TableColumnNotFound(f"the table has no column {column!r}")
+        try:
+            builder = dataset.merge_insert(list(on))
+            if when_matched_update_all or when_matched_update_all_filt:
+                builder = builder.when_matched_update_all(when_matched_update_all_filt)
+            if when_not_matched_insert_all is not False:
+                builder = builder.when_not_matched_insert_all()
+            if when_not_matched_by_source_delete or when_not_matched_by_source_delete_filt:
+                builder = builder.when_not_matched_by_source_delete(when_not_matched_by_source_delete_filt)
+            if use_index is not None:
+                builder = builder.use_index(use_index)
+            if retry_timeout is not None:
+                builder = builder.retry_timeout(retry_timeout)
+            stats = builder.execute(reader)
+        except LANCE_ERRORS as error:
+            raise to_catalog_error(error) from None
+        counts = {f"num_{kind}_rows": stats[f"num_{kind}_rows"] for kind in ("updated", "inserted", "deleted")}
+        return {**counts, "version": dataset.version}
+
+
+def update_rows(
+    handle: TableHandle, *, updates: Sequence[Sequence[str]], predicate: str | None = None, branch: str | None = None
+) -> dict[str, Any]:
+    """Set columns by SQL expressions in the rows that match the predicate. Return an ``UpdateTableResponse``."""
+    if not updates or any(len(pair) != 2 for pair in updates):
+        raise InvalidInput("updates must be pairs of a column and an expression")
+    with handle.opened_dataset(branch=branch) as dataset:
+        for column in (pair[0] for pair in updates):
+            if dataset.lance_schema.field(column) is None:
+                raise TableColumnNotFound(f"the table has no column {column!r}")
+        result = dataset.update({pair[0]: pair[1] for pair in updates}, where=predicate or None)
+        return {"updated_rows": result["num_rows_updated"], "version": dataset.version}
+
+
+def delete_rows(handle: TableHandle, *, predicate: str, branch: str | None = None) -> dict[str, Any]:
+    """Delete the matching rows. Return a ``DeleteFromTableResponse``. Raise InvalidInput, also for a column that does not exist."""
+    if not predicate.strip():
+        raise InvalidInput("predicate is empty", hint="use true to delete every row")
+    try:
+        with handle.opened_dataset(branch=branch) as dataset:
+            dataset.delete(predicate)
+            return {"version": dataset.version}
+    except TableColumnNotFound as error:
+        # The protocol has no missing column for this operation.
+        raise InvalidInput(error.message) from None
+
+
+def drop_table_data(handle: TableHandle) -> dict[str, Any]:
+    """Delete all data of the table. Raise TableNotFound if there is none.
+
+    Used only for a user's DropTable in a source that allows it; mirroring never calls this.
+    """
+    import lance
+
+    handle.open_for_drop()
+    try:
+        lance.LanceDataset.drop(handle.uri, handle.storage_options)
+    except LANCE_ERRORS as error:
+        raise to_catalog_error(error) from None
+    return {}
+
+
+def list_foreign_files(handle: TableHandle) -> dict[str, Any]:
+    """Return the ``names`` in a table's directory that do not belong to it, as paths below it. Raise the store's errors.
+
+    Lance's drop deletes the whole directory, including other tables in it, which no catalog has to declare, and any other files.
+    """
+    from lance.file import LanceFileSession
+
+    try:
+        paths = LanceFileSession(handle.uri, storage_options=handle.storage_options).list()
+    except LANCE_ERRORS as error:
+        raise to_catalog_error(error) from None
+    return {"names": sorted({name for name in map(_foreign_name, paths) if name})}
+
+
+def list_lost_tables(handle: TableHandle, *, canonical: str, declared: Sequence[str]) -> dict[str, Any]:
+    """Return those of the ``declared`` canonical ``locations`` that would lose data with this table. ``canonical``: its own one."""
+    return {"locations": list_lost_locations(handle.location, canonical, declared)}
+
+
+def resolve_locations(_: TableHandle, *, locations: Sequence[str]) -> dict[str, Any]:
+    """Return canonical ``locations`` with the symbolic links of paths resolved."""
+    return {"locations": [resolve_location(location) for location in locations]}
+
+
+def _foreign_name(path: str) -> str | None:
+    """Return the other table or the first name to which a path belongs. None if it belongs to the table."""
+    names = path.split("/")
+    depth = next((index for index, name in enumerate(names) if name in ("_versions", ".lance-reserved")), 0)
+    if depth and names[0] != "tree":
+        return "/".join(names[:depth])
+    # Lance's own names start with one of these characters, except its data and its branches.
+    belongs_to_table = names[0][:1] in ("", "_", ".") or names[0] in ("data", "tree")
+    return None if belongs_to_table else names[0]
+
+
+def _parse_duration(text: str) -> timedelta:
+    try:
+        return timedelta(seconds=parse_duration(text))
+    except ValueError as error:
+        raise InvalidInput(f"timeout: {error}") from None
+
+
+def _open_written(handle: TableHandle, branch: str | None) -> Any | None:
+    """Open a table. None if it was only declared; raise TableNotFound for a branch of such a table."""
+    try:
+        return handle.open_dataset(branch=branch)
+    except TableNotFound:
+        if branch not in (None, "", MAIN):
+            raise
+        return None
+
+
+def _write_dataset(handle: TableHandle, reader: Any, mode: str, dataset: Any = None) -> dict[str, Any]:
+    import lance
+
+    counting = _CountingReader(reader)
+    try:
+        written = lance.write_dataset(
+            counting.reader(), dataset if dataset is not None else handle.uri, mode=mode, storage_options=handle.storage_options
+        )
+    except LANCE_ERRORS as error:
+        raise to_catalog_error(error) from None
+    return {"num_inserted_rows": counting.rows, "version": written.version}
+
+
+class _CountingReader:
+    """Counts the rows of a reader while they are read."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self.rows = 0
+
+    def reader(self) -> Any:
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self._reader.schema, self._batches())
+
+    def _batches(self) -> Iterator[Any]:
+        for batch in self._reader:
+            self.rows += batch.num_rows
+            yield batch
+
+
+@contextmanager
+def _open_stream(path: str) -> Iterator[Any]:
+    """Open the Arrow stream in a file. Raise InvalidInput if there is none."""
+    import pyarrow as pa
+
+    with pa.memory_map(path) if _size(path) else pa.BufferReader(b"") as source:
+        try:
+            reader = pa.ipc.open_stream(source)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InvalidInput(f"the body is not an Arrow IPC stream: {str(error)[:200]}") from None
+        with reader:
+            yield reader
+
+
+def _size(path: str) -> int:
+    from pathlib import Path
+
+    return Path(path).stat().st_size

@@ -1,0 +1,123 @@
+"""A table in storage: opened at a version and branch, with failures as catalog errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from federator.connector import (
+    CatalogError,
+    InvalidInput,
+    PermissionDenied,
+    ServiceUnavailable,
+    TableNotFound,
+)
+from federator.connector.errors import InvalidTableState, TableBranchNotFound, TableVersionNotFound
+from federator.data.foreign_locations import MayRead, may_read_nothing, require_own_bases, require_own_files
+from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
+from federator.lance.inspection import inspect_location
+from federator.model import is_location, local_path, to_lance_uri
+
+MAIN = "main"
+_NOT_READABLE: dict[str, type[CatalogError]] = {
+    "declared_only": TableNotFound, "empty": TableNotFound, "missing": TableNotFound, "denied": PermissionDenied,
+    "unreachable": ServiceUnavailable, "not_lance": InvalidTableState, "corrupt": InvalidTableState,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TableHandle:
+    """A location with its storage options. ``storage`` contains secrets, and is excluded from ``repr``.
+
+    ``allowed_bases`` are prefixes of locations outside the table that it may refer to. ``may_read`` decides about others; a child
+    process has no such function. ``mount`` is the root of the source: links at and above it belong to the location.
+    """
+
+    location: str
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    allowed_bases: tuple[str, ...] = ()
+    may_read: MayRead = field(default=may_read_nothing, repr=False, compare=False)
+    mount: str | None = None
+
+    @property
+    def uri(self) -> str:
+        """The location in pylance's spelling. Raise InvalidInput if it is not a location."""
+        if local_path(self.location) is None and not is_location(self.location):
+            raise InvalidInput(f"{self.location[:200]!r} is not a location")
+        return to_lance_uri(self.location)
+
+    @property
+    def storage_options(self) -> dict[str, str] | None:
+        return dict(self.storage) or None
+
+    @property
+    def store_path(self) -> str:
+        """The path in its store, as used in manifest paths: without scheme, bucket and leading slash."""
+        path = local_path(self.location)
+        return (path if path is not None else self.location.partition("://")[2].partition("/")[2]).strip("/")
+
+    def inspect(self) -> dict[str, Any]:
+        """Return a row of verification: the current state (``lance.inspection.inspect_location``)."""
+        return inspect_location(self.location, dict(self.storage))
+
+    def open_dataset(self, version: int | None = None, branch: str | None = None) -> Any:
+        """Open the ``LanceDataset``. Raise ForeignLocationsFound if it refers to other locations.
+
+        Raise TableNotFound if nothing was written, TableVersionNotFound, TableBranchNotFound, InvalidTableState for an unreadable
+        table, and PermissionDenied or ServiceUnavailable for an error of the store.
+        """
+        on_main = branch in (None, "", MAIN)
+        require_own_files(self.location, self.allowed_bases, self.mount)
+        dataset = self.open_for_drop(version if on_main else None)
+        require_own_bases(self.location, dataset, self.allowed_bases)
+        if not on_main:
+            dataset = _checkout_branch(dataset, str(branch), version)
+            require_own_bases(self.location, dataset, self.allowed_bases)
+        return dataset
+
+    def open_for_drop(self, version: int | None = None) -> Any:
+        """Open the ``LanceDataset``, whatever it refers to: its rows must not be read. Raise the errors of ``open_dataset``."""
+        import lance
+
+        try:
+            return lance.dataset(self.uri, version=version, storage_options=self.storage_options)
+        except LANCE_ERRORS:
+            raise self._open_error(version) from None
+
+    @contextmanager
+    def opened_dataset(self, version: int | None = None, branch: str | None = None) -> Iterator[Any]:
+        """Open the dataset for a block whose failures become catalog errors."""
+        dataset = self.open_dataset(version, branch)
+        try:
+            yield dataset
+        except LANCE_ERRORS as error:
+            raise to_catalog_error(error) from None
+
+    def _open_error(self, version: int | None) -> CatalogError:
+        inspection = self.inspect()
+        if inspection["state"] != "valid":
+            return _NOT_READABLE[inspection["state"]](f"no table can be read at {self.location}: {inspection['message']}")
+        if version is not None:
+            return TableVersionNotFound(f"the table has no version {version}; its newest is {inspection['version']}")
+        return ServiceUnavailable(f"{self.location} could be read only at the second attempt", hint="try again")
+
+
+def branch_path(branch: str | None) -> str:
+    """Return the path of a branch's files below the table's location."""
+    return "" if branch in (None, "", MAIN) else f"tree/{branch}/"
+
+
+def _checkout_branch(dataset: Any, branch: str, version: int | None) -> Any:
+    if branch not in dataset.branches.list():
+        raise TableBranchNotFound(f"the table has no branch {branch!r}")
+    newest = dataset.checkout_version((branch, None))
+    if version is None:
+        return newest
+    try:
+        return dataset.checkout_version((branch, version))
+    except LANCE_ERRORS as error:
+        if version in {ref["version"] for ref in newest.version_refs()}:
+            raise to_catalog_error(error) from None
+        raise TableVersionNotFound(f"the branch {branch!r} has no version {version}; its newest is {newest.version}") from None

@@ -1,0 +1,1 @@
+"""The Lance namespace interface over any catalog: facade, identifiers, paging and inspection."""

@@ -1,0 +1,162 @@
+"""Inspection of one location: open it and classify its content as a verification state.
+
+Opening a location can hang if its store hangs, so inspections run in processes that can be killed
+(``federator.runtime.child_process``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from federator.model import digest_of, is_location, local_path, to_lance_uri
+from federator.runtime.text import first_line
+
+
+def inspect_location(location: str, storage: dict[str, str], session: Any = None) -> dict[str, Any]:
+    """Return the verification state of a location, with the fields of ``inspection_row``.
+
+    ``session`` is a ``lance.Session`` that several inspections share. State ``valid`` comes with facts from the newest manifest, the
+    only one that is read. The other states come with a ``message``: ``declared_only``, ``empty``, ``missing``, ``not_lance``,
+    ``corrupt``, ``denied`` and ``unreachable``.
+    """
+    path = local_path(location)
+    if path is None and not is_location(location):
+        return inspection_row("not_lance", f"not a location: {location[:200]!r}")
+    import lance
+
+    try:
+        return _describe_dataset(
+            lance.dataset(path or to_lance_uri(location), storage_options=storage or None, session=session)
+        )
+    except (ValueError, OSError, RuntimeError) as error:
+        if path is not None:
+            return _inspect_local_directory(Path(path)) or _classify_local_error(error)
+        return (
+            _inspect_object_prefix(location, storage)
+            if _NOT_FOUND_TEXT.search(str(error))
+            else _classify_error(error, location)
+        )
+
+
+def _describe_dataset(dataset: Any) -> dict[str, Any]:
+    version = dataset.get_version()
+    columns = json.dumps(
+        [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in dataset.schema]
+    )
+    return inspection_row("valid", None) | {
+        "version": version["version"],
+        "rows": dataset.count_rows(),
+        "fragments": int(version["metadata"]["total_fragments"]),
+        "size": int(version["metadata"]["total_files_size"]),
+        "indices": len(dataset.describe_indices()),
+        "schema": columns,
+        "fingerprint": digest_of(columns),
+        "format": dataset.data_storage_version,
+        "changed_at": version["timestamp"].timestamp(),
+    }
+
+
+def _inspect_local_directory(path: Path) -> dict[str, Any] | None:
+    """Return the state of a directory that is not a table. None if it has Lance's ``_versions``."""
+    try:
+        names = {entry.name for entry in os.scandir(path)}
+        data = [entry.name for entry in os.scandir(path / "data")] if "data" in names else []
+    except FileNotFoundError:
+        return inspection_row("missing", "no such directory")
+    except NotADirectoryError:
+        return inspection_row("not_lance", "a file, not a directory")
+    except PermissionError:
+        return inspection_row("denied", "the directory cannot be read")
+    except OSError as error:
+        return inspection_row("unreachable", f"the directory cannot be read: {error.strerror}")
+    return None if "_versions" in names else _classify_contents([*names, *(f"data/{name}" for name in data)])
+
+
+def _inspect_object_prefix(location: str, storage: dict[str, str]) -> dict[str, Any]:
+    """Return the state of a prefix without a manifest. Lance's own client lists it, because it supports all storage options."""
+    from lance.file import LanceFileSession
+
+    try:
+        names = LanceFileSession(to_lance_uri(location), storage_options=storage or None).list()
+    except (ValueError, OSError, RuntimeError) as error:
+        return _classify_error(error, location)
+    return _classify_contents(names) if names else inspection_row("missing", "nothing is there")
+
+
+def _classify_contents(names: Sequence[str]) -> dict[str, Any]:
+    """Return the state of a directory without manifests, by the names or relative paths in it."""
+    if any(name.partition("/")[0] in _LANCE_DIRECTORIES or _DATA_FILE.fullmatch(name) for name in names):
+        return inspection_row("corrupt", "Lance's files without a manifest")
+    if ".lance-reserved" in names:
+        return inspection_row("declared_only", "declared, and no data written yet")
+    # Some object stores mark a directory by an object with an empty name.
+    if not any(names):
+        return inspection_row("empty", "an empty directory")
+    return inspection_row("not_lance", "a directory without Lance's _versions")
+
+
+_LANCE_DIRECTORIES = frozenset({"_versions", "_transactions", "_indices", "_deletions"})
+_DATA_FILE = re.compile(r"data/[^/]+\.lance")
+_NOT_FOUND_TEXT = re.compile(r"Dataset at path .* was not found: ", re.DOTALL)
+# pylance raises ValueError and OSError for all failures. The code and the status of a store have a fixed form in the text. Messages of
+# the client without a response are matched last, and never against the table's own name.
+_CODE = re.compile(r"<Code>(\w+)</Code>|\"code\":\s*\"(\w+)\"")
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODES = {
+    "AccessDenied": "denied", "InvalidAccessKeyId": "denied", "SignatureDoesNotMatch": "denied", "ExpiredToken": "denied",
+    "InvalidToken": "denied", "AllAccessDisabled": "denied", "NoSuchBucket": "missing", "NoSuchKey": "missing",
+    "ContainerNotFound": "missing", "AuthorizationFailure": "denied", "AuthenticationFailed": "denied", "SlowDown": "unreachable",
+}  # fmt: skip
+_TEXTS = (
+    ("denied", ("permission denied", "unauthorized")),
+    ("not_lance", ("no object store provider", "unknown scheme", "invalid url")),
+    ("missing", ("not found", "no such file")),
+    (
+        "unreachable",
+        ("error sending request", "resolve region", "connection", "timed out", "timeout", "dns", "credential", "error performing"),
+    ),
+)  # fmt: skip
+
+#: characters of a stored message
+_MAX_MESSAGE_LENGTH = 500
+
+
+def _classify_local_error(error: Exception) -> dict[str, Any]:
+    # The directory has "_versions", so a missing file below it means lost data.
+    denied = isinstance(error, PermissionError) or "(os error 13)" in str(error)
+    return inspection_row("denied" if denied else "corrupt", first_line(error, _MAX_MESSAGE_LENGTH))
+
+
+def _classify_error(error: Exception, location: str) -> dict[str, Any]:
+    return inspection_row(state_from_error(error, str(error), location), first_line(error, _MAX_MESSAGE_LENGTH))
+
+
+def state_from_error(error: Exception, text: str, location: str) -> str:
+    """Return the state for a failure at a location; ``corrupt`` if the failure has no known form."""
+    if isinstance(error, PermissionError):
+        return "denied"
+    if isinstance(error, TimeoutError | ConnectionError):
+        return "unreachable"
+    for code in _CODE.finditer(text):
+        if (known := _CODES.get(code[1] or code[2])) is not None:
+            return known
+    if status := _STATUS.search(text):
+        return {"401": "denied", "403": "denied", "404": "missing"}.get(status[1], "unreachable")
+    path = location.partition("://")[2].strip("/")
+    message = text.replace(path, "").replace(path.partition("/")[2], "").lower() if "/" in path else text.lower()
+    return next((state for state, words in _TEXTS if any(word in message for word in words)), "corrupt")
+
+
+def inspection_row(state: str, message: str | None) -> dict[str, Any]:
+    """Return the columns of ``dataset`` for a state. All facts are None; only a valid table has them.
+
+    ``size`` is the size of the data files in bytes, and ``changed_at`` is in seconds since the epoch. ``format`` is the version of
+    Lance's file format, and ``fingerprint`` is a digest of the schema.
+    """
+    facts = dict.fromkeys(("version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at"))
+    return {"state": state, "message": message, **facts}

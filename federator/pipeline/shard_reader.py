@@ -1,0 +1,131 @@
+"""Shard reader: read the shards of one crawl task with a deadline, without Spark.
+
+A shard that fails, hangs or dies becomes failed coverage of its namespaces. It is never an empty list and never a failed job. This
+also holds for errors in a connector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from federator.connector import Catalog, CatalogError, FederatorError, Shard, SourceSpec
+from federator.connector.call_metrics import PROCESS_METER, CallMeter
+from federator.connector.errors import Internal
+from federator.connector.native_errors import as_federator_error
+from federator.model import ROOT, Coverage, Path, Record, failed_evidence
+from federator.pipeline.deadlines import _DeadlineExceeded, _iterate_with_deadline
+from federator.planning.identity import IdentityReading
+from federator.registry import open_catalog
+
+Item = Record | Coverage | IdentityReading
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlTask:
+    """Some shards, or the error of the planning. ``identities`` were read during the planning."""
+
+    number: int
+    shards: tuple[Shard, ...] = ()
+    error: FederatorError | None = None
+    identities: tuple[IdentityReading, ...] = ()
+
+
+def plan_crawl_tasks(
+    spec: SourceSpec, concurrency: int, deadline: float, meter: CallMeter = PROCESS_METER, *, only: Sequence[Path] | None = None
+) -> list[CrawlTask]:
+    """Split a source's crawl, or that of the namespaces ``only``, into at most ``concurrency`` tasks.
+
+    A source that does not respond becomes one task with its error.
+    """
+
+    def plan() -> Iterator[tuple[Sequence[Shard], tuple[IdentityReading, ...]]]:
+        with open_catalog(spec, meter) as catalog:
+            before = IdentityReading(catalog.identity(only))
+            shards = catalog.plan_shards() if only is None else catalog.plan_shards_for(only)
+            # Read the identity again: behind a load balancer, a later request may reach another catalog.
+            yield shards, (before, IdentityReading(catalog.identity()))
+
+    try:
+        ((shards, identities),) = _iterate_with_deadline(plan, deadline)
+    except Exception as error:  # noqa: BLE001 - any error concerns only this source
+        return [CrawlTask(0, error=as_federator_error(spec.name, error))]
+    if not shards:
+        return [CrawlTask(0, error=Internal(f"{spec.name}: the connector planned no shards, not even for the root"))]
+    shards_by_task = [tuple(shards[number::concurrency]) for number in range(concurrency)]
+    return [
+        CrawlTask(number, task_shards, identities=() if number else identities)
+        for number, task_shards in enumerate(shards_by_task)
+        if task_shards
+    ]
+
+
+def read_crawl_task(spec: SourceSpec, task: CrawlTask, deadline: float, meter: CallMeter = PROCESS_METER) -> Iterator[Item]:
+    """Yield the records and coverage of a task, and the identities of its connections before and after.
+
+    ``deadline`` (seconds) applies to each shard. ``meter`` counts the calls.
+    """
+    if task.error is not None:
+        yield _failed_coverage(spec.name, ROOT, task.error)
+        return
+    yield from task.identities
+    catalog: Catalog | None = None
+    try:
+        for shard in task.shards:
+            try:
+                if catalog is None:
+                    catalog = open_catalog(spec, meter)
+                    yield read_identity(catalog, deadline)
+            except Exception as error:  # noqa: BLE001 - as for a shard
+                yield from (
+                    _failed_coverage(spec.name, namespace, as_federator_error(spec.name, error))
+                    for namespace in shard.namespaces
+                )
+                continue
+            hangs = yield from read_shard(catalog, shard, deadline)
+            if hangs:
+                # The old connection still waits for a response, which must not be taken for one to the next shard.
+                catalog = None
+                meter.record_call(spec.name, "read", deadline, {str(_DeadlineExceeded.code): 1})
+        if catalog is not None:
+            yield read_identity(catalog, deadline)
+    finally:
+        if catalog is not None:
+            # An error while closing does not affect what was read.
+            with suppress(Exception):
+                catalog.close()
+
+
+def read_shard(catalog: Catalog, shard: Shard, deadline: float) -> Generator[Item, None, bool]:
+    """Yield one shard's items. If the shard fails, its namespaces without coverage get a failed one.
+
+    Return whether the catalog is still busy with the shard.
+    """
+    covered: set[object] = set()
+    try:
+        for item in _iterate_with_deadline(lambda: catalog.read_shard(shard), deadline):
+            if isinstance(item, Coverage):
+                covered.add(item.namespace)
+            yield item
+    except Exception as error:  # noqa: BLE001 - any failure of a shard becomes failed coverage
+        for namespace in shard.namespaces:
+            if namespace not in covered:
+                yield _failed_coverage(catalog.source, namespace, as_federator_error(catalog.source, error))
+        return isinstance(error, _DeadlineExceeded)
+    return False
+
+
+def read_identity(catalog: Catalog, deadline: float, namespaces: Collection[Path] | None = ()) -> IdentityReading:
+    """Read the catalog's identity on a connection, in at most ``deadline`` seconds. A failure is part of the result."""
+    try:
+        (identity,) = _iterate_with_deadline(lambda: iter([catalog.identity(namespaces)]), deadline)
+    except Exception as error:  # noqa: BLE001 - as for a shard
+        return IdentityReading(error=str(as_federator_error(catalog.source, error)))
+    return IdentityReading(identity)
+
+
+def _failed_coverage(source: str, namespace: tuple[str, ...], error: FederatorError) -> Coverage:
+    code = error.code if isinstance(error, CatalogError) else Internal.code
+    evidence = failed_evidence(code, str(error))
+    return Coverage(source, namespace, presence=evidence, detail=evidence)

@@ -1,0 +1,47 @@
+"""Translation of Spark's exceptions into errors that name the innermost cause."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from federator.connector import StateError
+
+_LOG_HINT = "see .federator/spark.log for details"
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+_PYTHON_HINT = f"executors need Python {_VERSION}: name it with spark.pyspark.python in [spark.conf]"
+_PACKAGES_HINT = "executors need this version's packages: federator spark pack, then [spark] archive"
+#: texts of Spark and Python that say that the executors are not prepared, with the remedy
+_HINTS = (
+    (re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version"), _PYTHON_HINT),
+    (re.compile(r'Cannot run program "[^"]*python[^"]*"'), _PYTHON_HINT),
+    (re.compile(r"No module named '?(?:federator|pyarrow|lance|pandas|pydantic|thrift|boto3)"), _PACKAGES_HINT),
+)
+
+
+@contextmanager
+def translate_spark_errors(activity: str) -> Iterator[None]:
+    """Raise a StateError with the first line of a Spark error, and the remedy if it is known.
+
+    The failed job of one source must not end the run for the other sources.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), _LOG_HINT)
+        raise StateError(f"Spark could not {activity}: {_innermost_cause(text)}", hint=hint) from error
+
+
+def _innermost_cause(text: str) -> str:
+    """Return the line of a Java or Python trace with the innermost cause, else the first line after the preamble."""
+    lines = [
+        line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while calling")
+    ]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1:] or lines[:1] or ["no reason given"])[0][:500]

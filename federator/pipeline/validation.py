@@ -1,0 +1,144 @@
+"""Validation of a staged crawl: Spark groups the staged rows by namespace, and ``planning.crawls`` checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from federator.connector.call_metrics import CallCounts
+from federator.connector.errors import IdentityChanged
+from federator.model import ROOT, Coverage, path_key
+from federator.pipeline.crawl_columns import COVERAGE, DDL, IDENTITY, RECORD
+from federator.pipeline.small_crawls import Arrivals, collect_staged_arrivals, run_in_task
+from federator.pipeline.staging import coverage_from_row, identity_from_row
+from federator.planning.crawls import Arrival, list_failures, unread_coverage, validate_arrivals
+from federator.planning.identity import IdentityReading
+
+_COVERAGE = (
+    "source", "namespace", "presence", "presence_code", "presence_reason", "detail", "detail_code", "detail_reason", "records",
+    "fold", "found",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ValidatedCrawl:
+    """A validated crawl.
+
+    ``staged`` is the path of the staged rows (None: nothing had to be read), and ``record_count`` is the number of records in them.
+    ``small`` says that one task may read them. ``coverage`` and ``namespaces`` are what they prove. ``began_at`` is the time when
+    reading started, and ``calls`` are the catalog calls.
+    ``namespaces_to_read`` are the path keys of the namespaces that were to be read (None: all); the coverage of the others is
+    carried. ``identities`` are those of the connections.
+    """
+
+    source: str
+    staged: str | None
+    small: bool
+    record_count: int
+    coverage: dict[str, Coverage]
+    namespaces: frozenset[str]
+    began_at: float
+    calls: CallCounts = field(default_factory=CallCounts)
+    namespaces_to_read: frozenset[str] | None = None
+    identities: tuple[IdentityReading, ...] = ()
+
+    @property
+    def failures(self) -> list[Coverage]:
+        return list_failures(self.coverage)
+
+    @property
+    def carried_count(self) -> int:
+        """The number of namespaces that were not read."""
+        return sum(
+            namespace_coverage.complete_or_carried and not namespace_coverage.complete
+            for namespace_coverage in self.coverage.values()
+        )
+
+
+def unchanged_crawl(source: str, carried: Mapping[str, Coverage], *, began_at: float) -> ValidatedCrawl:
+    """Return the crawl of a source without namespaces to read."""
+    return ValidatedCrawl(source, None, True, 0, dict(carried), frozenset(), began_at, namespaces_to_read=frozenset())
+
+
+def unproven(crawled: ValidatedCrawl, problem: str) -> ValidatedCrawl:
+    """Return a crawl that proves nothing because of ``problem``. None of its records counts."""
+    coverage = {path_key(ROOT): unread_coverage(crawled.source, IdentityChanged.code, problem)}
+    return replace(crawled, staged=None, record_count=0, coverage=coverage, namespaces=frozenset(), namespaces_to_read=None)
+
+
+def validate_crawl(
+    spark: SparkSession, source: str, staged: str, *, began_at: float, small: bool,
+    read: frozenset[str] | None = None, carried: Mapping[str, Coverage] = MappingProxyType({}),
+) -> ValidatedCrawl:  # fmt: skip
+    """Read a staging file and validate it. This is one small action with one row per namespace; one Python task if it is ``small``.
+
+    ``read`` and ``carried`` are for an incremental crawl: the namespaces that were to be read, and the coverage of the others.
+    """
+    if small:
+        arrivals, calls, identities = run_in_task(spark, partial(collect_staged_arrivals, staged))
+    else:
+        arrivals, calls, identities = _group_arrivals(spark, staged)
+    proven = validate_arrivals(source, arrivals, read=read, carried=carried)
+    total = sum(arrival.records for arrival in arrivals.values())
+    return ValidatedCrawl(
+        source, staged, small, total, proven.coverage, proven.namespaces, began_at, calls, proven.read, identities
+    )
+
+
+def staged_rows(spark: SparkSession, staged: str) -> DataFrame:
+    """Return the rows of a staging file. Without the schema, Spark would start a job that reads it from the files."""
+    return spark.read.schema(DDL).parquet(staged)
+
+
+def _group_arrivals(spark: SparkSession, staged: str) -> Arrivals:
+    rows = staged_rows(spark, staged)
+    arrivals: dict[str, Arrival] = {}
+    calls = CallCounts()
+    identities: list[IdentityReading] = []
+    for row in group_by_namespace(rows, rows.where(F.col("row") == RECORD)).collect():
+        for counts in row["calls"]:
+            calls.merge(CallCounts.from_json(counts))
+        identities += [identity_from_row(reading.asDict()) for reading in row["identities"]]
+        if row["key"] is not None:
+            stated = coverage_from_row(row["stated"].asDict()) if row["stated"] is not None else None
+            arrivals[row["key"]] = Arrival(stated, row["times"], row["arrived"], row["fold"] or 0, row["listed"])
+    return arrivals, calls, tuple(identities)
+
+
+def group_by_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
+    """Return one row per namespace: its stated coverage, the records that arrived below it, and whether its parent listed it.
+
+    This is ``planning.crawls.collect_arrivals`` in Spark. The row without a key contains the call counts.
+    """
+    is_record = F.col("row") == RECORD
+    stated = F.when(F.col("row") == COVERAGE, F.struct(*_COVERAGE))
+    number = F.when(is_record, F.conv(F.substring("digest", 1, 15), 16, 10).cast("bigint"))
+    content = rows.select(
+        F.when(is_record, F.col("parent")).otherwise(F.col("namespace")).alias("key"),
+        stated.alias("stated"), is_record.alias("is_record"), number.alias("number"), F.lit(False).alias("listed"), "calls",
+        F.when(F.col("row") == IDENTITY, F.struct("identity", "identity_error")).alias("reading"),
+    )  # fmt: skip
+    no_coverage = (F.lit(None).cast(content.schema["stated"].dataType).alias("stated"), F.lit(False).alias("is_record"))
+    no_reading = F.lit(None).cast(content.schema["reading"].dataType).alias("reading")
+    listed_namespaces = records.where("is_table = 0").select(
+        F.col("path").alias("key"),
+        *no_coverage,
+        F.lit(None).cast("bigint").alias("number"),
+        F.lit(True).alias("listed"),
+        "calls",
+        no_reading,
+    )
+    return content.union(listed_namespaces).groupBy("key").agg(
+        F.first("stated", ignorenulls=True).alias("stated"),
+        F.count("stated").alias("times"),
+        F.count_if("is_record").alias("arrived"),
+        F.bit_xor("number").alias("fold"),
+        F.max("listed").alias("listed"),
+        F.collect_list("calls").alias("calls"),
+        F.collect_list("reading").alias("identities"),
+    )  # fmt: skip

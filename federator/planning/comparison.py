@@ -1,0 +1,125 @@
+"""Comparison of declarations with each other and with the stored schema: pure functions over records.
+
+A field that one catalog omits contradicts nothing: many catalogs store neither columns nor comments, and a mirror may omit
+properties. Two declarations disagree only if both state a field with different values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from federator.model import TableRecord, canonical_location, path_key, stable_properties
+from federator.model.drift import Drift, DriftKind
+from federator.planning.ownership import strip_comment_marker, strip_marker_properties
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A field in which declarations of one dataset contradict each other, and the declarations on each side.
+
+    The sides are groups of declarations that agree among themselves, each a sorted list of object ids. The values are omitted,
+    because a property may contain text that not every principal should read.
+    """
+
+    field: str
+    sides: list[list[str]]
+
+
+def find_disagreements(tables: Sequence[TableRecord]) -> list[Disagreement]:
+    """Return every field on which declarations of one dataset contradict each other, sorted by name. Empty for fewer than two."""
+    values_by_field: dict[str, dict[object, list[str]]] = {}
+    for table in tables:
+        for name, value in _comparable_fields(table).items():
+            values_by_field.setdefault(name, {}).setdefault(value, []).append(path_key((table.source, *table.path)))
+    return [
+        Disagreement(name, sorted(sorted(ids) for ids in sides.values()))
+        for name, sides in sorted(values_by_field.items())
+        if len(sides) > 1
+    ]
+
+
+def compare_mirrored_pair(origin: TableRecord, target: TableRecord, desired_location: str) -> Iterator[Drift]:
+    """Return the drift between a mirrored table and its origin. ``desired_location`` is the location that the mirror would write."""
+    target_id, origin_id = (path_key((table.source, *table.path)) for table in (target, origin))
+    if target.location and canonical_location(target.location) != canonical_location(desired_location):
+        yield Drift(
+            DriftKind.LOCATION_DIFFERS, target.source, target_id, origin_id, f"{target.location}, and not {desired_location}"
+        )
+    # Columns are compared with the stored schema instead.
+    fields = [disagreement.field for disagreement in find_disagreements([origin, target]) if disagreement.field != "schema"]
+    if fields:
+        yield Drift(
+            DriftKind.PROPERTIES_DIFFER,
+            target.source,
+            target_id,
+            origin_id,
+            ", ".join(name.removeprefix("property:") for name in fields),
+        )
+
+
+def compare_schema(source: str, subject: str, location: str, declared: str | None, stored: str | None) -> Drift | None:
+    """Compare a catalog's column list with the Lance schema at its location, both as JSON. None if they agree or one is unknown.
+
+    Types are compared by their group (whole number, text, list), because type names differ between catalogs.
+    """
+    declared_names, stored_names = column_names(declared), column_names(stored)
+    if not declared_names or not stored_names:
+        return None
+    parts = [("not stored", set(declared_names) - set(stored_names)), ("not declared", set(stored_names) - set(declared_names))]
+    declared_types, stored_types = _type_groups(declared), _type_groups(stored)
+    retyped = {
+        name
+        for name in declared_types.keys() & stored_types.keys()
+        if None not in (pair := (declared_types[name], stored_types[name])) and pair[0] != pair[1]
+    }
+    parts.append(("of another type", retyped))
+    detail = "; ".join(f"{label}: {', '.join(sorted(names))}" for label, names in parts if names)
+    if not detail and declared_names != stored_names:
+        detail = "the columns are in another order"
+    return Drift(DriftKind.SCHEMA_DIFFERS, source, subject, location, detail) if detail else None
+
+
+@lru_cache(maxsize=4096)
+def column_names(schema: str | None) -> tuple[str, ...]:
+    """Return the names of a column list (canonical JSON), in order and in lower case, because Hive lowers them. Empty for None."""
+    return tuple(str(column["name"]).lower() for column in json.loads(schema)) if schema else ()
+
+
+@lru_cache(maxsize=4096)
+def _type_groups(schema: str | None) -> Mapping[str, str | None]:
+    """Return the type group of each column, by its name in lower case. None for a type that only one catalog knows."""
+    columns = json.loads(schema) if schema else ()
+    return {str(column["name"]).lower(): _type_group(str(column.get("type") or "")) for column in columns}
+
+
+def _type_group(kind: str) -> str | None:
+    match = _WORD.match(kind.strip().lower())
+    return next((group for group, type_names in _TYPE_GROUPS.items() if match is not None and match[0] in type_names), None)
+
+
+_WORD = re.compile(r"[a-z_]+")
+# The first words of type names, without parameters: those of Arrow, Hive, Glue and Unity.
+_TYPE_GROUPS = {
+    "a whole number": ("tinyint", "smallint", "int", "uint", "integer", "bigint", "long", "short", "byte"),
+    "a fraction": ("float", "double", "halffloat", "real"), "a decimal": ("decimal", "numeric"), "a truth": ("bool", "boolean"),
+    "a text": ("string", "large_string", "string_view", "varchar", "char", "text", "utf"),
+    "bytes": ("binary", "large_binary", "fixed_size_binary", "binary_view", "varbinary"),
+    "a day": ("date",), "a moment": ("timestamp", "timestamp_ntz"),
+    "a list": ("list", "large_list", "fixed_size_list", "array"), "a map": ("map",), "a struct": ("struct",),
+}  # fmt: skip
+
+
+def _comparable_fields(table: TableRecord) -> Mapping[str, object]:
+    values: dict[str, object] = {
+        f"property:{key}": value for key, value in strip_marker_properties(stable_properties(table.properties)).items()
+    }
+    # Type names differ between catalogs; column names do not.
+    if columns := column_names(table.schema):
+        values["schema"] = columns
+    if doc := strip_comment_marker(table.doc):
+        values["doc"] = doc
+    return values

@@ -1,0 +1,1 @@
+"""Process utilities without knowledge of catalogs: child processes, redaction, spans, streams, text."""

@@ -1,0 +1,24 @@
+"""Text for people, in the forms that all packages share."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+# C0 and C1 controls, line separators, bidirectional controls and surrogates.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escape_controls(text: str, *, keep: str = "") -> str:
+    """Replace control characters except those in ``keep`` by escapes: a name must not control the terminal that shows it."""
+    return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def first_line(error: BaseException, max_length: int | None = None) -> str:
+    """Return the first line of an error's text, and the name of its type if it has no text."""
+    return next(iter(str(error).splitlines()), type(error).__name__)[:max_length]
+
+
+def format_utc(at: float) -> str:
+    """Return a time as ISO 8601 in UTC, with seconds."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

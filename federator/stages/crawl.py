@@ -1,0 +1,182 @@
+"""Crawl, publish and verify sources. Each source is independent, and sources run in parallel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from federator import logs
+from federator.connector import FederatorError, ServiceUnavailable
+from federator.connector.call_metrics import CallCounts
+from federator.model import ROOT, path_key
+from federator.planning.crawls import unread_coverage
+from federator.runtime.spans import record_span
+from federator.stages.change_feed import CrawlScope, read_change_feed
+from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
+from federator.stages.result import Interrupted, format_count, format_state_counts
+from federator.store import DatabaseError, call_metrics, identities, records, revisions, runs, verifications
+from federator.store.failures import describe_failure
+from federator.store.leases import Lease, LeaseLost, acquire_lease
+
+if TYPE_CHECKING:
+    from federator.pipeline.publish import PublishResult
+    from federator.pipeline.validation import ValidatedCrawl
+
+_log = logs.get_logger(__name__)
+
+
+def crawl_sources(context: RunContext, names: Sequence[str], *, full: bool = False) -> None:
+    """Crawl sources into the index, then verify the locations that are due.
+
+    Of a source with a change feed, only the namespaces that it names are read, unless ``full``.
+    """
+    context.spark_session()
+    for name in names:
+        source = context.settings.source(name)
+        revisions.register_source(context.index, name, source.impl, source.digest)
+    with ThreadPoolExecutor(max_workers=max(1, len(names)), thread_name_prefix="crawl") as pool:
+        pending = {name: pool.submit(logs.with_bound_context(_crawl_source), context, name, full=full) for name in names}
+        for name, future in pending.items():
+            with context.record_errors(name):
+                try:
+                    context.result.sources[name] = future.result()
+                except DatabaseError as error:
+                    context.result.errors[name] = str(describe_failure(error))
+    with context.index.write() as connection:
+        verifications.refresh_location_aliases(connection, context.settings.location_aliases)
+    if context.settings.verify.enabled:
+        end = time.monotonic() + context.settings.verify.max_seconds
+        for name in [name for name in names if name in context.result.sources]:
+            with context.record_errors(f"verify {name}"):
+                _verify_due_locations(context, name, end - time.monotonic())
+
+
+def _crawl_source(context: RunContext, name: str, *, full: bool) -> PublishResult:
+    from federator.pipeline.diff import diff_crawl
+    from federator.pipeline.publish import publish_crawl
+    from federator.pipeline.spark_errors import translate_spark_errors
+    from federator.pipeline.validation import unproven
+
+    source = context.settings.source(name)
+    with (
+        context.stage("crawl", name) as done,
+        acquire_lease(context.index, f"source:{name}", wait=LEASE_WAIT_SECONDS) as lease,
+        _publishing_failure(context, name, lease),
+        translate_spark_errors(f"crawl {name}"),
+    ):
+        began_at = time.time()
+        reading = read_change_feed(context, name, began_at, full=full)
+        crawled = _read_source(context, name, reading, began_at)
+        _record_worker_calls(context, name, crawled.calls)
+        with context.index.write() as connection:
+            lease.require_held(connection)
+            verdict = identities.check(connection, name, [*reading.identities, *crawled.identities], crawl=True)
+        if verdict.problem is not None:
+            crawled = unproven(crawled, verdict.problem)
+        with context.index.read() as connection:
+            revision = records.published_revision(connection, name)
+        delta = diff_crawl(context.spark_session(), context.index_reader(), crawled, revision, context.staging_area())
+        published = publish_crawl(
+            context.index, lease, crawled, delta, run_id=context.run.id, config_digest=source.digest, cursor=reading.cursor,
+            identity=verdict.identity, went_back=reading.went_back, full_because=reading.full_reason,
+        )  # fmt: skip
+        runs.record_source_result(context.index, context.run, name, **asdict(published))
+        done(published.state, _summarize(published))
+    return published
+
+
+@contextmanager
+def _publishing_failure(context: RunContext, name: str, lease: Lease) -> Iterator[None]:
+    """Publish a crawl that fails as a whole as failed coverage of the root, so that older evidence is no longer the newest."""
+    from federator.pipeline.diff import RevisionDelta
+    from federator.pipeline.publish import publish_crawl
+    from federator.pipeline.validation import unchanged_crawl
+
+    began_at = time.time()
+    try:
+        yield
+    except (Interrupted, LeaseLost):
+        raise
+    except FederatorError as error:
+        unproven = {path_key(ROOT): unread_coverage(name, ServiceUnavailable.code, error.message)}
+        crawled = unchanged_crawl(name, unproven, began_at=began_at)
+        digest = context.settings.source(name).digest
+        try:
+            publish_crawl(
+                context.index, lease, crawled, RevisionDelta.unchanged(name), run_id=context.run.id, config_digest=digest
+            )
+        except (FederatorError, DatabaseError) as publish_error:
+            # This run records the failure of the source in any case.
+            _log.warning("failed crawl could not be published", source=name, error=str(publish_error))
+        raise
+
+
+def _read_source(context: RunContext, name: str, reading: CrawlScope, began_at: float) -> ValidatedCrawl:
+    from federator.pipeline.crawl import stage_crawl
+    from federator.pipeline.validation import unchanged_crawl, validate_crawl
+
+    if reading.namespaces is not None and not reading.namespaces:
+        return unchanged_crawl(name, reading.carried, began_at=began_at)
+    namespaces = None if reading.namespaces is None else sorted(reading.namespaces)
+    spark, deadline = context.spark_session(), context.settings.source(name).deadline
+    staging = context.staging_area()
+    staged = stage_crawl(spark, context.source_spec(name), staging, deadline=deadline, only=namespaces)
+    read = None if namespaces is None else frozenset(map(path_key, namespaces))
+    small = staging.is_small(staged)
+    return validate_crawl(spark, name, staged, began_at=began_at, small=small, read=read, carried=reading.carried)
+
+
+def _verify_due_locations(context: RunContext, name: str, seconds: float) -> None:
+    from federator.pipeline.spark_errors import translate_spark_errors
+    from federator.pipeline.verify import verify_locations
+
+    limits = context.settings.verify
+    with context.index.read() as connection:
+        due = verifications.list_due_locations(
+            connection, name, checked_before=time.time() - limits.max_age, limit=limits.max_tables
+        )
+    if not due:
+        return
+    with context.stage("verify", name) as done, translate_spark_errors(f"verify {name}"):
+        rows = list(
+            verify_locations(
+                context.spark_session(),
+                context.source_spec(name),
+                [dict(row) for row in due],
+                timeout=limits.timeout,
+                seconds=seconds,
+            )
+        )
+        with context.index.write() as connection:
+            verifications.save_verifications(connection, rows)
+        remaining = f"; {len(due) - len(rows):,} left for the next run" if len(rows) < len(due) else ""
+        done("ok", format_state_counts([row["state"].replace("_", " ") for row in rows]) + remaining)
+
+
+def _record_worker_calls(context: RunContext, name: str, counts: CallCounts) -> None:
+    """Record the catalog calls of the workers: count them, and add the shards that they read as spans to this run's trace."""
+    with context.index.write() as connection:
+        call_metrics.add_counts(connection, counts)
+    for shard, began, seconds, code in counts.shards:
+        failure = f"error {code}" if code is not None else None
+        record_span(
+            f"read {name} {shard}", {"federator.source": name}, started_at=began, ended_at=began + seconds, error=failure
+        )
+
+
+def _summarize(published: PublishResult) -> str:
+    text = f"{format_count(published.tables, 'table')} in {format_count(published.namespaces, 'namespace')}"
+    numbers = {"new": published.added, "changed": published.changed, "gone": published.removed}
+    changed = ", ".join(f"{number} {label}" for label, number in numbers.items() if number)
+    text += f" ({changed})" if changed else ""
+    if published.carried:
+        text += (
+            f"; {published.carried:,} of {published.namespaces + 1:,} listings carried, the change feed names no change in them"
+        )
+    elif published.full_because:
+        text += f"; read in full: {published.full_because}"
+    return f"{text}; {published.message}" if published.message else text

@@ -1,0 +1,143 @@
+"""Declare: plan the declaration of physical tables, for example orphans, in some sources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from federator.connector import Catalog, SourceSpec, Unsupported
+from federator.model import Path, canonical_location, iter_ancestors, local_path, parent_locations, path_key
+from federator.planning.rule import MirrorRule
+from federator.planning.user_declarations import (
+    DeclarationCandidate,
+    build_user_rule,
+    derive_path,
+    plan_user_declarations,
+    user_plan_target,
+)
+from federator.registry import open_catalog, source_capabilities
+from federator.settings import Settings
+from federator.stages.context import RunContext
+from federator.stages.plan import save_plan
+from federator.stages.result import format_count
+from federator.store import records, roots, verifications
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareSpec:
+    """The locations (in any spelling) to declare, the sources to declare them in, and the ``template`` of their names.
+
+    ``template`` is described in ``planning.user_declarations.derive_path``. If ``roots`` is False, locations are inspected with the
+    target's storage options, even below a storage root.
+    """
+
+    locations: Sequence[str]
+    targets: Sequence[str]
+    template: str | None = None
+    roots: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _InspectedLocation:
+    location: str
+    canonical: str
+    result: dict[str, Any]
+
+
+def rule_for_plan(settings: Settings, name: str) -> MirrorRule:
+    """Return the rule of a plan: a mirror's, or that of a user's declarations. Raise ConfigError."""
+    target = user_plan_target(name)
+    return settings.mirror_rule(name) if target is None else build_user_rule(settings.source(target).name)
+
+
+def plan_declarations(context: RunContext, spec: DeclareSpec) -> None:
+    """Plan the declarations of each source. A source that cannot be planned does not stop the others."""
+    for target in spec.targets:
+        with context.record_errors(f"declare into {target}"), context.stage("plan", f"declare into {target}") as done:
+            _plan_target(context, spec, target)
+            plan = context.result.plans[-1]
+            done(
+                "held" if plan.held else "ok",
+                f"{format_count(len(plan.changes), 'change')}, {format_count(len(plan.refusals), 'refusal')}",
+            )
+
+
+def _plan_target(context: RunContext, declare_spec: DeclareSpec, target: str) -> None:
+    spec = context.source_spec(target)
+    capabilities = source_capabilities(spec)
+    if not capabilities.writes_tables:
+        raise Unsupported(f"{target}: this catalog cannot declare tables")
+    with open_catalog(spec) as catalog:
+        candidates = list(_build_candidates(context, declare_spec, target, catalog, capabilities.min_depth))
+    with context.index.read() as connection:
+        revision = records.published_revision(connection, target)
+    plan = plan_user_declarations(target, capabilities, candidates, revision=revision)
+    save_plan(context, plan)
+    context.result.plans.append(plan)
+
+
+def _build_candidates(
+    context: RunContext, spec: DeclareSpec, target: str, catalog: Catalog, levels: int
+) -> Iterator[DeclarationCandidate]:
+    for inspected in _inspect_locations(context, spec, context.source_spec(target)):
+        path = catalog.canonical_path(derive_path(spec.template, inspected.canonical, levels))
+        observation = catalog.observe(path)
+        with context.index.read() as connection:
+            declared = records.list_declarations_at(connection, [inspected.canonical]).get(inspected.canonical, [])
+        other_paths = [row["path"] for row in declared if row["source"] == target and row["path"] != path_key(path)]
+        yield DeclarationCandidate(
+            path, inspected.location, inspected.canonical, inspected.result["state"], inspected.result["message"],
+            observation.record, observation.foreign, other_paths, list(_missing_namespaces(catalog, path)),
+        )  # fmt: skip
+
+
+def _missing_namespaces(catalog: Catalog, path: Path) -> Iterator[Path]:
+    for namespace in sorted(filter(None, iter_ancestors(path)), key=len):
+        if catalog.find_namespace(namespace) is None:
+            yield namespace
+
+
+def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpec) -> Iterator[_InspectedLocation]:
+    """Inspect each location with the storage options of its root, or of the target if it is below no root."""
+    from federator.pipeline.verify import InspectorProcess
+
+    for text in spec.locations:
+        canonical = canonical_location(text, context.settings.location_aliases)
+        with context.index.read() as connection:
+            root_table = roots.find_root_table(connection, canonical) if spec.roots else None
+        # In Lance's spelling: Lance opens s3://, but neither s3a:// nor https://.
+        location = root_table.location if root_table is not None else text if local_path(text) is not None else canonical
+        name = _find_root(context.settings, canonical) if spec.roots else None
+        storage_spec = context.settings.root_spec(name) if name is not None else target
+        with InspectorProcess(storage_spec, context.settings.verify.timeout) as inspector:
+            result = inspector.inspect(location)
+        if root_table is not None or result["state"] == "valid":
+            row = {
+                "canonical": canonical,
+                "location": location,
+                "checked_at": time.time(),
+                "checked_through": storage_spec.name,
+                **result,
+            }
+            with context.index.write() as connection:
+                verifications.save_verifications(connection, [row])
+        yield _InspectedLocation(location, canonical, result)
+
+
+def _find_root(settings: Settings, canonical: str) -> str | None:
+    candidates = [canonical, *parent_locations(canonical)]
+    names_by_location = {
+        canonical_location(root.location, settings.location_aliases): name for name, root in settings.roots.items()
+    }
+    return next((names_by_location[location] for location in candidates if location in names_by_location), None)
+
+
+def check_declare_spec(settings: Settings, spec: DeclareSpec) -> None:
+    """Raise ConfigError for a source that is not configured, and for a template that fits none of the locations."""
+    for target in spec.targets:
+        settings.source(target)
+    for text in spec.locations:
+        if spec.template is not None:
+            derive_path(spec.template, canonical_location(text, settings.location_aliases), 0)

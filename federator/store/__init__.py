@@ -1,0 +1,11 @@
+"""The SQL index: tables and the repositories over them.
+
+Only ``store``, ``views`` and ``migrations/`` contain SQL.
+"""
+
+from sqlalchemy import Connection, RowMapping
+from sqlalchemy.exc import SQLAlchemyError as DatabaseError
+
+from federator.store.engine import Index, open_index
+
+__all__ = ["Connection", "DatabaseError", "Index", "RowMapping", "open_index"]

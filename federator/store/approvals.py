@@ -1,0 +1,60 @@
+"""Stored approvals of changes, keyed by the change's evidence.
+
+So any plan with the same change finds its approval. ``planning.release`` has the rules.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection
+
+from sqlalchemy import Connection, delete, insert, select
+
+from federator.planning import release
+from federator.planning.plan import Plan
+from federator.planning.release import APPROVAL_SECONDS, Approval, Approvals, Release, valid_approvals
+from federator.store import tables as t
+from federator.store.plans import StoredPlan
+from federator.store.sql import chunked
+
+
+def get_valid(connection: Connection, mirror: str) -> Approvals:
+    """Return the valid approvals of a mirror: the guards that objected at the approval, by the change's evidence."""
+    a = t.approval.c
+    rows = connection.execute(select(a.evidence, a.approved_at, a.guards).where(a.mirror == mirror))
+    return valid_approvals({key: Approval(at, frozenset(json.loads(guards))) for key, at, guards in rows}, time.time())
+
+
+def get_release(connection: Connection, plan: StoredPlan) -> Release:
+    """Return the changes of a stored plan that may start now, and those that wait. Both are empty for a finished plan."""
+    if plan.state in ("applied", "outdated"):
+        return Release((), ())
+    return release.release_changes(Plan.from_json(plan.content), get_valid(connection, plan.mirror))
+
+
+def approve(connection: Connection, plan: Plan, *, digest: str, actor: str) -> None:
+    """Approve the guarded set of a plan (``planning.release.approve``). ``digest`` is the plan's.
+
+    Raise StateError if only another command can lift a hold.
+    """
+    a, mirror = t.approval.c, plan.mirror
+    approved = release.approve(plan, get_valid(connection, mirror))
+    connection.execute(delete(t.approval).where(a.mirror == mirror, a.approved_at <= time.time() - APPROVAL_SECONDS))
+    withdraw(connection, mirror, approved)
+    rows = [
+        {
+            "mirror": mirror, "evidence": evidence, "plan": digest, "actor": actor, "approved_at": time.time(),
+            "guards": json.dumps(sorted(guards)),
+        }
+        for evidence, guards in approved.items()
+    ]  # fmt: skip
+    if rows:
+        connection.execute(insert(t.approval), rows)
+
+
+def withdraw(connection: Connection, mirror: str, evidence: Collection[str]) -> None:
+    """Delete the approvals of changes with this evidence."""
+    a = t.approval.c
+    for chunk in chunked(sorted(evidence)):
+        connection.execute(delete(t.approval).where(a.mirror == mirror, a.evidence.in_(chunk)))

@@ -1,0 +1,83 @@
+"""Database failures with their remedies, for example a full disk or an unreachable server."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from federator.connector import StateError
+
+_ROLLED_BACK = "the transaction was rolled back, and the next run resolves what was in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A kind of failure: its codes in SQLite and PostgreSQL, a message and the remedy."""
+
+    sqlite: tuple[str, ...]
+    sqlstates: tuple[str, ...]
+    message: str
+    hint: str
+
+
+_NO_ANSWER = _Failure((), ("53", "57", "08"), "the database does not answer", "check the server and its connection limit")
+# Codes: https://www.sqlite.org/rescode.html, https://www.postgresql.org/docs/current/errcodes-appendix.html. The first match counts.
+_FAILURES = (
+    _Failure(
+        ("SQLITE_FULL",), ("53100",), "its disk is full",
+        f"free space where the index is, then run it again: {_ROLLED_BACK}; federator db prune removes old history",
+    ),
+    _Failure(
+        ("SQLITE_READONLY",), ("25006", "42501"), "it cannot be written to",
+        "give the service's user write access to the file and its directory, or to the tables; federator doctor checks it",
+    ),
+    _Failure(
+        ("SQLITE_CANTOPEN",), ("28", "3D000"), "it cannot be opened",
+        "check [index] url, and that the service's user may open it; federator doctor checks it",
+    ),
+    _Failure(
+        ("SQLITE_BUSY", "SQLITE_LOCKED"), ("55P03", "40"), "another process kept it locked",
+        "run it again when the other process has finished; federator runs lists the runs",
+    ),
+    _Failure(
+        ("SQLITE_IOERR", "SQLITE_PROTOCOL"), ("58",), "its disk failed",
+        f"check the disk and its mount, then run it again: {_ROLLED_BACK}; SQLite needs a local disk, not a network share",
+    ),
+    _Failure(
+        ("SQLITE_CORRUPT", "SQLITE_NOTADB"), ("XX",), "it is damaged",
+        "restore a backup, then federator instance confirm and federator ledger rebuild",
+    ),
+    _NO_ANSWER,
+)  # fmt: skip
+
+
+def describe_failure(error: SQLAlchemyError, index: str = "the index") -> StateError:
+    """Return the error to show to a user, with its cause and remedy. ``index`` names the index without its password."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    lines = str(cause).strip().splitlines()
+    text = f": {lines[0]}" if lines else ""
+    for failure in _FAILURES:
+        if _matches(failure, cause):
+            return StateError(f"{index} failed, {failure.message}{text}", hint=failure.hint)
+    disconnected = isinstance(error, DBAPIError) and error.connection_invalidated
+    hint = _NO_ANSWER.hint if disconnected or _is_connection_failure(cause) else "federator doctor checks the index"
+    return StateError(f"{index} failed{text or f': {type(cause).__name__}'}", hint=hint)
+
+
+def _matches(failure: _Failure, cause: BaseException | None) -> bool:
+    if isinstance(cause, sqlite3.Error):
+        # The extended codes begin with the primary one: SQLITE_READONLY_DBMOVED.
+        return getattr(cause, "sqlite_errorname", "").startswith(failure.sqlite) if failure.sqlite else False
+    state = _sqlstate(cause)
+    return bool(state) and state.startswith(failure.sqlstates)
+
+
+def _is_connection_failure(cause: BaseException | None) -> bool:
+    # psycopg reports no SQLSTATE if it could not connect.
+    return type(cause).__name__ == "OperationalError" and not isinstance(cause, sqlite3.Error) and not _sqlstate(cause)
+
+
+def _sqlstate(cause: BaseException | None) -> str:
+    return getattr(cause, "sqlstate", None) or ""

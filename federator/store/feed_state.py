@@ -1,0 +1,30 @@
+"""Feed state of a source: its feed cursor and the state for an incremental crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, select
+
+from federator.planning.incremental import FeedState, KnownState, origins_needing_misses
+from federator.planning.rule import MirrorRule
+from federator.store import coverage, misses, records
+from federator.store import tables as t
+
+
+def read_feed_state(connection: Connection, source: str) -> FeedState:
+    """Return the feed state of a source; an empty one if the source is not in the index."""
+    s = t.source.c
+    query = select(s.cursor, s.full_at, s.full_config).where(s.name == source)
+    row = connection.execute(query).mappings().first()
+    return FeedState(**row) if row is not None else FeedState()
+
+
+def read_indexed_source(connection: Connection, source: str, revision: int, rules: Iterable[MirrorRule]) -> KnownState:
+    """Return the indexed state of a source at its published revision. ``rules`` are the mirrors with this origin."""
+    lost = misses.list_missing_origins(connection, source, revision)
+    return KnownState(
+        coverage=coverage.read_coverage(connection, source, revision),
+        namespaces=records.list_namespace_keys(connection, source),
+        pending=origins_needing_misses(lost, misses.list_misses(connection, source), rules),
+    )

@@ -1,0 +1,190 @@
+"""The write-ahead journal: an intent is committed before an external write, its outcome after.
+
+Times are in seconds since the epoch. What journal lines mean is decided in ``planning.journal_lines``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, FromClause, func, insert, select, update
+
+from federator.connector import StateError
+from federator.model import canonical_json, parse_path_key
+from federator.planning.changes import Action, Change
+from federator.planning.journal_lines import (
+    ABANDONED_CODES,
+    DESTRUCTIVE,
+    INTENT,
+    POSSIBLY_DESTRUCTIVE,
+    JournalEffect,
+    JournalLine,
+    Question,
+    pending_paths,
+)
+from federator.planning.reasons import Reason
+from federator.store import tables as t
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIntent:
+    """An intent as the journal stores it. ``seq`` is the number of the change in its plan.
+
+    ``change`` and ``saved`` (the native object that a recreate replaces) are JSON objects. A direct write has the mirror ``""``,
+    and its operation id as ``run_id``.
+    """
+
+    op_id: str
+    run_id: str
+    plan: str
+    mirror: str
+    seq: int
+    action: str
+    target_source: str
+    target_path: str
+    change: Mapping[str, Any]
+    origin_path: str | None = None
+    saved: Mapping[str, Any] | None = None
+    intent_at: float = field(default_factory=time.time)
+
+    @property
+    def subject(self) -> str:
+        """The object id of the target, as audit events and notices name it."""
+        return f"{self.target_source}${self.target_path}"
+
+
+_COLUMNS = tuple(f.name for f in fields(StoredIntent))
+
+
+def insert_intent(connection: Connection, intent: StoredIntent) -> None:
+    """Insert an intent. The caller commits it before the external call."""
+    saved = None if intent.saved is None else canonical_json(intent.saved)
+    row = {name: getattr(intent, name) for name in _COLUMNS}
+    connection.execute(insert(t.journal), [{**row, "change": canonical_json(intent.change), "saved": saved, "state": INTENT}])
+
+
+def record_outcome(
+    connection: Connection, op_id: str, state: str, *, code: str | None = None, message: str | None = None
+) -> None:
+    """Record the outcome of an intent: ``done``, ``failed``, ``skipped`` or ``needs_adoption``.
+
+    Raise StateError for an operation that the journal does not have.
+    """
+    values = {"state": state, "code": code, "message": message, "outcome_at": time.time()}
+    if connection.execute(update(t.journal).where(t.journal.c.op_id == op_id).values(values)).rowcount == 0:
+        raise StateError(f"the journal has no intent {op_id!r}, so its outcome cannot be recorded")
+
+
+def list_open_intents(connection: Connection, mirror: str) -> list[StoredIntent]:
+    """List the intents of a mirror that have no outcome, the oldest first.
+
+    Their calls are running, their processes have died, or the catalog did not respond when the outcome was resolved.
+    """
+    columns = [t.journal.c[name] for name in _COLUMNS]
+    query = select(*columns).where(t.journal.c.mirror == mirror, t.journal.c.state == INTENT).order_by(t.journal.c.intent_at)
+    return [
+        StoredIntent(**{**row, "change": json.loads(row["change"]), "saved": row["saved"] and json.loads(row["saved"])})
+        for row in connection.execute(query).mappings()
+    ]
+
+
+def has_intent(connection: Connection, op_id: str, mirror: str, target: str) -> bool:
+    """Tell whether the journal has this intent of a mirror in a target source, with or without outcome."""
+    query = select(t.journal.c.op_id).where(
+        t.journal.c.op_id == op_id, t.journal.c.mirror == mirror, t.journal.c.target_source == target
+    )
+    return connection.execute(query).first() is not None
+
+
+def list_pending_paths(connection: Connection, target: str, canonical: str) -> set[str]:
+    """Return the path keys of a target where open intents may put a table at a canonical location. All mirrors count."""
+    j = t.journal.c
+    query = select(j.change).where(j.state == INTENT, j.target_source == target)
+    return pending_paths(map(_parse_change, connection.execute(query).scalars()), target, canonical)
+
+
+def list_refused_names(connection: Connection, target: str, since: float) -> tuple[set[str], set[str]]:
+    """Return the names of namespaces and of tables that a target refused since a time. All mirrors count."""
+    j = t.journal.c
+    query = select(j.action, j.target_path).where(
+        j.target_source == target, j.state == "skipped", j.code == Reason.NAME_NOT_ALLOWED, j.intent_at >= since
+    )
+    namespaces: set[str] = set()
+    tables: set[str] = set()
+    for action, path in connection.execute(query):
+        (namespaces if action == Action.CREATE_NAMESPACE else tables).add(parse_path_key(path)[-1])
+    return namespaces, tables
+
+
+def iter_lines(connection: Connection, mirror: str, question: Question, since: float) -> Iterator[JournalLine]:
+    """Yield the lines of a mirror that answer a question, in the order of their intents.
+
+    All lines that the question needs are included; further lines may be. Lines with an intent before ``since`` are omitted.
+    """
+    j = t.journal.c
+    query = select(j.change, j.state, j.code).where(
+        j.mirror == mirror, j.intent_at >= since, _condition_for(question, mirror, since)
+    )
+    for change, state, code in connection.execute(query.order_by(j.intent_at)).all():
+        yield JournalLine(_parse_change(change), state, code)
+
+
+def _condition_for(question: Question, mirror: str, since: float) -> ColumnElement[bool]:
+    match question:
+        case Question.REMOVALS:
+            return removal_condition() | _shares_path_with_abandoned(mirror, since)
+        case Question.DROPPED:
+            return t.journal.c.action == Action.DROP_NAMESPACE.value
+        case Question.OBSTRUCTED:
+            return obstructed_condition()
+        case Question.RENAMES:
+            return renamed_condition()
+        case Question.RECREATES:
+            return t.journal.c.action == Action.RECREATE_TABLE.value
+
+
+def _shares_path_with_abandoned(mirror: str, since: float) -> ColumnElement[bool]:
+    """Return the condition that some abandoned line, whose change may be destructive, has the same target path.
+
+    Later lines of that path show whether the abandoned change took effect (``journal_lines.list_late_removals``).
+    """
+    abandoned = t.journal.alias("abandoned")
+    j, a = t.journal.c, abandoned.c
+    may_destroy = (a.mirror == mirror, a.intent_at >= since, a.action.in_(POSSIBLY_DESTRUCTIVE), abandoned_condition(abandoned))
+    return select(a.op_id).where(*may_destroy, a.target_source == j.target_source, a.target_path == j.target_path).exists()
+
+
+# Conditions in SQL. For every action, state and code, each has the result of the function that its docstring names.
+
+
+def removal_condition() -> ColumnElement[bool]:
+    """``journal_lines.counts_as_removal`` in SQL."""
+    j = t.journal.c
+    counted = j.action.in_(DESTRUCTIVE) & func.coalesce(j.code, "").not_in((JournalEffect.RENAMED, JournalEffect.ALREADY_GONE))
+    return j.state.in_(("done", "needs_adoption")) & (counted | (func.coalesce(j.code, "") == JournalEffect.LOCATION_CHANGED))
+
+
+def abandoned_condition(lines: FromClause = t.journal) -> ColumnElement[bool]:
+    """``journal_lines.is_abandoned`` in SQL. ``lines`` is the journal or an alias of it."""
+    j = lines.c
+    return (j.state == INTENT) | ((j.state == "failed") & func.coalesce(j.code, "").in_(ABANDONED_CODES))
+
+
+def obstructed_condition() -> ColumnElement[bool]:
+    """``journal_lines.is_obstructed`` in SQL."""
+    j = t.journal.c
+    return (j.action == Action.DECLARE_TABLE) & (j.state == "skipped") & (func.coalesce(j.code, "") == Reason.MOVED)
+
+
+def renamed_condition() -> ColumnElement[bool]:
+    """``journal_lines.is_renamed`` in SQL."""
+    j = t.journal.c
+    return (j.state == "done") & (func.coalesce(j.code, "") == JournalEffect.RENAMED)
+
+
+def _parse_change(text: str) -> Change:
+    return Change.from_json(json.loads(text))

@@ -1,0 +1,94 @@
+"""The ledger: the index of owned objects.
+
+Its key is mirror, origin path and target path, never a location.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, select, update
+
+from federator.planning.ledger import OwnedObject
+from federator.store import tables as t
+
+_KEY = ("mirror", "origin_source", "origin_path", "target_path", "is_table")
+
+
+def upsert_entry(connection: Connection, entry: OwnedObject) -> None:
+    """Write an entry; replace one with the same key. Its ``updated_at`` is now."""
+    connection.execute(delete(t.ledger).where(_is_entry(entry)))
+    connection.execute(insert(t.ledger), [asdict(entry) | {"updated_at": time.time()}])
+
+
+def delete_target_entries(
+    connection: Connection, target_source: str, target_path: str, *, is_table: bool, mirror: str | None
+) -> bool:
+    """Delete the entries at a target path, of one mirror or, with None, of all mirrors.
+
+    Return whether there was an entry. A mirror that adopts an object deletes the entries of every mirror.
+    """
+    e = t.ledger.c
+    same = (e.target_source == target_source) & (e.target_path == target_path) & (e.is_table == int(is_table))
+    query = delete(t.ledger).where(same if mirror is None else same & (e.mirror == mirror))
+    return connection.execute(query).rowcount > 0
+
+
+def record_native_id(connection: Connection, mirror: str, target_source: str, target_path: str, native_id: str | None) -> None:
+    """Store the new native id of a table that was recreated."""
+    e = t.ledger.c
+    same = (e.mirror == mirror) & (e.target_source == target_source) & (e.target_path == target_path) & (e.is_table == 1)
+    connection.execute(update(t.ledger).where(same).values(native_id=native_id, updated_at=time.time()))
+
+
+def rebind(connection: Connection, entry: OwnedObject, native_id: str | None) -> None:
+    """Replace the native id of an entry whose object got a new id in a catalog migration."""
+    connection.execute(update(t.ledger).where(_is_entry(entry)).values(native_id=native_id, updated_at=time.time()))
+
+
+def list_entries_of_source(connection: Connection, source: str) -> list[OwnedObject]:
+    """List every entry whose origin or target is a source, by mirror and target path."""
+    e = t.ledger.c
+    query = select(t.ledger).where((e.origin_source == source) | (e.target_source == source)).order_by(e.mirror, e.target_path)
+    return [OwnedObject(**row) for row in connection.execute(query).mappings()]
+
+
+def list_entries(connection: Connection, mirror: str) -> list[OwnedObject]:
+    """List every entry of a mirror, by target path."""
+    query = select(t.ledger).where(t.ledger.c.mirror == mirror).order_by(t.ledger.c.target_path)
+    return [OwnedObject(**row) for row in connection.execute(query).mappings()]
+
+
+def list_entries_with_origins(connection: Connection, mirror: str) -> list[tuple[OwnedObject, bool]]:
+    """List the table entries of a mirror by target path, each with whether its origin is in the current state."""
+    r, entry = t.record.c, t.ledger.c
+    revision = select(t.source.c.revision).where(t.source.c.name == entry.origin_source).correlate(t.ledger).scalar_subquery()
+    same = (r.source == entry.origin_source) & (r.is_table == 1) & (r.path == entry.origin_path) & (r.valid_from <= revision)
+    open_, pending = exists().where(same, r.valid_to.is_(None)), exists().where(same, r.valid_to > revision)
+    query = select(open_ | pending, t.ledger).where(entry.mirror == mirror, entry.is_table == 1).order_by(entry.target_path)
+    names = t.ledger.columns.keys()
+    return [(OwnedObject(**dict(zip(names, row, strict=True))), bool(found)) for found, *row in connection.execute(query)]
+
+
+def list_paths_at(connection: Connection, target: str, canonical: str) -> set[str]:
+    """Return the paths of a target's tables that any mirror has declared at a canonical location."""
+    e = t.ledger.c
+    query = select(e.target_path).where(e.target_source == target, e.canonical == canonical, e.is_table == 1)
+    return set(connection.execute(query).scalars())
+
+
+def count_tables(connection: Connection, mirror: str) -> int:
+    """Count the tables of a mirror. The deletion guard compares removals with this number."""
+    query = select(func.count()).select_from(t.ledger).where(t.ledger.c.mirror == mirror, t.ledger.c.is_table == 1)
+    return int(connection.execute(query).scalar_one())
+
+
+def count_namespaces(connection: Connection, mirror: str) -> int:
+    """Count the namespaces of a mirror."""
+    query = select(func.count()).select_from(t.ledger).where(t.ledger.c.mirror == mirror, t.ledger.c.is_table == 0)
+    return int(connection.execute(query).scalar_one())
+
+
+def _is_entry(entry: OwnedObject) -> ColumnElement[bool]:
+    return and_(*(t.ledger.c[name] == getattr(entry, name) for name in _KEY))

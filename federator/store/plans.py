@@ -1,0 +1,187 @@
+"""Stored plans, their states and the decisions about them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+from sqlalchemy import Connection, RowMapping, and_, delete, insert, or_, select, update
+
+from federator.connector import StateError
+from federator.model.notices import Notice, NoticeEvent
+from federator.planning.release import keeps_state
+from federator.store import notices
+from federator.store import tables as t
+from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
+
+# Counts of changes and refusals by plan digest. The limit leaves room for many mirrors.
+_MAX_CACHED = 1000
+_count_cache: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """A plan without its body."""
+
+    digest: Annotated[str, Field(examples=["9f2c" * 16])]
+    mirror: Annotated[str, Field(examples=["hive-to-glue"])]
+    run_id: str
+    state: Annotated[str, Field(examples=["held"], description="ready, held, approved, rejected, applied or outdated")]
+    created_at: Timestamp
+    decided_at: OptionalTimestamp
+    decided_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlan(PlanRecord):
+    """A plan with its body as JSON. ``guarded`` is the digest of its guarded set."""
+
+    guarded: str | None
+    body: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The parsed body."""
+        content: dict[str, Any] = json.loads(self.body)
+        return content
+
+
+def save_plan(
+    connection: Connection, *, digest: str, mirror: str, run_id: str, state: str, body: str, guarded: str | None = None,
+    notice: Notice | None = None,
+) -> str:  # fmt: skip
+    """Store a plan and return its state. ``state`` is the state that follows from the valid approvals.
+
+    ``guarded`` is the digest of the plan's guarded set. A rejection of the same guarded set in an earlier plan stays in force.
+    ``notice`` is added once for each guarded set that waits.
+    """
+    p = t.plan.c
+    known = connection.execute(select(p.state).where(p.digest == digest)).scalar()
+    if known is not None and keeps_state(str(known), state):
+        return str(known)
+    before = _find_newest_of_guarded_set(connection, mirror, guarded)
+    connection.execute(delete(t.plan).where(p.digest == digest))
+    row = {
+        "digest": digest, "mirror": mirror, "run_id": run_id, "state": state, "body": body, "created_at": time.time(),
+        "guarded": guarded,
+    }  # fmt: skip
+    if before is not None and before["state"] == "rejected" and state == "held":
+        row |= {name: before[name] for name in ("state", "decided_at", "decided_by")}
+    connection.execute(insert(t.plan), [row])
+    already_waiting = before is not None and before["state"] in ("held", "rejected")
+    notices.add_notices(connection, [notice] if notice is not None and not already_waiting else [])
+    return str(row["state"])
+
+
+def _find_newest_of_guarded_set(connection: Connection, mirror: str, guarded: str | None) -> RowMapping | None:
+    """Return the newest plan of a mirror with this guarded set. None if there is none."""
+    p = t.plan.c
+    if guarded is None:
+        return None
+    query = select(p.state, p.decided_at, p.decided_by).where(p.mirror == mirror, p.guarded == guarded)
+    return connection.execute(query.order_by(p.created_at.desc(), p.digest).limit(1)).mappings().first()
+
+
+def supersede(connection: Connection, digest: str, mirror: str, mirror_digest: str) -> None:
+    """Mark the held plans of a mirror as outdated if the same configuration has a newer plan (``digest``).
+
+    A decision about an outdated plan still applies to the changes that both plans have.
+    """
+    p = t.plan.c
+    same = p.body.contains(f'"mirror_digest":"{mirror_digest}"', autoescape=True)
+    older = update(t.plan).where(p.mirror == mirror, p.state == "held", p.digest != digest, same)
+    connection.execute(older.values(state="outdated"))
+
+
+def get_plan(connection: Connection, digest: str) -> StoredPlan:
+    """Return a plan by its digest or an unambiguous prefix of it. Raise StateError if no plan or several plans match."""
+    query = select(t.plan).where(t.plan.c.digest.startswith(digest, autoescape=True)).limit(2)
+    rows = list(connection.execute(query).mappings())
+    if len(rows) != 1:
+        matching = "no plan has" if not rows else "several plans have"
+        raise StateError(f"{matching} the digest {digest!r}", hint="federator plans list shows the plans")
+    return StoredPlan(**rows[0])
+
+
+def list_recent_plans(
+    connection: Connection, *, mirror: str | None = None, state: str | None = None, limit: int = 20
+) -> list[StoredPlan]:
+    """List plans with their bodies, newest first, optionally of one mirror or in one state."""
+    query = select(t.plan).order_by(t.plan.c.created_at.desc(), t.plan.c.digest).limit(limit)
+    if mirror is not None:
+        query = query.where(t.plan.c.mirror == mirror)
+    if state is not None:
+        query = query.where(t.plan.c.state == state)
+    return [StoredPlan(**row) for row in connection.execute(query).mappings()]
+
+
+def list_plans(
+    connection: Connection,
+    *,
+    mirrors: Sequence[str] | None = None,
+    state: str | None = None,
+    run: str | None = None,
+    after: tuple[float, str] | None = None,
+    limit: int = 20,
+) -> list[PlanRecord]:
+    """List plans without their bodies, newest first, optionally of some mirrors, in one state or of one run.
+
+    ``after`` is the ``created_at`` and the digest of the last plan of the previous page.
+    """
+    p = t.plan.c
+    query = select(*columns_of(t.plan, PlanRecord)).order_by(p.created_at.desc(), p.digest).limit(limit)
+    if mirrors is not None:
+        query = query.where(p.mirror.in_(mirrors))
+    if state is not None:
+        query = query.where(p.state == state)
+    if run is not None:
+        query = query.where(p.run_id == run)
+    if after is not None:
+        created_at, digest = after
+        query = query.where(or_(p.created_at < created_at, and_(p.created_at == created_at, p.digest > digest)))
+    return [PlanRecord(**row) for row in connection.execute(query).mappings()]
+
+
+def count_plan(connection: Connection, digest: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Count changes by action and refusals by reason. Results are cached per digest, because a digest fixes the plan's content."""
+    known = _count_cache.get(digest)
+    if known is None:
+        body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
+        known = (
+            dict(Counter(change["action"] for change in body["changes"])),
+            dict(Counter(refusal["reason"] for refusal in body["refusals"])),
+        )
+        while len(_count_cache) >= _MAX_CACHED:
+            _count_cache.pop(next(iter(_count_cache)), None)
+        _count_cache[digest] = known
+    return known
+
+
+def require_applicable(connection: Connection, digest: str) -> StoredPlan:
+    """Return the plan with a digest. Raise StateError if this index has no such plan, or if it was rejected."""
+    plan = get_plan(connection, digest)
+    if plan.state == "rejected":
+        raise StateError(f"the plan {digest[:12]} of mirror {plan.mirror!r} was rejected by {plan.decided_by}")
+    return plan
+
+
+def record_decision(connection: Connection, digest: str, state: str, actor: str) -> None:
+    """Record ``approved``, ``rejected``, ``applied`` or ``outdated`` with the actor and the time.
+
+    An approval or a rejection applies to every open plan of the mirror with the same guarded set.
+    """
+    p = t.plan.c
+    values: dict[str, Any] = {"state": state, "decided_at": time.time(), "decided_by": actor}
+    connection.execute(update(t.plan).where(p.digest == digest).values(values))
+    if state in ("approved", "rejected"):
+        mirror, guarded = connection.execute(select(p.mirror, p.guarded).where(p.digest == digest)).one()
+        same = (p.mirror == mirror, p.guarded == guarded, p.state.in_(("held", "approved", "rejected")))
+        connection.execute(update(t.plan).where(*same).values(values))
+        notices.add_notices(
+            connection, [Notice(NoticeEvent.PLAN_DECIDED, f"plan {digest[:12]}", f"{state} by {actor}", mirror=mirror)]
+        )

@@ -1,0 +1,116 @@
+"""The queue of requests for the worker, from the API, the CLI and the schedule."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from federator.connector import StateError
+from federator.model import canonical_json
+from federator.store import tables as t
+from federator.store.field_types import Timestamp
+
+#: kinds that the worker runs one after the other
+RUN_KINDS = ("crawl", "plan", "sync", "apply", "declare", "prune", "report", "scan")
+#: kinds that take effect at once, also during a run
+CONTROL_KINDS = ("cancel", "pause", "resume")
+QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to the worker. `run_id` is null until its run has started."""
+
+    id: int
+    kind: Annotated[str, Field(examples=["crawl"])]
+    argument: Annotated[Mapping[str, Any], Field(exclude=True)]
+    actor: str
+    state: Annotated[str, Field(examples=["queued"], description="queued, running, done, failed or cancelled")]
+    run_id: str | None
+    created_at: Timestamp
+
+
+def queue_request(connection: Connection, kind: str, argument: Mapping[str, Any], *, actor: str) -> Request:
+    """Queue a request. ``argument`` must not contain a secret."""
+    created_at = time.time_ns() // 1000
+    # The time in microseconds, not a count: an id says nothing about the requests of others.
+    request = Request(created_at, kind, argument, actor, QUEUED, None, created_at / 1e6)
+    row = {name: getattr(request, name) for name in ("id", "kind", "actor", "state", "created_at")}
+    connection.execute(insert(t.request).values(argument=canonical_json(dict(argument)), **row))
+    return request
+
+
+def queue_unless_pending(connection: Connection, kind: str, argument: Mapping[str, Any], *, actor: str) -> Request | None:
+    """Queue a request. Return None if an equal one is queued or running, so that a slow job does not pile up."""
+    r = t.request.c
+    same = (r.kind == kind) & (r.argument == canonical_json(dict(argument))) & r.state.in_([QUEUED, RUNNING])
+    if connection.execute(select(r.id).where(same).limit(1)).scalar() is not None:
+        return None
+    return queue_request(connection, kind, argument, actor=actor)
+
+
+def get_request(connection: Connection, number: int) -> Request:
+    """Return one request. Raise StateError if it does not exist."""
+    row = connection.execute(select(t.request).where(t.request.c.id == number)).mappings().first()
+    if row is None:
+        raise StateError(f"there is no request {number}")
+    return _request_from_row(row)
+
+
+def list_queued(connection: Connection, kinds: Sequence[str], *, limit: int = 100) -> list[Request]:
+    """List the queued requests of some kinds, oldest first."""
+    r = t.request.c
+    query = select(t.request).where(r.state == QUEUED, r.kind.in_(kinds)).order_by(r.id).limit(limit)
+    return [_request_from_row(row) for row in connection.execute(query).mappings()]
+
+
+def find_request_of_run(connection: Connection, run_id: str) -> Request | None:
+    """Return the unfinished request that a run belongs to. None if there is none."""
+    r = t.request.c
+    query = select(t.request).where(r.run_id == run_id, r.state.in_([QUEUED, RUNNING])).limit(1)
+    row = connection.execute(query).mappings().first()
+    return _request_from_row(row) if row else None
+
+
+def set_request_state(connection: Connection, number: int, state: str, *, run_id: str | None = None) -> None:
+    """Set the state of a request, and its run id if one is given."""
+    values = {"state": state, **({"run_id": run_id} if run_id else {})}
+    connection.execute(update(t.request).where(t.request.c.id == number).values(values))
+
+
+def claim_request(connection: Connection, number: int) -> bool:
+    """Mark a queued request as running. Return False if it is no longer queued."""
+    r = t.request.c
+    return connection.execute(update(t.request).where(r.id == number, r.state == QUEUED).values(state=RUNNING)).rowcount > 0
+
+
+def cancel_queued(connection: Connection, number: int) -> bool:
+    """Cancel a queued request. Return False if it is no longer queued."""
+    r = t.request.c
+    return connection.execute(update(t.request).where(r.id == number, r.state == QUEUED).values(state=CANCELLED)).rowcount > 0
+
+
+def requeue_once(connection: Connection, request: Request) -> bool:
+    """Queue a request again whose worker died during its run. Return False if it was queued again before."""
+    if request.argument.get("again"):
+        return False
+    values = {"state": QUEUED, "argument": canonical_json({**request.argument, "again": True})}
+    connection.execute(update(t.request).where(t.request.c.id == request.id).values(values))
+    return True
+
+
+def list_running(connection: Connection) -> list[Request]:
+    """List the requests that a worker has claimed and not finished."""
+    query = select(t.request).where(t.request.c.state == RUNNING).order_by(t.request.c.id)
+    return [_request_from_row(row) for row in connection.execute(query).mappings()]
+
+
+def _request_from_row(row: RowMapping) -> Request:
+    argument = json.loads(row["argument"])
+    return Request(row["id"], row["kind"], argument, row["actor"], row["state"], row["run_id"], row["created_at"])

@@ -1,0 +1,84 @@
+"""Search entries: one row per record of a table.
+
+An entry is inserted with its record, in the draft revision. A search returns an entry only if the published revision contains its
+record. So entries may be inserted early and deleted late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
+
+from federator.store import tables as t
+from federator.store.engine import Index
+from federator.store.fulltext import FTS5_WORDS, render_tsvector
+from federator.store.lexemes import COLUMNS, row_lexemes
+from federator.store.sql import ROWS_PER_CHUNK, bulk_insert
+from federator.store.vocabulary import extract_new_vocabulary, extract_vocabulary, insert_vocabulary, lexemes_text
+
+# After this many new entries, PostgreSQL's planner needs fresh statistics before the next search; autovacuum runs too late.
+_ANALYZE_THRESHOLD = 10_000
+
+_ENTRY = ("id", "source", "path", "words")
+
+r, e = t.record.c, t.search_entry.c
+_ROW = (r.id, r.source, r.is_table, *(r[name] for name in COLUMNS))
+
+
+def insert_entries(connection: Connection, entries: Sequence[tuple[int, str, str, str]]) -> None:
+    """Insert entries, each the record's id, its source, its path key and its lexemes (``lexemes.row_lexemes``)."""
+    if connection.dialect.name == "sqlite":
+        bulk_insert(connection, t.search_entry, _ENTRY, entries)
+        bulk_insert(connection, FTS5_WORDS, ("rowid", "words"), ((entry[0], entry[3]) for entry in entries))
+    else:
+        bulk_insert(connection, t.search_entry, _ENTRY, ((*entry[:3], render_tsvector(entry[3])) for entry in entries))
+    insert_vocabulary(connection, extract_new_vocabulary(entry[3] for entry in entries))
+
+
+def delete_draft_entries(connection: Connection, source: str, number: int) -> None:
+    """Delete the entries of a draft revision that will not be published. Call this before its records are deleted."""
+    _delete_where(connection, (r.source == source) & (r.valid_from == number))
+
+
+def delete_replaced_entries(index: Index, source: str, number: int, *, added: int) -> None:
+    """Delete the entries of the records that a published revision or its predecessor closed."""
+    with index.write() as connection:
+        _delete_where(connection, (r.source == source) & r.valid_to.in_([number - 1, number]))
+    if added >= _ANALYZE_THRESHOLD and not index.is_sqlite:
+        with index.write() as connection:
+            connection.exec_driver_sql("ANALYZE search_entry")
+
+
+def backfill_entries(connection: Connection) -> int:
+    """Insert the entries of all current records into an index without entries, filled by a version that had no search.
+
+    If there are entries and no vocabulary, insert the vocabulary. Return the number of inserted entries.
+    """
+    if connection.execute(select(e.id).limit(1)).scalar() is not None:
+        if connection.execute(select(t.search_vocabulary.c.word).limit(1)).scalar() is None:
+            _backfill_vocabulary(connection)
+        return 0
+    published = and_(t.source.c.name == r.source, r.valid_from <= t.source.c.revision)
+    current = or_(r.valid_to.is_(None), r.valid_to > t.source.c.revision)
+    query = select(*_ROW).join(t.source, published).where(current, r.is_table == 1).order_by(r.id)
+    inserted, last = 0, 0
+    while rows := connection.execute(query.where(r.id > last).limit(ROWS_PER_CHUNK)).mappings().all():
+        with_lexemes = ((row, row_lexemes(row["source"], {**row})) for row in rows)
+        insert_entries(
+            connection, [(row["id"], row["source"], row["path"], words) for row, words in with_lexemes if words is not None]
+        )
+        inserted, last = inserted + len(rows), rows[-1]["id"]
+    return inserted
+
+
+def _backfill_vocabulary(connection: Connection) -> None:
+    query = select(e.id, lexemes_text(connection, e.words)).order_by(e.id)
+    last = 0
+    while rows := connection.execute(query.where(e.id > last).limit(ROWS_PER_CHUNK)).all():
+        insert_vocabulary(connection, extract_vocabulary(text for _, text in rows))
+        last = rows[-1][0]
+
+
+def _delete_where(connection: Connection, condition: ColumnElement[bool]) -> None:
+    connection.execute(delete(t.search_entry).where(e.id.in_(select(r.id).where(condition, r.is_table == 1))))

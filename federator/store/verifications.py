@@ -1,0 +1,146 @@
+"""Verification states: ``dataset`` stores the current state of a location, ``dataset_past`` the earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    and_,
+    bindparam,
+    case,
+    delete,
+    insert,
+    or_,
+    select,
+)
+
+from federator.model import Kind, LocationAliases, canonical_location
+from federator.store import records
+from federator.store import tables as t
+from federator.store.sql import chunked, has_prefix
+
+d, r = t.dataset.c, t.record.c
+
+
+#: the state of a location that was never opened
+UNVERIFIED = "unverified"
+
+VERIFICATION_STATES = (
+    "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", UNVERIFIED,
+)  # fmt: skip
+
+
+_STATES_WORST_FIRST = ("unreachable", "denied", "corrupt", "missing", "not_lance", "empty", "declared_only", "valid")
+
+
+_STATE = select(t.dataset).where(t.dataset.c.canonical == bindparam("canonical"))
+
+
+def refresh_location_aliases(connection: Connection, aliases: LocationAliases) -> None:
+    """Refresh the ``alias`` table for declared locations. Call it after each published crawl."""
+    resolved: dict[str, str] = {}
+    for prefix in aliases.prefixes:
+        inside = or_(r.canonical == prefix, has_prefix(connection, r.canonical, _location_prefix(prefix)))
+        query = select(r.canonical).where(inside, r.is_table == 1).distinct()
+        resolved |= {location: canonical_location(location, aliases) for location in connection.execute(query).scalars()}
+    connection.execute(delete(t.alias))
+    if resolved:
+        connection.execute(insert(t.alias), [{"canonical": alias, "place": location} for alias, location in resolved.items()])
+
+
+def list_due_locations(connection: Connection, source: str, *, checked_before: float, limit: int) -> list[RowMapping]:
+    """List distinct declared locations of a source that are due for verification, as rows of ``canonical`` and ``location``.
+
+    A location is due if it was never inspected, declared again since its inspection, unreachable at its inspection, or inspected before
+    ``checked_before``. Locations never inspected come first, then those declared again, then worse states and older inspections.
+    """
+    revision, d = records.published_revision(connection, source), t.dataset.c
+    columns = [r.canonical, r.location, r.valid_from]
+    # Nothing here opens a managed table, unless it is read-only (TableRecord.is_read_only).
+    is_opened = or_(r.kind != Kind.MANAGED_TABLE.value, r.problem.is_not(None))
+    conditions = (r.is_table == 1, r.canonical.is_not(None), is_opened)
+    state = records.select_at_revision(source, revision, *conditions, columns=columns).subquery()
+    redeclared = t.revision.c.published_at > d.checked_at
+    due = or_(d.checked_at.is_(None), redeclared, d.state == "unreachable", d.checked_at < checked_before)
+    state_rank = case({name: rank for rank, name in enumerate(_STATES_WORST_FIRST)}, value=d.state, else_=0)
+    query = (
+        select(state.c.canonical, state.c.location)
+        .join(t.dataset, d.canonical == state.c.canonical, isouter=True)
+        .join(t.revision, and_(t.revision.c.source == source, t.revision.c.number == state.c.valid_from), isouter=True)
+        .where(due)
+        .order_by(d.checked_at.is_not(None), case((redeclared, 0), else_=1), state_rank, d.checked_at, state.c.canonical)
+        .limit(limit)
+    )
+    distinct = {row["canonical"]: row for row in connection.execute(query).mappings()}
+    return list(distinct.values())
+
+
+def save_verifications(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Store verification states, and the previous state of each location whose state differs.
+
+    ``rows`` have every column of ``dataset`` except ``since``.
+    """
+    for batch in chunked(rows):
+        since = record_state_changes(connection, batch)
+        connection.execute(delete(t.dataset).where(t.dataset.c.canonical.in_(list(since))))
+        connection.execute(insert(t.dataset), [{**row, "since": since[row["canonical"]]} for row in batch])
+
+
+def list_verifications(connection: Connection, canonicals: Sequence[str]) -> dict[str, RowMapping]:
+    """Return verification states by canonical location. Locations that were never inspected are left out."""
+    states: dict[str, RowMapping] = {}
+    for chunk in chunked(canonicals):
+        query = select(t.dataset).where(t.dataset.c.canonical.in_(chunk))
+        states.update({row["canonical"]: row for row in connection.execute(query).mappings()})
+    return states
+
+
+def find_verification(connection: Connection, canonical: str) -> RowMapping | None:
+    """Return the verification state of a canonical location. None if the location was never inspected."""
+    return connection.execute(_STATE, {"canonical": canonical}).mappings().first()
+
+
+def _location_prefix(location: str) -> str:
+    """Return the prefix of all canonical locations below a location."""
+    return location if location.endswith("/") else location + "/"
+
+
+# The key in the table ``deployment`` for the time from which earlier states are kept.
+_HORIZON = "dataset_past_from"
+
+
+def record_state_changes(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Copy the states that ``rows`` are about to change into ``dataset_past``. Return the start of the new state per location.
+
+    ``rows`` are rows of ``dataset``, at most 500. Call this before they replace the stored ones.
+    """
+    new_rows = {row["canonical"]: row for row in rows}
+    known = select(d.canonical, d.state, d.fingerprint, d.since).where(d.canonical.in_(list(new_rows)))
+    since = {canonical: float(row["checked_at"]) for canonical, row in new_rows.items()}
+    changed = []
+    for row in connection.execute(known):
+        if (row.state, row.fingerprint) == (new_rows[row.canonical]["state"], new_rows[row.canonical].get("fingerprint")):
+            since[row.canonical] = row.since
+        elif row.since < since[row.canonical]:
+            changed.append(row.canonical)
+    if changed:
+        columns = (d.canonical, d.state, d.message, d.schema, d.fingerprint, d.since)
+        past = connection.execute(select(*columns).where(d.canonical.in_(changed))).mappings()
+        connection.execute(insert(t.dataset_past), [{**row, "until": since[row["canonical"]]} for row in past])
+    return since
+
+
+def get_horizon(connection: Connection) -> float:
+    """Return the time from which earlier verification states are kept; 0 if all are kept."""
+    query = select(t.deployment.c.value).where(t.deployment.c.key == _HORIZON)
+    return float(connection.execute(query).scalar() or 0)
+
+
+def set_horizon(connection: Connection, kept_from: float) -> None:
+    """Set the time from which earlier verification states are kept. An earlier time than the current one has no effect."""
+    if kept_from > get_horizon(connection):
+        connection.execute(delete(t.deployment).where(t.deployment.c.key == _HORIZON))
+        connection.execute(insert(t.deployment), [{"key": _HORIZON, "value": repr(kept_from)}])

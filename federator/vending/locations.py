@@ -1,0 +1,72 @@
+"""Locations that credentials can be limited to: the directory of one table in a bucket or container.
+
+A location for which another one could be meant is refused, because Lance and the store may read its text differently.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from federator.connector import InvalidInput, Unsupported
+from federator.connector.storage_options import lance_scheme
+from federator.model import to_lance_uri
+
+S3_SCHEMES, GCS_SCHEMES, AZURE_SCHEMES = ("s3", "s3+ddb"), ("gs",), ("az", "abfss")
+# The names are not shown in messages, because they could contain a password.
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_CONTAINER = re.compile(r"[a-z0-9](?:-?[a-z0-9]){2,62}")
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+# Directory buckets have sessions for the whole bucket only.
+_DIRECTORY_BUCKET = "--x-s3"
+# Lance decodes "%2F" and resolves "..", so such a location names other objects than its text.
+_AMBIGUOUS = re.compile(r"[\x00-\x1f\x7f%?#\\]|//|(?:^|/)\.{1,2}(?:/|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class TablePrefix:
+    """The prefix of a table's objects in a bucket, or in an Azure container. ``key`` has no slash at its ends.
+
+    ``host`` is the host of the location (``account.dfs.core.windows.net``); empty if the location does not name one.
+    """
+
+    bucket: str
+    key: str
+    host: str = ""
+
+
+def has_scheme(location: str, schemes: tuple[str, ...]) -> bool:
+    """Return whether Lance opens a location under one of these schemes."""
+    return lance_scheme(location) in schemes
+
+
+def parse_prefix(location: str) -> TablePrefix:
+    """Return the prefix of a table's location. Raise Unsupported or InvalidInput if it cannot be that of one table."""
+    scheme, _, rest = to_lance_uri(location).partition("://")
+    authority, _, key = rest.partition("/")
+    scheme, key = scheme.lower(), key.rstrip("/")
+    if scheme == "s3+ddb":
+        raise Unsupported("no credentials are vended for tables with a commit lock in DynamoDB: they would also need its table")
+    if scheme not in (*S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES):
+        raise Unsupported("no credentials are vended for this kind of storage")
+    bucket, _, host = authority.partition("@")
+    if (host != "") != (scheme == "abfss") or not (_CONTAINER if scheme in AZURE_SCHEMES else _BUCKET).fullmatch(bucket):
+        raise InvalidInput("no credentials are vended for a location without a valid name of a bucket")
+    if bucket.endswith(_DIRECTORY_BUCKET):
+        raise Unsupported("no credentials are vended for directory buckets: their sessions are valid for the whole bucket")
+    if not key:
+        raise InvalidInput(f"no credentials are vended for the whole bucket {bucket}")
+    if _AMBIGUOUS.search(key) or key.startswith("/"):
+        raise InvalidInput(
+            "no credentials are vended for a location with %, ?, #, \\, empty or relative levels: other objects could be meant"
+        )
+    return TablePrefix(bucket, key, host)
+
+
+def account_of(host: str) -> str:
+    """Return the storage account of a host (``account.dfs.core.windows.net``). Raise InvalidInput."""
+    account = (urlsplit(f"//{host}").hostname or "").partition(".")[0]
+    if not _ACCOUNT.fullmatch(account):
+        raise InvalidInput("no credentials are vended for a location without a valid name of a storage account")
+    return account

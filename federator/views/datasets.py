@@ -1,0 +1,313 @@
+"""Datasets: one view per canonical location, with its declarations and its verification state.
+
+Only the verification state is stored. Everything else is computed from the current declarations at each query, so it is never stale.
+The table ``alias`` resolves location aliases.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import Field
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    exists,
+    func,
+    or_,
+    select,
+    union,
+)
+
+from federator.connector import TableNotFound
+from federator.model import LocationAliases, canonical_location, parent_locations, parse_path_key, path_key
+from federator.model.rows import table_from_row
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.planning.comparison import Disagreement, find_disagreements
+from federator.store import pending_publications, visibility
+from federator.store import tables as t
+from federator.store.engine import Index
+from federator.store.field_types import OptionalTimestamp, Timestamp
+from federator.store.records import list_declarations_at, select_current_tables
+from federator.store.sql import MAX_BIND_VALUES, has_prefix
+from federator.store.verifications import UNVERIFIED, _location_prefix, list_verifications
+
+# The most tables below one location that its detail lists; a bucket may contain a million.
+_MAX_CONTAINED = 100
+_ANY_PATH = "file:///"
+
+CHECKED_THROUGH = "source whose storage options were used; null: a source that the principal cannot see"
+DISAGREEMENTS = (
+    "fields in which declarations contradict each other: schema, doc or property:<key>; "
+    "`sides`: the declarations, grouped by the value of the field"
+)
+
+r, s = t.record.c, t.source.c
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A declaration of this dataset in one catalog."""
+
+    id: Annotated[str, Field(examples=["lake_hive$sales$orders"])]
+    kind: Annotated[str, Field(examples=["table"], description="table, managed_table or undescribed")]
+    location: Annotated[str, Field(examples=["s3a://lake/sales/orders.lance/"], description="location as the catalog wrote it")]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetVerification:
+    """The verification result of a location, from its newest manifest."""
+
+    message: str | None
+    version: int | None
+    rows: int | None
+    size: Annotated[int | None, Field(description="size of the data files in bytes")]
+    fragments: int | None
+    indices: int | None
+    format: Annotated[str | None, Field(examples=["2.1"], description="version of the Lance file format")]
+    fingerprint: Annotated[str | None, Field(description="hash of the schema")]
+    changed_at: Annotated[OptionalTimestamp, Field(description="time at which the newest version was written")]
+    checked_at: Timestamp
+    checked_through: Annotated[str | None, Field(description=CHECKED_THROUGH)]
+    schema: Annotated[Any, Field(description="the Lance schema")]
+    since: Annotated[float, Field(exclude=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset: what is stored at one canonical location, with all its declarations."""
+
+    location: Annotated[str, Field(examples=["s3://lake/sales/orders.lance"])]
+    state: Annotated[str, Field(examples=["valid"], description="verification state; unverified: not verified yet")]
+    declarations: list[Declaration]
+    disagreements: Annotated[list[Disagreement], Field(description=DISAGREEMENTS)]
+    duplicates: Annotated[
+        list[str], Field(description="declarations of sources that declare the location under more than one name")
+    ]
+    inside: Annotated[list[str], Field(description="declared locations above this one, nearest first")]
+    holds: Annotated[
+        list[str],
+        Field(description="declared locations below this one, the first 100; only in the response for one dataset"),
+    ]
+    verified: DatasetVerification | None
+
+    @property
+    def has_conflict(self) -> bool:
+        return bool(self.disagreements or self.duplicates)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFilter:
+    """A filter of datasets: by state (``unverified``: never inspected), by source, or with duplicates or disagreements."""
+
+    state: str | None = None
+    declared_in: str | None = None
+    conflicts: bool = False
+
+    def matches(self, view: Dataset) -> bool:
+        # The SQL conditions cannot check these: the state of a dataset with aliases, and the comparison of declarations.
+        return self.state in (None, view.state) and (view.has_conflict or not self.conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPage:
+    """One page of datasets by location, and the cursor of the next page; None on the last page."""
+
+    datasets: list[Dataset]
+    next: str | None
+
+
+def list_datasets(
+    index: Index, filters: DatasetFilter = DatasetFilter(), *, after: str = "", limit: int = 200, scopes: Scopes = EVERYTHING
+) -> DatasetPage:
+    """List datasets by location, from the declarations that the scopes cover. ``after`` is the cursor of the previous page."""
+    datasets: list[Dataset] = []
+    with index.read() as connection:
+        while len(datasets) <= limit:
+            size = MAX_BIND_VALUES if filters.conflicts else limit + 1
+            locations = _list_locations(connection, filters, scopes, after=after, limit=size)
+            if not locations:
+                break
+            views = _build_views(connection, locations, scopes, conflicting=filters.conflicts)
+            datasets += [view for view in views if filters.matches(view)]
+            after = locations[-1]
+    return DatasetPage(datasets[:limit], datasets[limit - 1].location if len(datasets) > limit else None)
+
+
+def get_dataset(index: Index, location: str, aliases: LocationAliases, *, scopes: Scopes = EVERYTHING) -> Dataset:
+    """Return the dataset at a location, in any spelling. Raise TableNotFound if the scopes cover no declaration of it."""
+    canonical = canonical_location(location, aliases)
+    with index.read() as connection:
+        datasets = _build_views(connection, [canonical], scopes)
+        if not datasets:
+            raise TableNotFound(f"no table is declared at {canonical}", hint="federator datasets lists the declared locations")
+        return replace(datasets[0], holds=_list_locations_below(connection, canonical, scopes))
+
+
+def list_declaring_tables(index: Index, location: str, aliases: LocationAliases) -> frozenset[str]:
+    """Return the tables of all sources that are declared at a location, in any spelling, as path keys with their sources.
+
+    Direct writes that are not yet published count.
+    """
+    canonical = canonical_location(location, aliases)
+    with index.read() as connection:
+        # Read first, because a publication removes the pending observation last.
+        pending = pending_publications.list_pending_tables(connection)
+        rows = list_declarations_at(connection, [canonical]).get(canonical, [])
+    published = {path_key((row["source"], *parse_path_key(row["path"]))) for row in rows}
+    pending_here = {
+        key
+        for key, record in pending.items()
+        if record is not None and record.location and canonical_location(record.location, aliases) == canonical
+    }
+    return frozenset((published - pending.keys()) | pending_here)
+
+
+def list_tables_that_may_overlap(
+    index: Index, location: str, aliases: LocationAliases, *, neighbours: bool = False
+) -> dict[str, str]:
+    """Return the tables of all sources at or below a location, by object id, with their canonical locations.
+
+    ``neighbours``: also tables whose location begins with the same text (``orders2`` beside ``orders``). For a path, all tables with a
+    path are returned, because symbolic links can lead from one to another. Direct writes that are not yet published count.
+    """
+    canonical = canonical_location(location, aliases)
+    begin = canonical if neighbours else _location_prefix(canonical)
+    prefix = _ANY_PATH if canonical.startswith(_ANY_PATH) else begin
+    own, alias = r.canonical, t.alias.c.place
+    with index.read() as connection:
+        # Read first, because a publication removes the pending observation last.
+        pending = pending_publications.list_pending_tables(connection)
+        conditions = [
+            (own, ~exists().where(t.alias.c.canonical == own)),
+            (alias, t.alias.c.canonical == own),
+        ]
+        found = {
+            path_key((row.source, *parse_path_key(row.path))): str(row.location)
+            for column, condition in conditions
+            for query in select_current_tables(
+                [r.source, r.path, column.label("location")],
+                condition,
+                or_(column == canonical, has_prefix(connection, column, prefix)),
+            )
+            for row in connection.execute(query)
+        }
+    for name, record in pending.items():
+        found.pop(name, None)
+        written = canonical_location(record.location, aliases) if record is not None and record.location else ""
+        if written == canonical or written.startswith(prefix):
+            found[name] = written
+    return found
+
+
+def visible_verifying_source(row: RowMapping, scopes: Scopes) -> str | None:
+    """Return the source whose settings were used to inspect a location. None if the scopes cover nothing of this source."""
+    return str(row["checked_through"]) if scopes.is_visible((row["checked_through"],)) else None
+
+
+def _list_locations(connection: Connection, filters: DatasetFilter, scopes: Scopes, *, after: str, limit: int) -> list[str]:
+    def build_conditions(location: ColumnElement[str]) -> list[ColumnElement[bool]]:
+        inspected = exists().where(t.dataset.c.canonical == r.canonical)
+        conditions = [location > after, visibility.is_covered(connection, scopes, r.source, r.path)]
+        if filters.declared_in is not None:
+            conditions.append(r.source == filters.declared_in)
+        if filters.state == UNVERIFIED:
+            conditions.append(~inspected)
+        elif filters.state is not None:
+            conditions.append(inspected.where(t.dataset.c.state == filters.state))
+        return conditions
+
+    # A single declaration has no conflict. With a source as filter, declarations in other sources must count as well.
+    several = filters.conflicts and filters.declared_in is None
+    return list(connection.execute(_select_distinct_locations(build_conditions, limit, several=several)).scalars())
+
+
+def _select_distinct_locations(
+    build_conditions: Callable[[ColumnElement[str]], list[ColumnElement[bool]]], limit: int, *, several: bool = False
+) -> Select[Any]:
+    """Return a select of declared canonical locations, in order.
+
+    Each branch reads an index in order, so the cost of a page depends only on its size. ``several`` leaves out locations with one
+    declaration; locations with aliases, and rows that a draft revision has closed, stay.
+    """
+    own, alias = r.canonical, t.alias.c.place
+    selects = [
+        *select_current_tables([own.label("location")], ~exists().where(t.alias.c.canonical == own), *build_conditions(own)),
+        *select_current_tables([alias.label("location")], t.alias.c.canonical == own, *build_conditions(alias)),
+    ]
+    grouped = [query.distinct() for query in selects]
+    if several:
+        grouped[0] = selects[0].group_by(own).having(func.count() > 1)
+    branches = [query.order_by("location").limit(limit).subquery() for query in grouped]
+    locations = union(*(select(branch.c.location) for branch in branches)).subquery()
+    return select(locations.c.location).order_by(locations.c.location).limit(limit)
+
+
+def _list_locations_below(connection: Connection, location: str, scopes: Scopes) -> list[str]:
+    covered = visibility.is_covered(connection, scopes, r.source, r.path)
+    query = _select_distinct_locations(
+        lambda column: [has_prefix(connection, column, _location_prefix(location)), covered], _MAX_CONTAINED
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _build_views(
+    connection: Connection, locations: Sequence[str], scopes: Scopes, *, conflicting: bool = False
+) -> list[Dataset]:
+    """Return the datasets at some canonical locations, in their order. Undeclared locations are left out.
+
+    With ``conflicting``, datasets without duplicates or disagreements are left out too.
+    """
+    declared = list_declarations_at(connection, locations, scopes)
+    if conflicting:
+        # Filter before the other queries, because few datasets have a conflict.
+        declared = {location: rows for location, rows in declared.items() if _has_conflict(rows)}
+    verified = list_verifications(connection, [row["canonical"] for rows in declared.values() for row in rows])
+    parents = {location: parent_locations(location) for location in declared}
+    known = list_declarations_at(connection, sorted({parent for above in parents.values() for parent in above}), scopes)
+    return [
+        _build_view(location, declared[location], verified, [parent for parent in parents[location] if parent in known], scopes)
+        for location in locations
+        if location in declared
+    ]
+
+
+def _has_conflict(rows: Sequence[RowMapping]) -> bool:
+    if len({row["source"] for row in rows}) < len(rows):
+        return True
+    return len(rows) > 1 and bool(find_disagreements([table_from_row(row["source"], dict(row)) for row in rows]))
+
+
+def _build_view(
+    location: str, rows: list[RowMapping], verified: Mapping[str, RowMapping], inside: list[str], scopes: Scopes
+) -> Dataset:
+    tables = [table_from_row(row["source"], dict(row)) for row in rows]
+    ids = [path_key((table.source, *table.path)) for table in tables]
+    sources = [table.source for table in tables]
+    # A dataset may have been inspected under each of its aliases: the newest state counts.
+    states = [verified[name] for name in {row["canonical"] for row in rows} if name in verified]
+    newest = max(states, key=lambda state: state["checked_at"], default=None)
+    return Dataset(
+        location=location,
+        state=newest["state"] if newest else UNVERIFIED,
+        declarations=[
+            Declaration(name, table.kind.value, str(table.location)) for name, table in zip(ids, tables, strict=True)
+        ],
+        disagreements=find_disagreements(tables),
+        duplicates=[name for name, source in zip(ids, sources, strict=True) if sources.count(source) > 1],
+        inside=inside,
+        holds=[],
+        verified=_build_verification(newest, scopes) if newest else None,
+    )
+
+
+def _build_verification(row: RowMapping, scopes: Scopes) -> DatasetVerification:
+    fields = {name: value for name, value in row.items() if name not in ("canonical", "location", "state")}
+    fields["checked_through"] = visible_verifying_source(row, scopes)
+    fields["schema"] = json.loads(row["schema"]) if row["schema"] else None
+    return DatasetVerification(**fields)

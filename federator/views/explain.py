@@ -1,0 +1,307 @@
+"""Explanation of one object: its existence, its evidence, its mirrors and its next change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from federator.connector import InvalidInput, TableNotFound
+from federator.model import Coverage, CoverageState, Path, iter_ancestors, object_id, parse_path_key, path_key
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.planning.evidence import count_spaced_misses, is_covered
+from federator.planning.plan import Plan
+from federator.planning.release import WaitingChange
+from federator.planning.rule import MirrorRule
+from federator.planning.selection import is_selected
+from federator.settings import Settings
+from federator.store import Connection, Index, RowMapping, approvals, coverage, records, verifications
+from federator.store.field_types import OptionalTimestamp, Timestamp
+from federator.store.plans import StoredPlan
+from federator.store.records import IndexedRecord
+from federator.views import object_history
+from federator.views.freshness import Freshness, get_freshness
+
+Role = Literal["origin", "target"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListingEvidence:
+    """The nearest listing that shows whether an object exists."""
+
+    namespace: Annotated[str, Field(examples=["sales"])]
+    state: Annotated[str, Field(examples=["complete"])]
+    reason: str
+    proves: Annotated[bool, Field(description="true: the listing proves that the object exists or is absent")]
+    crawled_at: Annotated[OptionalTimestamp, Field(description="time of the source's last crawl; a carried listing is older")]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectEvent:
+    """An event in the history of the object: a difference found by a crawl, or a write of a mirror."""
+
+    at: Timestamp
+    run_id: str
+    what: Annotated[str, Field(examples=["declare_table aws$sales$orders: done"])]
+    detail: str
+    mirror: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRole:
+    """The role of the object in one mirror. `next` describes what the newest plan, or the next one, would do."""
+
+    mirror: Annotated[str, Field(examples=["hive-to-glue"])]
+    role: Role
+    other: Annotated[str | None, Field(examples=["aws$sales$orders"], description="object id on the other side of the mirror")]
+    in_ledger: bool
+    next: Annotated[str, Field(examples=["nothing: the target is in the desired state"])]
+    reason: Annotated[str | None, Field(examples=[None], description="reason code, if the mirror refuses to change it")]
+    plan: str | None
+    plan_state: str | None
+    misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an object exists or is absent, and what each mirror would do with it next."""
+
+    id: Annotated[str, Field(examples=["aws$sales$orders"])]
+    source: str
+    kind: Annotated[str | None, Field(examples=["table"], description="null: the object is not in the index")]
+    summary: Annotated[str, Field(examples=["aws has it since mirror hive-to-glue declared it from lake_hive$sales$orders"])]
+    location: str | None
+    verified: str | None
+    evidence: ListingEvidence
+    parts: list[MirrorRole]
+    history: list[ObjectEvent]
+    freshness: Freshness
+
+
+def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING) -> Explanation:
+    """Explain ``source$path`` from the index alone.
+
+    Mirrors are included if the scopes cover both of their sources, ledger entries if the scopes cover origin and target. Raise
+    InvalidInput for a path without an object, NamespaceNotFound for an unknown source, TableNotFound for an object outside the scopes.
+    """
+    if len(node) < 2:
+        raise InvalidInput(
+            f"{path_key(node)!r} is not the id of an object", hint="use source$namespace$table; federator tree shows the ids"
+        )
+    source, path = node[0], node[1:]
+    key = path_key(path)
+    freshness = get_freshness(index, source, scopes)
+    if not scopes.covers(node):
+        raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
+    rules = (
+        settings.mirror_rules
+        if scopes.covers_all
+        else {name: settings.mirror_rules[name] for name in settings.visible_mirrors(scopes)}
+    )
+    with index.read() as connection:
+        revision = records.published_revision(connection, source)
+        found = _find_record(connection, source, path, revision)
+        evidence = _find_evidence(
+            node, coverage.read_coverage(connection, source, revision, only=_ancestor_keys(path)), freshness.crawled_at, scopes
+        )
+        versions = object_history.list_versions(connection, source, key)
+        origins = [name for name, rule in rules.items() if rule.origin == source]
+        writes = [
+            row
+            for row in object_history.list_writes(connection, source, key, origins)
+            if scopes.covers_all or row["mirror"] in rules
+        ]
+        entries = [row for row in object_history.list_ledger_entries(connection, source, key) if _covers_both_ends(row, scopes)]
+        parts = list(_mirror_roles(connection, rules, source, path, entries, exists=found is not None))
+        verified = _verification_state(connection, found)
+    return Explanation(
+        id=path_key(node), source=source, kind=found.record.kind.value if found else None,
+        summary=_summarize(found is not None, versions, entries, evidence, source, key),
+        location=found.record.location if found else None,
+        verified=verified, evidence=evidence, parts=parts, history=sorted(_object_events(versions, writes), key=lambda event: event.at),
+        freshness=freshness,
+    )  # fmt: skip
+
+
+def _covers_both_ends(entry: RowMapping, scopes: Scopes) -> bool:
+    return all(scopes.covers((entry[f"{end}_source"], *parse_path_key(entry[f"{end}_path"]))) for end in ("origin", "target"))
+
+
+def _find_record(connection: Connection, source: str, path: Path, revision: int) -> IndexedRecord | None:
+    indexed = (
+        records.find_record(connection, source, path, is_table=is_table, revision=revision) for is_table in (True, False)
+    )
+    return next(filter(None, indexed), None)
+
+
+def _verification_state(connection: Connection, indexed: IndexedRecord | None) -> str | None:
+    if indexed is None or not indexed.canonical:
+        return None
+    verification = verifications.list_verifications(connection, [indexed.canonical]).get(indexed.canonical)
+    return str(verification["state"]) if verification else None
+
+
+def _ancestor_keys(path: Path) -> list[str]:
+    return [path_key(ancestor) for ancestor in iter_ancestors(path)]
+
+
+def _find_evidence(node: Path, known: Mapping[str, Coverage], crawled_at: float | None, scopes: Scopes) -> ListingEvidence:
+    source, path = node[0], node[1:]
+    nearest = next((known[key] for key in _ancestor_keys(path) if key in known and known[key].found), None)
+    if nearest is None:
+        return ListingEvidence("", "unread", "the index has no listing of a namespace above it", False, crawled_at)
+    # A message of the catalog about a namespace above a scope may name what is in it.
+    reason = nearest.presence.reason if scopes.covers((source, *nearest.namespace)) else ""
+    if nearest.presence.revision is not None:
+        reason = f"read in revision {nearest.presence.revision}, and the change feed has named nothing in it since"
+    proves = is_covered(path, {key: row.as_read() for key, row in known.items()})
+    return ListingEvidence(nearest.key, nearest.presence.state.value, reason, proves, crawled_at)
+
+
+def _summarize(
+    exists: bool, versions: Sequence[object_history.ObjectVersion], entries: Sequence[RowMapping], evidence: ListingEvidence,
+    source: str, key: str,
+) -> str:  # fmt: skip
+    if exists:
+        owner = next((e for e in entries if e["target_source"] == source and e["target_path"] == key), None)
+        if owner is None:
+            return f"{source} has it, and no mirror of this instance declared it"
+        return (
+            f"{source} has it since mirror {owner['mirror']} declared it from {owner['origin_source']}${owner['origin_path']}"
+        )
+    listing = f"the listing of {evidence.namespace or 'the root'}"
+    if not evidence.proves:
+        return f"it is not known whether {source} has it: {listing} is {evidence.state}" + (
+            f" ({evidence.reason})" if evidence.reason else ""
+        )
+    history = "had it before and no longer has it" if versions else "never had it"
+    if evidence.state == CoverageState.CARRIED.value:
+        return f"{source} {history}: {listing}, {evidence.reason}, does not name it"
+    return f"{source} {history}: {listing} is complete and does not name it"
+
+
+def _mirror_roles(
+    connection: Connection,
+    rules: Mapping[str, MirrorRule],
+    source: str,
+    path: Path,
+    entries: Sequence[RowMapping],
+    *,
+    exists: bool,
+) -> Iterator[MirrorRole]:
+    key = path_key(path)
+    for name, rule in rules.items():
+        sides: tuple[tuple[Role, str], ...] = (("origin", rule.origin), ("target", rule.target))
+        for role in [role for role, side in sides if side == source]:
+            own = [e for e in entries if e["mirror"] == name and e[f"{role}_source"] == source and e[f"{role}_path"] == key]
+            part = _mirror_role(connection, rule, role, path, own, exists=exists)
+            if part is not None:
+                yield part
+
+
+def _mirror_role(
+    connection: Connection, rule: MirrorRule, role: Role, path: Path, entries: Sequence[RowMapping], *, exists: bool
+) -> MirrorRole | None:
+    key, other = path_key(path), "target" if role == "origin" else "origin"
+    newest = object_history.find_newest_plan(connection, rule.name)
+    planned = _find_in_plan(newest, role, key)
+    if not entries and planned is None and (role == "target" or not exists):
+        return None
+    counterpart = _counterpart_id(rule, other, entries[0] if entries else planned)
+    origin_path = entries[0]["origin_path"] if entries else key
+    misses = object_history.list_misses(connection, rule.origin, origin_path) if entries else []
+    waiting = _find_waiting(connection, newest, planned)
+    outcome = _find_outcome(connection, newest, planned)
+    reason, following = _describe_next(rule, role, path, newest, planned, waiting, outcome, bool(entries))
+    return MirrorRole(
+        mirror=rule.name, role=role, other=counterpart, in_ledger=bool(entries), next=following, reason=reason,
+        plan=newest[0].digest if newest else None, plan_state=newest[0].state if newest else None,
+        misses=count_spaced_misses(misses, rule.min_miss_interval),
+    )  # fmt: skip
+
+
+def _counterpart_id(rule: MirrorRule, other: str, counterpart: Mapping[str, Any] | RowMapping | None) -> str | None:
+    """Return the object id at the mirror's other side. None if a refusal names none."""
+    if counterpart is None or not counterpart[f"{other}_path"]:
+        return None
+    source = counterpart.get(f"{other}_source") or rule.origin
+    return f"{source}${counterpart[f'{other}_path']}"
+
+
+def _find_in_plan(newest: tuple[StoredPlan, dict[str, Any]] | None, role: str, key: str) -> dict[str, Any] | None:
+    """Return the newest plan's change of the object, or its refusal. None if the plan has neither."""
+    if newest is None:
+        return None
+    body = newest[1]
+    return next((item for item in (*body["changes"], *body["refusals"]) if item[f"{role}_path"] == key), None)
+
+
+def _find_outcome(
+    connection: Connection, newest: tuple[StoredPlan, dict[str, Any]] | None, planned: Mapping[str, Any] | None
+) -> RowMapping | None:
+    """Return the journal line of the planned change. None if it was not started."""
+    if newest is None or planned is None or "action" not in planned:
+        return None
+    return object_history.find_outcome(connection, newest[0].digest, planned)
+
+
+def _find_waiting(
+    connection: Connection, newest: tuple[StoredPlan, dict[str, Any]] | None, planned: Mapping[str, Any] | None
+) -> WaitingChange | None:
+    """Return the planned change as a waiting change, with the hold that stops it. None if the change may start now."""
+    if newest is None or planned is None or "action" not in planned:
+        return None
+    number = next(number for number, change in enumerate(newest[1]["changes"]) if change is planned)
+    return next((item for item in approvals.get_release(connection, newest[0]).waiting if item.number == number), None)
+
+
+def _describe_next(
+    rule: MirrorRule, role: str, path: Path, newest: tuple[StoredPlan, dict[str, Any]] | None,
+    planned: Mapping[str, Any] | None, waiting: WaitingChange | None, outcome: RowMapping | None, in_ledger: bool,
+) -> tuple[str | None, str]:  # fmt: skip
+    """Return the reason code of a refusal or a hold, if any, and a description of what happens next."""
+    if newest is None:
+        return None, f"no plan of this mirror was made yet: federator plan {rule.name}"
+    if planned is None:
+        if in_ledger:
+            return None, "nothing: the target is in the desired state"
+        selected = role == "target" or is_selected(rule, path)
+        return None, "the next plan decides" if selected else "nothing: the mirror's include and exclude leave it out"
+    if "action" not in planned:
+        return planned["reason"], f"left as it is: {planned['detail']}"
+    planned_change = f"{planned['action']}: {planned['reason']}"
+    state, digest = newest[0].state, newest[0].digest[:12]
+    if state == "applied" and outcome is not None and outcome["state"] == "done":
+        return None, f"nothing: {planned_change}, carried out by plan {digest}"
+    if state == "applied":
+        happened = f"{outcome['state']} by plan {digest}: {outcome['message']}" if outcome else f"not started by plan {digest}"
+        return outcome["code"] if outcome else None, f"{planned_change}; {happened}; the next sync of {rule.name} decides again"
+    if state == "rejected" and (waiting is not None or not newest[1].get("holds")):
+        return None, f"{planned_change}; rejected by {newest[0].decided_by}, until a plan has other evidence"
+    if waiting is not None:
+        return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {Plan.from_json(newest[1]).release_command}"
+    return None, f"{planned_change}; the next sync of {rule.name} carries it out"
+
+
+def _object_events(versions: Sequence[object_history.ObjectVersion], writes: Sequence[RowMapping]) -> Iterator[ObjectEvent]:
+    before: object_history.ObjectVersion | None = None
+    for version in versions:
+        continues = before is not None and before.ended == version.began_revision
+        what = "changed" if continues else "appeared"
+        detail = f"revision {version.began_revision}"
+        if continues and before is not None and before.row["location"] != version.row["location"]:
+            detail += f", location {before.row['location']} → {version.row['location']}"
+        yield ObjectEvent(version.began_at or 0.0, version.began_by or "", what, detail, None)
+        before = version
+    for version, following in zip_longest(versions, versions[1:]):
+        if version.ended is not None and (following is None or following.began_revision != version.ended):
+            yield ObjectEvent(version.ended_at or 0.0, version.ended_by or "", "gone", f"revision {version.ended}", None)
+    for row in writes:
+        change = json.loads(row["change"])
+        detail = "; ".join(filter(None, (change["reason"], row["message"])))
+        target = object_id(row["target_source"], row["target_path"])
+        yield ObjectEvent(row["intent_at"], row["run_id"], f"{row['action']} {target}: {row['state']}", detail, row["mirror"])

@@ -1,0 +1,156 @@
+"""Plans that a principal may see: completely, in part, or not at all.
+
+A principal sees a mirror's plan completely if its scopes cover both sources, because guards and evidence refer to all objects of the
+mirror. Otherwise it sees the changes and refusals whose origin and target are both covered, and counts of these only. A plan without
+any of them does not exist for the principal. A partial plan has no text that may refer to hidden objects: no guards, no details of
+refusals, no number of selected tables. Declarations by users have no origin: their plan is complete if all of it is covered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+from sqlalchemy import Connection, select
+
+from federator.connector import StateError
+from federator.model import parse_path_key
+from federator.planning.user_declarations import user_plan_target
+from federator.store import plans
+from federator.store import tables as t
+from federator.store.plans import PlanRecord, StoredPlan
+from federator.views.runs import Visibility
+
+# Counts of plans by digest and scopes, which never change. The limit is enough for a few pages of several principals.
+_MAX_CACHED = 2000
+_count_cache: dict[tuple[str, ...], _Counts | None] = {}
+_BATCH_ROWS = 50
+
+Counted = dict[str, int]
+# Changes by action, refusals by reason, and whether some are hidden.
+_Counts = tuple[Counted, Counted, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary(PlanRecord):
+    """A plan without its body."""
+
+    changes: Annotated[Counted, Field(examples=[{"declare_table": 3}], description="number of changes by action")]
+    refusals: Annotated[Counted, Field(examples=[{"no_location": 1}], description="number of refusals by reason")]
+    partial: Annotated[
+        bool,
+        Field(
+            examples=[False],
+            description="true: the principal sees and counts only a part of the plan; a decision needs the complete plan",
+        ),
+    ]
+
+
+def list_visible_plans(
+    connection: Connection, viewer: Visibility, *, mirror: str | None = None, state: str | None = None, run: str | None = None,
+    after: tuple[float, str] | None = None, limit: int = 20,
+) -> list[PlanSummary]:  # fmt: skip
+    """List the plans that are visible at least in part, newest first. Filters as for ``plans.list_plans``."""
+    mirrors = None if mirror is None else [mirror]
+    visible: list[PlanSummary] = []
+    while len(visible) < limit:
+        size = limit if viewer.scopes.covers_all else _BATCH_ROWS
+        records = plans.list_plans(connection, mirrors=mirrors, state=state, run=run, after=after, limit=size)
+        for record in records:
+            counts = _count_visible(connection, viewer, record.digest, record.mirror)
+            if counts is not None:
+                changes, refusals, partial = counts
+                visible.append(PlanSummary(**asdict(record), changes=changes, refusals=refusals, partial=partial))
+        if len(records) < size:
+            break
+        after = (records[-1].created_at, records[-1].digest)
+    return visible[:limit]
+
+
+def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> tuple[StoredPlan, bool, dict[str, Any]]:
+    """Return a plan by its complete digest, whether it is visible only in part, and the visible part of its body.
+
+    Raise StateError if the plan does not exist or is not visible.
+    """
+    stored = plans.get_plan(connection, digest)
+    if stored.digest != digest:
+        raise StateError(f"no plan has the digest {digest!r}")
+    body = stored.content
+    if _sees_whole_mirror(viewer, stored.mirror):
+        return stored, False, body
+    visible = _visible_body(viewer, stored.mirror, body)
+    if visible is None:
+        raise StateError(f"no plan has the digest {digest!r}")
+    return stored, visible is not body, visible
+
+
+def _sees_whole_mirror(viewer: Visibility, mirror: str) -> bool:
+    return viewer.scopes.covers_all or mirror in viewer.mirrors
+
+
+def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirror: str) -> _Counts | None:
+    if _sees_whole_mirror(viewer, mirror):
+        return (*plans.count_plan(connection, digest), False)
+    key = (digest, viewer.origins.get(mirror, ""), *viewer.scopes.to_texts)
+    # Another thread may clear the cache between a check and a read, so read it once.
+    with suppress(KeyError):
+        return _count_cache[key]
+    body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
+    visible = _visible_body(viewer, mirror, body)
+    counts = None if visible is None else _count_body(visible, partial=visible is not body)
+    if len(_count_cache) >= _MAX_CACHED:
+        _count_cache.clear()
+    _count_cache[key] = counts
+    return counts
+
+
+def _count_body(body: Mapping[str, Any], *, partial: bool) -> _Counts:
+    changes, refusals = (change["action"] for change in body["changes"]), (refusal["reason"] for refusal in body["refusals"])
+    return dict(Counter(changes)), dict(Counter(refusals)), partial
+
+
+def _visible_body(viewer: Visibility, mirror: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the visible part of a plan's body: the body itself if all of it is visible, None if nothing is."""
+    by_user = user_plan_target(mirror) is not None
+    origin = viewer.origins.get(mirror, "")
+    if not (by_user or origin):
+        return None
+    changes = [change for change in body["changes"] if _covers_both_ends(viewer, change, change["origin_source"])]
+    refusals = [refusal for refusal in body["refusals"] if _covers_both_ends(viewer, refusal, origin)]
+    if not (changes or refusals):
+        return None
+    if by_user and (len(changes), len(refusals)) == (len(body["changes"]), len(body["refusals"])):
+        return body
+    return {
+        "mirror": body["mirror"],
+        "origin_revision": body["origin_revision"],
+        "target_revision": body["target_revision"],
+        "changes": list(_hide_partial_pairs(changes)),
+        "refusals": [{**refusal, "detail": ""} for refusal in refusals],
+        "held": [],
+    }
+
+
+def _covers_both_ends(viewer: Visibility, line: Mapping[str, Any], origin: str) -> bool:
+    """Return whether the scopes cover origin and target of a change or a refusal, as far as it has them."""
+    sides = [
+        (source, line[end]) for source, end in ((origin, "origin_path"), (line["target_source"], "target_path")) if line[end]
+    ]
+    target_visible = viewer.scopes.is_visible((line["target_source"],))
+    covered = all(viewer.scopes.covers((source, *parse_path_key(path))) for source, path in sides)
+    return bool(sides) and target_visible and covered
+
+
+def _hide_partial_pairs(changes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Remove the pair id of a rename from a change whose counterpart is hidden, and the earlier origin from all reasons."""
+    pairs = Counter(change.get("pair") for change in changes)
+    for change in changes:
+        alone = change.get("pair") is not None and pairs[change["pair"]] < 2
+        fields = {key: value for key, value in change.items() if not (alone and key == "pair")}
+        # The text after " for " names an earlier origin, which may be hidden.
+        yield {**fields, "reason": change["reason"].partition(" for ")[0]}

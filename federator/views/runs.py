@@ -1,0 +1,145 @@
+"""Runs that a principal may see.
+
+These are runs that read or wrote objects inside its scopes, and runs that it requested. A partly visible run has the state of its
+visible part, and no summary, progress or error, because they cover all sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, true
+
+from federator.connector import StateError
+from federator.model.scopes import Scopes
+from federator.store import tables as t
+from federator.store import visibility
+from federator.store.engine import Index
+from federator.store.runs import Run, RunChange, RunSource, read_run_changes, read_run_sources, run_from_row
+
+_ENDED = ("ok", "partial", "failed", "held")
+
+run, part, line = t.run.c, t.run_source.c, t.journal.c
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """What a principal may read: its name as an actor, its scopes, and the mirrors that are visible completely.
+
+    ``origins`` are the origin sources, by mirror, of mirrors whose origin and target are both visible at least in part.
+    """
+
+    name: str
+    scopes: Scopes
+    mirrors: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fully_visible_sources(self) -> list[str]:
+        """List the sources that are covered completely. Only their counts may be shown, because counts cover the whole source."""
+        return sorted({prefix[0] for prefix in self.scopes.prefixes if len(prefix) == 1})
+
+
+def list_visible_runs(index: Index, viewer: Visibility, *, limit: int = 20, before: str | None = None) -> list[Run]:
+    """List visible runs, newest first, without their sources and writes. ``before`` is the last id of the previous page."""
+    with index.read() as connection:
+        query = select(t.run).where(visible_runs_condition(connection, viewer)).order_by(run.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(run.id < before)
+        rows = connection.execute(query).mappings().all()
+        return [_visible_run(run_from_row(row), viewer, *_visible_states(connection, viewer, row["id"])) for row in rows]
+
+
+def count_active_runs(connection: Connection, viewer: Visibility) -> int:
+    """Return the number of visible runs that are running."""
+    active = select(func.count()).select_from(t.run).where(run.state == "running", visible_runs_condition(connection, viewer))
+    return int(connection.execute(active).scalar_one())
+
+
+def get_visible_run(index: Index, viewer: Visibility, run_id: str) -> tuple[Run, list[RunSource], list[RunChange]]:
+    """Return a run by its complete id, its results per source and its journal lines.
+
+    Raise StateError if it does not exist or is not visible.
+    """
+    with index.read() as connection:
+        found, sources = _read_visible_run(connection, viewer, run_id)
+        changes = read_run_changes(connection, run_id, _visible_writes_condition(connection, viewer))
+    states = [source.state for source in sources], [change.state for change in changes]
+    return _visible_run(found, viewer, *states), sources, [_visible_change(change, viewer) for change in changes]
+
+
+def get_run_progress(index: Index, viewer: Visibility, run_id: str) -> tuple[Run, list[RunSource], dict[str, int]]:
+    """Return a run with its results per source so far, and the number of its writes by state.
+
+    Raise StateError if it does not exist or is not visible.
+    """
+    with index.read() as connection:
+        found, sources = _read_visible_run(connection, viewer, run_id)
+        counted = (
+            select(line.state, func.count())
+            .where(line.run_id == run_id, _visible_writes_condition(connection, viewer))
+            .group_by(line.state)
+        )
+        writes = dict(connection.execute(counted.order_by(line.state)).tuples().all())
+    return _visible_run(found, viewer, [source.state for source in sources], list(writes)), sources, writes
+
+
+def list_affected_sources(index: Index, viewer: Visibility, run_ids: Sequence[str]) -> set[str]:
+    """Return the visible sources that some runs read or wrote."""
+    read = select(part.source).where(part.run_id.in_(run_ids))
+    if not viewer.scopes.covers_all:
+        read = read.where(part.source.in_(viewer.fully_visible_sources))
+    with index.read() as connection:
+        wrote = select(line.target_source).where(line.run_id.in_(run_ids), _visible_writes_condition(connection, viewer))
+        return set(connection.execute(read.union(wrote)).scalars())
+
+
+def _read_visible_run(connection: Connection, viewer: Visibility, run_id: str) -> tuple[Run, list[RunSource]]:
+    query = select(t.run).where(run.id == run_id, visible_runs_condition(connection, viewer))
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise StateError(f"no run has the id {run_id!r}", hint="use the complete id")
+    return run_from_row(row), _visible_run_sources(connection, viewer, run_id)
+
+
+def visible_runs_condition(connection: Connection, viewer: Visibility) -> ColumnElement[bool]:
+    """Return the condition on rows of ``run`` that a viewer may see."""
+    if viewer.scopes.covers_all:
+        return true()
+    read = exists().where(part.run_id == run.id, part.source.in_(viewer.fully_visible_sources))
+    wrote = exists().where(line.run_id == run.id, _visible_writes_condition(connection, viewer))
+    return or_(run.actor == viewer.name, read, wrote)
+
+
+def _visible_writes_condition(connection: Connection, viewer: Visibility) -> ColumnElement[bool]:
+    return visibility.is_covered(connection, viewer.scopes, line.target_source, line.target_path)
+
+
+def _visible_states(connection: Connection, viewer: Visibility, run_id: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the states of the visible sources and writes of a run. Both are empty for all scopes, which do not need them."""
+    if viewer.scopes.covers_all:
+        return (), ()
+    states = select(line.state).where(line.run_id == run_id, _visible_writes_condition(connection, viewer)).distinct()
+    sources = _visible_run_sources(connection, viewer, run_id)
+    return [source.state for source in sources], connection.execute(states).scalars().all()
+
+
+def _visible_run_sources(connection: Connection, viewer: Visibility, run_id: str) -> list[RunSource]:
+    covered = true() if viewer.scopes.covers_all else part.source.in_(viewer.fully_visible_sources)
+    return read_run_sources(connection, run_id, covered)
+
+
+def _visible_change(change: RunChange, viewer: Visibility) -> RunChange:
+    origin_visible = viewer.scopes.covers_all or change.mirror in viewer.mirrors
+    return change if origin_visible else replace(change, origin_path=None)
+
+
+def _visible_run(run: Run, viewer: Visibility, sources: Sequence[str], lines: Sequence[str]) -> Run:
+    if viewer.scopes.covers_all:
+        return run
+    state = run.state
+    if state in _ENDED and (sources or lines):
+        successes = [text == "ok" for text in sources] + [text not in ("failed", "needs_adoption") for text in lines]
+        state = "ok" if all(successes) else "partial" if any(successes) else "failed"
+    return replace(run, state=state, progress=None, summary=None, error=None)

@@ -1,0 +1,177 @@
+"""Fields of a search query: each turns the value of a term into an expression over lexemes and row filters. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from federator.connector import InvalidInput
+from federator.store import lexemes as w
+from federator.store.fulltext import AllOf, AnyOf, Expression, Lexeme
+from federator.store.verifications import VERIFICATION_STATES
+from federator.views.search.terms import has_wildcard
+
+#: the most wildcards of one glob
+MAX_WILDCARDS = 8
+
+_TO_THE_END, _BETWEEN = re.compile(r"[\W_].*", re.DOTALL), re.compile(r"[\W_].*[\W_]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A condition on a column of a row.
+
+    ``like`` compares lower-case text with a LIKE pattern whose escape character is the backslash. ``is`` compares the source or the
+    verification state for equality. A ``negated`` filter selects the other rows.
+    """
+
+    column: Literal["path", "namespace", "name", "location", "source", "state"]
+    how: Literal["like", "is"]
+    value: str
+    negated: bool = False
+
+
+def parse_anywhere(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    if has_wildcard(value) and not is_prefix(value):
+        return _parse_path_glob(value) if "$" in value else _parse_name_glob(value)
+    return words_in_field(w.ANYWHERE, value), []
+
+
+def _parse_name(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    return _parse_name_glob(value) if has_wildcard(value) else (words_in_field(w.NAME, value), [])
+
+
+def _parse_namespace(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    if "$" not in value and (not has_wildcard(value) or is_prefix(value)):
+        return words_in_field(w.LEVEL, value), []
+    return _literal_expression(value, (w.LEVEL,), (w.LEVEL,)), [RowFilter("namespace", "like", _to_like_pattern(value))]
+
+
+def _parse_property(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    key, equals, pattern = value.partition("=")
+    bare, prefix = pattern.removesuffix("*"), pattern.endswith("*")
+    if not key or has_wildcard(key) or has_wildcard(bare):
+        raise InvalidInput(
+            f"property:{value[:80]}: the only allowed wildcard is * at the end",
+            hint="use for example property:team=ops or property:team=o*",
+        )
+    if equals:
+        return Lexeme(w.PAIR + w.fold_whole(f"{key}={bare}"), prefix), []
+    return AnyOf((Lexeme(w.PAIR + w.fold_whole(f"{key}="), prefix=True), words_in_field(w.PROPERTY, key))), []
+
+
+def _parse_column(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    return words_in_field(w.COLUMN, _reject_glob("column", value)), []
+
+
+def _parse_owner(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    return words_in_field(w.OWNER, _reject_glob("owner", value)), []
+
+
+def _parse_location(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    literal = value.rstrip("*")
+    # The row filter compares the location itself. The words only narrow the candidates; the first and the last may be incomplete.
+    inner = w.split_words(literal)[1:-1]
+    fields = (w.LOCATION, w.NAME, w.LEVEL)
+    expression = AllOf(tuple(AnyOf(tuple(Lexeme(field + word) for field in fields)) for word in inner)) if inner else None
+    return expression, [RowFilter("location", "like", "%" + _to_like_pattern(literal) + "%")]
+
+
+def _parse_source(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    return None, [
+        RowFilter("source", "like", _to_like_pattern(value)) if has_wildcard(value) else RowFilter("source", "is", value)
+    ]
+
+
+def _parse_state(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    if value not in VERIFICATION_STATES:
+        raise InvalidInput(f"{value[:40]!r} is not a verification state", hint=f"states: {', '.join(VERIFICATION_STATES)}")
+    return None, [RowFilter("state", "is", value)]
+
+
+FIELDS: dict[str, Callable[[str], tuple[Expression | None, list[RowFilter]]]] = {
+    "name": _parse_name, "namespace": _parse_namespace, "property": _parse_property, "column": _parse_column,
+    "location": _parse_location, "owner": _parse_owner, "source": _parse_source, "state": _parse_state,
+}  # fmt: skip
+
+
+def words_in_field(fields: str | Sequence[str], value: str) -> Expression:
+    """Return the expression that a value's words are in one of the fields, split at capitals, not split at them, or joined.
+
+    A trailing star makes the last word a prefix.
+    """
+    prefix = value.endswith("*")
+    splits = dict.fromkeys(
+        (tuple(w.split_words(value)), tuple(w.split_camel_case(value)), tuple(filter(None, (w.join_words(value),))))
+    )
+    return AnyOf(tuple(AllOf(tuple(_iter_words(fields, words, prefix))) for words in splits if words))
+
+
+def _iter_words(fields: str | Sequence[str], words: Sequence[str], prefix: bool) -> Iterator[Expression]:
+    for number, word in enumerate(words):
+        is_prefix = prefix and number == len(words) - 1
+        yield AnyOf(tuple(Lexeme(field + word, is_prefix) for field in fields))
+
+
+def _parse_name_glob(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    if is_prefix(value):
+        return words_in_field(w.NAME, value), []
+    return _literal_expression(value, (w.NAME,), (w.NAME,)), [RowFilter("name", "like", _to_like_pattern(value))]
+
+
+def _parse_path_glob(value: str) -> tuple[Expression | None, list[RowFilter]]:
+    return _literal_expression(value, (w.NAME, w.LEVEL), (w.NAME,)), [RowFilter("path", "like", _to_like_pattern(value))]
+
+
+def _literal_expression(glob: str, fields: Sequence[str], last_fields: Sequence[str]) -> Expression | None:
+    """Return an expression for the literal parts of a glob: complete levels, their prefixes and complete words in them.
+
+    The expression narrows the candidates, which a row filter then compares with the glob. None if the glob has no such part.
+    """
+    levels = glob.split("$")
+    parts: list[Expression] = []
+    for number, level in enumerate(levels):
+        first, *pieces = re.split(r"[*?]", level)
+        word, has_wildcard = w.join_words(first), bool(pieces)
+        # The last level is the table's name, unless a star may match several levels.
+        level_fields = last_fields if number == len(levels) - 1 and not has_wildcard else fields
+        if word:
+            parts.append(AnyOf(tuple(Lexeme(field + word, has_wildcard) for field in level_fields)))
+        for position, piece in enumerate(pieces, 1):
+            words = _whole_words(piece, ends=position == len(pieces))
+            parts += [AnyOf(tuple(Lexeme(field + complete) for field in fields)) for complete in words]
+    return AllOf(tuple(parts)) if parts else None
+
+
+def _whole_words(piece: str, *, ends: bool) -> list[str]:
+    """Return the words of the text after a wildcard that a wildcard cannot extend, because separators enclose them.
+
+    With ``ends``, no other wildcard follows the text.
+    """
+    if not piece.isascii() or "%" in piece:
+        return []
+    bounded = (_TO_THE_END if ends else _BETWEEN).search(piece)
+    return w.split_words(bounded[0]) if bounded else []
+
+
+def _to_like_pattern(glob: str) -> str:
+    if sum(map(glob.count, "*?")) > MAX_WILDCARDS or len(glob) > 1000:
+        raise InvalidInput(f"the glob {glob[:40]!r} is too long or has more than {MAX_WILDCARDS} wildcards")
+    escaped = re.sub(r"([\\%_])", r"\\\1", glob)
+    return re.sub(r"\*+", "%", escaped).replace("?", "_")
+
+
+def is_prefix(value: str) -> bool:
+    """Return whether a value is the prefix of a word and no other glob."""
+    return value.endswith("*") and not has_wildcard(value[:-1]) and "$" not in value and bool(w.split_words(value))
+
+
+def _reject_glob(field: str, value: str) -> str:
+    if has_wildcard(value.removesuffix("*")):
+        raise InvalidInput(
+            f"{field}:{value[:80]}: the only allowed wildcard is * at the end",
+            hint=f"use for example {field}:{value.split('*')[0][:40]}*",
+        )
+    return value

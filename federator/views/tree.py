@@ -1,0 +1,312 @@
+"""The tree over all sources, for the CLI and the API.
+
+The children of the tree root are the sources; below each source are its own levels. An object id starts with the source's name:
+``lake_hive$sales$orders``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+from sqlalchemy import Connection, RowMapping, Select, Text, bindparam, select
+
+from federator.connector import NamespaceNotFound, TableNotFound
+from federator.connector.options import MASKED, mask_secrets
+from federator.model import Coverage, Path, TableRecord, object_id, parse_path_key, path_key
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.store import coverage, records, verifications, visibility
+from federator.store import tables as t
+from federator.store.engine import Index
+from federator.store.field_types import Timestamp
+from federator.store.records import ChildEntry, IndexedRecord
+from federator.store.sql import cache_statement
+from federator.views import datasets, freshness
+from federator.views.freshness import Freshness, visible_state
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """A node of the tree: a source, a namespace or a table."""
+
+    __pydantic_config__ = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    id: Annotated[
+        str,
+        Field(examples=["lake_hive$sales$orders"], description="object id: the path key that starts with the source's name"),
+    ]
+    name: Annotated[str, Field(examples=["orders"])]
+    kind: Annotated[str, Field(examples=["table"], description="source, namespace, table, managed_table or undescribed")]
+    location: Annotated[str | None, Field(examples=["s3://lake/sales/orders.lance"])] = None
+    coverage: Annotated[
+        str | None,
+        Field(examples=[None], description="state of the last listing of a namespace: complete, carried, failed or skipped"),
+    ] = None
+    verified: Annotated[str | None, Field(examples=["valid"], description="verification state of a table's location")] = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A source with its freshness. Times are seconds since the epoch.
+
+    ``carried`` counts the namespaces that the last crawl did not read, because the change feed did not name them. ``full_at`` is the
+    time of the last full crawl.
+    """
+
+    name: str
+    impl: str
+    state: str
+    message: str | None
+    revision: int
+    namespaces: int
+    tables: int
+    failed_namespaces: int
+    crawled_at: float | None
+    published_at: float | None
+    carried: int = 0
+    full_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorLink:
+    """A declaration that a mirror created from this table, or this table as a mirror created it."""
+
+    mirror: str
+    origin: str
+    target: str
+    run_id: str
+    updated_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class TableVerification:
+    """The verification result of the table's location."""
+
+    canonical: str
+    state: Annotated[str, Field(examples=["valid"])]
+    message: str | None
+    version: int | None
+    rows: int | None
+    fragments: int | None
+    checked_at: Timestamp
+    checked_through: Annotated[str | None, Field(description=datasets.CHECKED_THROUGH)]
+    schema: Annotated[Any, Field(description="the Lance schema")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDeclaration:
+    """A declaration, and the object ids of the other declarations of its location. `since_revision` is the first revision with this
+    record."""
+
+    id: Annotated[str, Field(examples=["lake_hive$sales$orders"])]
+    source: str
+    path: list[str]
+    kind: str
+    location: str | None
+    properties: Annotated[dict[str, str], Field(description=f"properties in the catalog; secrets are {MASKED}")]
+    doc: str | None
+    owner: str | None
+    schema: Annotated[list[dict[str, Any]] | None, Field(description="column list of the catalog")]
+    native_id: str | None
+    problem: str | None
+    digest: str
+    since_revision: int
+    also_declared: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(TableDeclaration):
+    """All details of one declaration."""
+
+    dataset: TableVerification | None
+    mirrored: list[MirrorLink]
+    freshness: Freshness
+
+
+@dataclass(frozen=True, slots=True)
+class NodePage:
+    """One page of nodes in order, and the cursor of the next page; None on the last page."""
+
+    nodes: list[TreeNode] = field(default_factory=list)
+    next: str | None = None
+
+
+def list_sources(index: Index, scopes: Scopes = EVERYTHING) -> list[SourceView]:
+    """List the crawled sources that are visible in the scopes, by name. Counts include only covered objects."""
+    with index.read() as connection:
+        views = []
+        for row in _fetch_sources(connection, scopes):
+            namespaces, tables = records.count_objects(connection, row["name"], scopes)
+            failed = coverage.count_incomplete(connection, row["name"], row["revision"], scopes)
+            views.append(
+                SourceView(
+                    row["name"], row["impl"], *visible_state(connection, row, scopes), row["revision"], namespaces, tables, failed,
+                    row["crawled_at"], row["published_at"],
+                    carried=coverage.count_carried(connection, row["name"], row["revision"], scopes), full_at=row["full_at"],
+                )
+            )  # fmt: skip
+    return views
+
+
+def list_children(
+    index: Index, node: Path = (), *, after: str = "", limit: int = 1000, revision: int | None = None,
+    scopes: Scopes = EVERYTHING,
+) -> NodePage:  # fmt: skip
+    """List the children of a node that ``scopes`` make visible, by path. ``after`` is the cursor of the previous page.
+
+    Raise NamespaceNotFound if the node does not exist or is not visible.
+    """
+    with index.read() as connection:
+        return read_children(connection, node, after=after, limit=limit, revision=revision, scopes=scopes)
+
+
+def read_children(
+    connection: Connection, node: Path, *, after: str = "", limit: int, revision: int | None = None,
+    scopes: Scopes = EVERYTHING,
+) -> NodePage:  # fmt: skip
+    """Do ``list_children`` in a transaction. With a ``revision``, the caller has already checked that the source exists."""
+    if not node:
+        return _list_source_nodes(connection, after, limit, scopes)
+    source, path = node[0], node[1:]
+    revision_number = (
+        freshness.require_source(freshness.read_freshness(connection, scopes), source).revision
+        if revision is None
+        else revision
+    )
+    # Invisible nodes are not looked up at all.
+    entries: list[ChildEntry] = []
+    if scopes.is_visible(node):
+        entries = records.list_children(
+            connection, source, path, after=after, limit=limit + 2, revision=revision_number, scopes=scopes
+        )
+    # A namespace with children exists; only one without children needs a look-up.
+    if (
+        not entries
+        and path
+        and (
+            not scopes.is_visible(node)
+            or records.find_record(connection, source, path, is_table=False, revision=revision_number) is None
+        )
+    ):
+        raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree lists the namespaces")
+    proven = coverage.read_coverage(
+        connection, source, revision_number, only=[entry.path for entry in entries if not entry.is_table]
+    )
+    # A namespace and a table may have the same path, and a cursor is only a path. So a page never ends between the two.
+    end = limit + 1 if len(entries) > limit and entries[limit].path == entries[limit - 1].path else limit
+    nodes = [_build_node(source, entry, proven, scopes) for entry in entries[:end]]
+    return NodePage(nodes, entries[end - 1].path if len(entries) > end else None)
+
+
+def get_table(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) -> Table:
+    """Return one table. Raise TableNotFound if it does not exist or is not covered, NamespaceNotFound if its source is unknown."""
+    with index.read() as connection:
+        return read_table(connection, node, freshness.read_freshness(connection, scopes), scopes=scopes)
+
+
+def read_table(
+    connection: Connection, node: Path, known: Mapping[str, Freshness], *, scopes: Scopes = EVERYTHING
+) -> Table:  # fmt: skip
+    """Do ``get_table`` in a transaction. ``known`` is the freshness of the sources, read in the same transaction."""
+    source = freshness.require_source(known, node[0]) if node else None
+    if source is None or len(node) < 2:
+        raise TableNotFound(
+            f"{path_key(node)!r} is not the id of a table", hint="use source$namespace$table; federator tree shows the ids"
+        )
+    path = node[1:]
+    # Tables outside the scopes are not looked up at all.
+    covered = scopes.covers(node)
+    found = records.find_record(connection, node[0], path, is_table=True, revision=source.revision) if covered else None
+    if found is None:
+        raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
+    canonical = found.canonical
+    verification = verifications.find_verification(connection, canonical) if canonical else None
+    declarations = records.list_declarations(connection, canonical, sources=list(known), scopes=scopes) if canonical else []
+    mirrored = _mirror_links(connection, node[0], path_key(path), scopes)
+    return Table(
+        **declaration_fields(node, found, declarations),
+        dataset=_build_verification(verification, scopes) if verification is not None else None,
+        mirrored=mirrored,
+        freshness=source,
+    )
+
+
+def declaration_fields(node: Path, indexed: IndexedRecord, declarations: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of ``TableDeclaration`` from a table and the ids of all declarations of its location."""
+    table = indexed.record
+    assert isinstance(table, TableRecord)
+    return {
+        "id": path_key(node), "source": node[0], "path": list(node[1:]), "kind": table.kind.value, "location": table.location,
+        "properties": mask_secrets(table.properties), "doc": table.doc, "owner": table.owner,
+        "schema": json.loads(table.schema) if table.schema else None, "native_id": table.native_id, "problem": table.problem,
+        "digest": indexed.digest, "since_revision": indexed.since_revision,
+        "also_declared": [other for other in declarations if other != path_key(node)],
+    }  # fmt: skip
+
+
+def _list_source_nodes(connection: Connection, after: str, limit: int, scopes: Scopes) -> NodePage:
+    rows = _fetch_sources(connection, scopes, after=after, limit=limit + 1)
+    states = [visible_state(connection, row, scopes) for row in rows[:limit]]
+    nodes = [
+        TreeNode(row["name"], row["name"], "source", coverage=state, message=message)
+        for row, (state, message) in zip(rows, states, strict=False)
+    ]
+    return NodePage(nodes, nodes[-1].name if len(rows) > limit else None)
+
+
+def _fetch_sources(
+    connection: Connection, scopes: Scopes, *, after: str = "", limit: int | None = None
+) -> Sequence[RowMapping]:
+    s = t.source.c
+    query = select(t.source).where(s.name > after, visibility.is_visible_source(scopes, s.name)).order_by(s.name).limit(limit)
+    return connection.execute(query).mappings().all()
+
+
+def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], scopes: Scopes) -> TreeNode:
+    path = (source, *parse_path_key(entry.path))
+    if not scopes.covers(path):
+        return TreeNode(path_key(path), entry.name, entry.kind.value)
+    evidence = proven.get(entry.path) if not entry.is_table else None
+    state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
+    return TreeNode(
+        path_key(path), entry.name, entry.kind.value, entry.location, state.state.value if state else None, entry.verified,
+        entry.problem or (state.reason or None if state else None),
+    )  # fmt: skip
+
+
+def _build_verification(row: RowMapping, scopes: Scopes) -> TableVerification:
+    names = ("canonical", "state", "message", "version", "rows", "fragments", "checked_at")
+    return TableVerification(
+        **{name: row[name] for name in names},
+        checked_through=datasets.visible_verifying_source(row, scopes),
+        schema=json.loads(row["schema"]) if row["schema"] else None,
+    )
+
+
+def _mirror_links(connection: Connection, source: str, path: str, scopes: Scopes) -> list[MirrorLink]:
+    rows = connection.execute(_select_ledger_entries(connection, scopes), {"source": source, "path": path}).mappings()
+    return [
+        MirrorLink(
+            row["mirror"], object_id(row["origin_source"], row["origin_path"]),
+            object_id(row["target_source"], row["target_path"]), row["run_id"], row["updated_at"],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+@cache_statement
+def _select_ledger_entries(connection: Connection, scopes: Scopes) -> Select[Any]:
+    """Return the select of a table's ledger entries whose origin and target are both inside the scopes."""
+    e, source, path = t.ledger.c, bindparam("source", type_=Text), bindparam("path", type_=Text)
+    both_covered = (
+        visibility.is_covered(connection, scopes, e.origin_source, e.origin_path),
+        visibility.is_covered(connection, scopes, e.target_source, e.target_path),
+    )
+    same_table = ((e.origin_source == source) & (e.origin_path == path)) | (
+        (e.target_source == source) & (e.target_path == path)
+    )
+    return select(t.ledger).where(same_table, e.is_table == 1, *both_covered).order_by(e.mirror, e.target_path)

@@ -1,0 +1,53 @@
+// Times, numbers and states as people read them.
+import {icon, make} from "./dom.js";
+
+/** @type {[number, number, string][]} */
+const UNITS = [[90, 1, "s"], [5400, 60, "min"], [129600, 3600, "h"], [Infinity, 86400, "d"]];
+
+export function duration(seconds) {
+  const [, size, unit] = UNITS.find(([limit]) => Math.abs(seconds) < limit) ?? UNITS[UNITS.length - 1];
+  return `${Math.round(seconds / size)} ${unit}`;
+}
+
+/* A time as its age; the exact time is in the title. */
+export function ago(time, {suffix = " ago"} = {}) {
+  if (!time) return make("span", {class: "q", text: "never"});
+  const seconds = Math.max(0, (Date.now() - Date.parse(time)) / 1000);
+  return make("time", {datetime: time, title: time, text: duration(seconds) + suffix});
+}
+
+export const count = number => (number ?? 0).toLocaleString("en");
+
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+export function size(bytes) {
+  if (bytes === null || bytes === undefined) return null;
+  const power = Math.min(5, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  return `${(bytes / 1000 ** power).toFixed(power && bytes / 1000 ** power < 100 ? 1 : 0)} ${["B", "kB", "MB", "GB", "TB", "PB"][power]}`;
+}
+
+// Tone and icon of each state. A state that is not in the list is a warning: nothing unknown is shown as well.
+const STATES = {
+  ok: "ok ok", valid: "ok ok", complete: "ok ok", done: "ok ok", applied: "ok ok", approved: "ok ok", sent: "ok ok", "in sync": "ok ok",
+  carried: "quiet clock", never: "quiet quiet", unverified: "quiet quiet", skipped: "quiet quiet", outdated: "quiet clock",
+  rejected: "quiet stop", paused: "quiet held", low: "quiet drift", queued: "quiet clock", ready: "run plan", running: "run going",
+  intent: "run going", declared_only: "info declared", partial: "warn warn", held: "warn held", empty: "warn declared", denied: "warn denied",
+  stale: "warn stale", interrupted: "warn stop", cancelled: "warn stop", medium: "warn drift", pending: "warn plan", drifted: "warn drift",
+  failed: "bad bad", corrupt: "bad bad", missing: "bad missing", not_lance: "bad bad", unreachable: "bad gone", high: "bad drift", dead: "bad bell",
+};
+
+export const toneOf = state => (STATES[state] || "warn warn").split(" ")[0];
+
+export const shapeOf = state => (STATES[state] || "warn warn").split(" ")[1];
+
+export const words = text => (text || "").replaceAll("_", " ");
+
+/**
+ * A state: its icon, its word, its colour, in that order of importance.
+ * @param {string} value
+ * @param {{text?: string, tag?: boolean}} [how]
+ */
+export const state = (value, {text, tag = false} = {}) =>
+  make("span", {class: `${tag ? "tag" : "st"} ${toneOf(value)}`}, icon(shapeOf(value)), text ?? words(value));
+
+export const counted = counts => Object.entries(counts).map(([key, number]) => `${count(number)} ${words(key)}`).join(", ") || "none";

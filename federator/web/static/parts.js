@@ -1,0 +1,105 @@
+// Parts that several views use: panels, tables, lists, states of a view, pages.
+import {icon, make, name} from "./dom.js";
+import {ago, shapeOf, state, toneOf} from "./format.js";
+
+export const UI = "/ui";
+
+export const path = (kind, id) => `${UI}/${kind}/${encodeURIComponent(id)}`;
+
+export const link = (kind, id, shown = id, options) => make("a", {href: path(kind, id), ...options}, name(shown));
+
+/**
+ * A section with a heading. `more` stands at the right of the heading.
+ * @param {string} title
+ * @param {{note?: any, more?: any, id?: string}} [how]
+ * @param {...any} children
+ */
+export function panel(title, {note, more, id} = {}, ...children) {
+  const heading = make("header", {}, make("h2", {text: title}), note ? make("span", {class: "q"}, note) : null, more ? make("div", {class: "acts"}, more) : null);
+  return make("section", {class: "panel", "aria-label": title, id}, heading, ...children);
+}
+
+/* columns: [title, class]. A cell is a text, an element, or null. Below 800 px each row becomes a card. */
+export function table(columns, rows, label) {
+  const head = make("tr", {}, columns.map(([title, kind]) => make("th", {scope: "col", class: kind, text: title})));
+  const body = make("tbody", {}, rows.map(cells => tableRow(columns, cells)));
+  return make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": `${label}, scrolls sideways`},
+    make("table", {class: "cards", "aria-label": label}, make("thead", {}, head), body));
+}
+
+export function tableRow(columns, cells) {
+  return make("tr", {}, cells.map((cell, at) => make("td", {class: columns[at][1], "data-h": at ? columns[at][0] : null},
+    cell === null || cell === undefined ? "" : cell.nodeType ? cell : String(cell))));
+}
+
+export function pairs(entries, kind = "pairs") {
+  const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return make("dl", {class: kind}, shown.flatMap(([title, value]) => [make("dt", {text: title}), make("dd", {}, value.nodeType ? value : String(value))]));
+}
+
+/* entries: {icon | sign, title, detail, time, action}. */
+export const rows = (entries, kind = "rows") => make("ul", {class: kind}, entries.map(entry => make("li", {},
+  entry.sign ?? icon(shapeOf(entry.state), {label: entry.state.replaceAll("_", " "), tone: toneOf(entry.state)}),
+  make("div", {class: "what"}, make("span", {}, entry.title), entry.detail ? make("small", {}, entry.detail) : null),
+  entry.time ? ago(entry.time, {suffix: ""}) : null, entry.action)));
+
+/**
+ * @param {string} text
+ * @param {(event: any) => any} onclick
+ * @param {{kind?: string, shape?: string, [attribute: string]: any}} [how]
+ */
+export const button = (text, onclick, {kind = "", shape, ...more} = {}) =>
+  make("button", {class: `btn ${kind}`, type: "button", onclick, ...more}, shape ? icon(shape) : null, text);
+
+export function copyButton(text, what) {
+  const copy = make("button", {class: "btn copy", type: "button", "aria-label": `Copy the ${what}`, title: `Copy the ${what}`}, icon("copy"));
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    copy.replaceChildren(icon("ok", {label: "copied"}));
+  });
+  return copy;
+}
+
+/**
+ * An empty list: good, by a filter, or on first use; the three have different texts.
+ * @param {any} title
+ * @param {any} [detail]
+ * @param {{state?: string, action?: any}} [how]
+ */
+export const empty = (title, detail, {state: value = "skipped", action} = {}) => make("div", {class: "empty"},
+  icon(shapeOf(value), {tone: toneOf(value)}), make("strong", {}, title), detail ? make("p", {}, detail) : null, action);
+
+export const note = (tone, ...children) => make("div", {class: `note ${tone}`}, icon(tone === "bad" ? "bad" : tone === "ok" ? "ok" : "warn"), make("div", {class: "grow"}, ...children));
+
+/* A button that loads the following page, as long as there is one. `load(cursor)` returns the next cursor. */
+export function more(cursor, load) {
+  const holder = make("footer", {class: "more"});
+  const show = next => {
+    holder.hidden = !next;
+    holder.replaceChildren(button("Show more", async event => {
+      event.target.disabled = true;
+      try {
+        show(await load(next));
+      } catch (error) {
+        holder.replaceChildren(note("bad", error.message), button("Try again", () => show(next)));
+      }
+    }));
+  };
+  show(cursor);
+  return holder;
+}
+
+/* The ages of the sources that a view is based on. Sources that were not read as planned are marked. */
+export function freshness(list) {
+  if (!list || !list.length) return null;
+  const parts = list.flatMap((fresh, at) => [at ? ", " : "", make("bdi", {text: fresh.source}), " ", ago(fresh.crawled_at), fresh.state === "ok" ? null : " ",
+    fresh.state === "ok" ? null : state(fresh.state)]);
+  return make("p", {class: "q small fresh"}, "As crawled: ", ...parts);
+}
+
+/* The sentence about sources whose last crawl was not complete; null if all were. */
+export function staleNote(list) {
+  const stale = (list || []).filter(fresh => fresh.state !== "ok");
+  return stale.length ? note("warn", stale.map(fresh => make("p", {}, make("strong", {}, make("bdi", {text: fresh.source})), ` is ${fresh.state === "never" ? "not crawled yet" :
+    fresh.state}: `, fresh.message || "the last crawl did not read everything", ". Nothing is treated as absent because of that."))) : null;
+}

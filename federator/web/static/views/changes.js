@@ -1,0 +1,33 @@
+// Differences between two snapshots.
+import {get, query} from "../api.js";
+import {make, name} from "../dom.js";
+import {ago, count, words} from "../format.js";
+import {empty, freshness, more, panel, path} from "../parts.js";
+import {setQuery} from "../router.js";
+
+const SIGNS = {added: ["add", "+"], removed: ["del", "−"], changed: ["mod", "~"], dataset: ["not", "!"]};
+const PERIODS = [["-1h", "hour"], ["-1d", "day"], ["-7d", "week"], ["-30d", "30 days"]];
+
+export const changeRow = item => {
+  const [tone, sign] = SIGNS[item.how] ?? SIGNS.changed;
+  const fields = item.fields.slice(0, 4).map(field => `${field.field}: ${field.before ?? "not set"} → ${field.after ?? "not set"}`).join("; ");
+  const by = item.by ? `by ${item.by.mirror}${item.by.actor ? ` (${item.by.actor})` : ""}` : item.how === "dataset" ? "found by verification" : "made elsewhere";
+  return make("li", {}, make("span", {class: `sign ${tone}`, role: "img", "aria-label": words(item.how), text: sign}),
+    make("div", {class: "what"}, make("a", {href: item.id ? path("t", item.id) : path("datasets", item.location)}, name(item.id || item.location)), make("small", {text: [by, fields].filter(Boolean).join(" · ")})),
+    item.at ? ago(item.at, {suffix: ""}) : null);
+};
+
+export async function show({query: given, signal}) {
+  const filters = {from: given.get("from") ?? "-1d", to: given.get("to"), source: given.get("source"), kind: given.get("kind")};
+  const chips = make("div", {class: "chips bar", role: "group", "aria-label": "Period"}, PERIODS.map(([from, text]) => make("button", {type: "button", class: "chip", "aria-pressed": String(filters.from === from),
+    onclick: () => setQuery({from, to: ""}), text: `last ${text}`})));
+  const page = await get(query("/api/v1/diff", {...filters, limit: 100}), signal), list = make("ol", {class: "rows log", "aria-label": "Changes"}, page.differences.map(changeRow));
+  const following = more(page.next, async cursor => {
+    const next = await get(query("/api/v1/diff", {...filters, limit: 100, cursor}), signal);
+    list.append(...next.differences.map(changeRow));
+    return next.next;
+  });
+  const totals = Object.entries(page.totals).map(([kind, number]) => `${count(number)} ${words(kind)}`).join(", ");
+  return {title: "Changes", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Changes"}), make("p", {class: "q"}, "from ", ago(page.from.at), " to ", ago(page.to.at))), chips,
+    panel("Differences", {note: totals}, page.differences.length ? list : empty("No differences in this period", null, {state: "ok"}), following), freshness(page.freshness)]};
+}

@@ -1,0 +1,22 @@
+// One dataset: its verification state, its declarations, and datasets above and below it.
+import {get} from "../api.js";
+import {make, name} from "../dom.js";
+import {ago, count, plural, size, state} from "../format.js";
+import {copyButton, freshness, link, note, pairs, panel, staleNote, table} from "../parts.js";
+import {agreement} from "./datasets.js";
+
+export async function show({argument: location, signal}) {
+  const dataset = await get(`/api/v1/datasets/${encodeURIComponent(location)}`, signal), verified = dataset.verified;
+  const near = (title, list) => (list.length ? panel(title, {note: count(list.length)}, table([["Location", "name"]], list.map(each => [link("datasets", each)]), title)) : null);
+  const differences = dataset.disagreements.map(each => make("li", {}, make("strong", {text: each.field}), ": ", each.sides.map(side => side.join(", ")).join(" against ")));
+  return {title: "Dataset", crumbs: [make("a", {href: "/ui/datasets", text: "Datasets"}), name(dataset.location)], nodes: [
+    make("div", {class: "title"}, make("h1", {tabindex: "-1"}, name(dataset.location)), state(dataset.state, {tag: true}), agreement(dataset) || null),
+    make("div", {class: "sub"}, make("span", {}, name(dataset.location, {mono: true}), copyButton(dataset.location, "location"))), staleNote(dataset.freshness),
+    verified?.message ? note("bad", verified.message) : null, differences.length ? note("warn", make("p", {text: "The declarations disagree on:"}), make("ul", {}, differences)) : null,
+    make("div", {class: "cols"}, make("div", {class: "stack"}, panel("Declarations", {note: plural(dataset.declarations.length, "declaration")},
+      table([["Declaration", "name"], ["Kind"], ["Location", "name"]], dataset.declarations.map(each => [link("t", each.id), each.kind, name(each.location, {mono: true})]), "Declarations")),
+    near("Inside", dataset.inside), near("Contains", dataset.holds)),
+    panel("Verification", {}, pairs([["State", state(dataset.state)], ["Version", verified?.version], ["Rows", verified?.rows === null || !verified ? null : count(verified.rows)], ["Size", size(verified?.size)],
+      ["Fragments", verified?.fragments], ["Indices", verified?.indices], ["Format", verified?.format], ["Written", verified?.changed_at ? ago(verified.changed_at) : null],
+      ["Verified", verified ? ago(verified.checked_at) : "never"], ["Through", verified?.checked_through]]))), freshness(dataset.freshness)]};
+}

@@ -1,0 +1,38 @@
+// Drift, open or resolved, by severity.
+import {get, query} from "../api.js";
+import {getElement, make, name} from "../dom.js";
+import {ago, state, words} from "../format.js";
+import {empty, freshness, link, more, panel, path, rows, table, tableRow, UI} from "../parts.js";
+import {setQuery} from "../router.js";
+
+const COLUMNS = [["Severity"], ["Kind"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long"], ["Since"]];
+
+const declareLink = location => make("a", {href: `${UI}/declare?${new URLSearchParams({location})}`}, name(location, {mono: true}));
+
+const subject = item => (item.kind === "orphan" ? declareLink(item.subject) : link("t", item.subject));
+
+const cellsOf = item => [state(item.severity), words(item.kind), subject(item), item.other ? item.other.includes("://") ? name(item.other, {mono: true}) : link("t", item.other) : null, item.detail, ago(item.first_seen)];
+
+/* Drift about one object, as rows. */
+export const driftRows = list => rows(list.map(item => ({state: item.severity, title: make("span", {}, `${words(item.kind)}: `, name(item.subject)),
+  detail: make("span", {}, item.detail, item.other ? make("span", {}, " · differs from ", name(item.other)) : null), time: item.first_seen,
+  action: item.kind === "orphan" ? make("a", {class: "btn", href: `${UI}/declare?${new URLSearchParams({location: item.subject})}`, text: "Declare"}) : make("a", {class: "btn", href: path("t", item.subject), text: "Open"})})));
+
+function chips(title, values, chosen, field) {
+  return make("div", {class: "chips bar", role: "group", "aria-label": title}, values.map(value => make("button", {type: "button", class: "chip", "aria-pressed": String((chosen ?? "") === value),
+    onclick: () => setQuery({[field]: value}), text: words(value) || "all"})));
+}
+
+export async function show({query: given, signal}) {
+  const filters = {severity: given.get("severity"), kind: given.get("kind"), source: given.get("source"), resolved: given.get("resolved"), limit: 100};
+  const page = await get(query("/api/v1/drift", filters), signal), list = table(COLUMNS, page.drift.map(cellsOf), "Drift"), body = getElement(list, "tbody");
+  const following = more(page.next, async cursor => {
+    const next = await get(query("/api/v1/drift", {...filters, cursor}), signal);
+    body.append(...next.drift.map(item => tableRow(COLUMNS, cellsOf(item))));
+    return next.next;
+  });
+  const filtered = filters.severity || filters.kind || filters.source;
+  const none = filtered ? empty("No drift matches", make("a", {href: `${UI}/drift`, text: "Clear the filter"})) : empty("Nothing has drifted", "as the last drift detection found it", {state: "ok"});
+  return {title: "Drift", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Drift"})), chips("Severity", ["", "high", "medium", "low"], filters.severity, "severity"),
+    chips("Resolved", ["", "true"], filters.resolved, "resolved"), panel(filters.resolved ? "Resolved drift" : "Open drift", {note: filters.kind ? words(filters.kind) : null}, page.drift.length ? list : none, following), freshness(page.freshness)]};
+}

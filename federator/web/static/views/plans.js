@@ -1,0 +1,29 @@
+// Plans: those that wait for a decision, then the newest.
+import {get, query} from "../api.js";
+import {getElement, make, name} from "../dom.js";
+import {ago, counted, state} from "../format.js";
+import {empty, freshness, link, more, panel, path, table, tableRow} from "../parts.js";
+
+const COLUMNS = [["Plan"], ["Mirror"], ["State"], ["Changes", "long"], ["Refused", "long"], ["Made"]];
+
+export const planLink = digest => make("a", {href: path("plans", digest)}, make("bdi", {class: "mono", text: digest.slice(0, 12)}));
+
+export const mirrorLink = mirror => (mirror.startsWith("declare:") ? name(mirror) : link("mirrors", mirror));
+
+export const cellsOf = plan => [planLink(plan.digest), mirrorLink(plan.mirror), make("span", {}, state(plan.state), plan.partial ? make("span", {class: "q", text: " in part" }) : null),
+  counted(plan.changes), counted(plan.refusals), ago(plan.created_at)];
+
+export const planTable = (plans, label) => table(COLUMNS, plans.map(cellsOf), label);
+
+export async function show({signal}) {
+  const [held, all] = await Promise.all([get("/api/v1/plans?state=held&limit=200", signal), get("/api/v1/plans?limit=50", signal)]);
+  const list = planTable(all.plans, "Newest plans"), body = getElement(list, "tbody");
+  const following = more(all.next, async cursor => {
+    const next = await get(query("/api/v1/plans", {limit: 50, cursor}), signal);
+    body.append(...next.plans.map(plan => tableRow(COLUMNS, cellsOf(plan))));
+    return next.next;
+  });
+  return {title: "Plans", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Plans"})), make("div", {class: "stack"},
+    panel("Waiting for a decision", {}, held.plans.length ? planTable(held.plans, "Held plans") : empty("Nothing waits", "Plans that need a decision appear here.", {state: "ok"})),
+    panel("Newest", {}, all.plans.length ? list : empty("No plan yet", "A mirror's plan appears here."), following)), freshness(all.freshness)]};
+}

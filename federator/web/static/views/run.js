@@ -1,0 +1,56 @@
+// One run, followed while it is active.
+import {find, follow, get, send} from "../api.js";
+import {make, name} from "../dom.js";
+import {ago, count, counted, state, words} from "../format.js";
+import {button, empty, freshness, note, pairs, panel, table} from "../parts.js";
+import {announce, attempt} from "../router.js";
+import {planLink} from "./plans.js";
+import {took} from "./runs.js";
+
+const SOURCES = [["Source"], ["State"], ["Tables", "n"], ["Added", "n"], ["Changed", "n"], ["Removed", "n"], ["Not read", "n"], ["Note", "long"]];
+const CHANGES = [["Action"], ["Target", "name"], ["State"], ["Detail", "long"]];
+
+const change = line => [words(line.action), name(line.target_path ? `${line.target_source}$${line.target_path}` : line.target_source, {mono: true}), state(line.state), line.message];
+
+function content(run) {
+  const sources = run.sources.map(part => [make("bdi", {text: part.source}), state(part.state), count(part.tables), count(part.added), count(part.changed), count(part.removed),
+    count(part.failed_namespaces), part.message]);
+  const writes = run.writes && Object.keys(run.writes).length ? counted(run.writes) : null;
+  return [run.error ? note("bad", make("strong", {text: "Error: "}), run.error) : null,
+    panel("Progress", {}, pairs([["State", state(run.state)], ["By", `${run.actor} (${run.trigger})`], ["Started", ago(run.started_at)],
+      ["Ended", run.finished_at ? ago(run.finished_at) : null], ["Took", took(run)], ["Writes", writes]]), run.progress ? make("pre", {text: run.progress, tabindex: "0"}) : null),
+    sources.length ? panel("Sources", {}, table(SOURCES, sources, "Sources of the run")) : null, freshness(run.freshness)].filter(part => part !== null);
+}
+
+export async function show({argument: id, signal}) {
+  const key = encodeURIComponent(id), run = await get(`/api/v1/runs/${key}`, signal);
+  const into = make("div", {id: "run", class: "stack"}, content(run)), writes = make("div", {class: "stack"});
+  const badge = make("span", {}, state(run.state, {tag: true}));
+  const cancel = button("Cancel", () => attempt(async () => {
+    await send("POST", `/api/v1/runs/${key}/cancel`);
+    announce("Cancellation requested: the run stops before its next write.");
+  }), {kind: "danger", shape: "stop", hidden: run.state !== "running"});
+  const showWrites = async () => {
+    const [whole, plans] = await Promise.all([get(`/api/v1/runs/${key}`, signal), find(`/api/v1/plans?run=${key}`, signal)]);
+    const lines = whole.changes.map(change);
+    writes.replaceChildren(...[plans?.plans.length ? panel("Plans", {}, table([["Plan"], ["Mirror"], ["State"], ["Changes", "long"]],
+      plans.plans.map(plan => [planLink(plan.digest), make("bdi", {text: plan.mirror}), state(plan.state), counted(plan.changes)]), "Plans of the run")) : null,
+    lines.length ? panel("Writes", {note: lines.length === 1000 ? "the first 1,000" : count(lines.length)}, table(CHANGES, lines, "Writes")) : null].filter(part => part !== null));
+  };
+  const watch = async () => {
+    let ended = run.finished_at !== null;
+    while (!ended && !signal.aborted) {
+      await follow(`/api/v1/runs/${key}/events`, (type, state_) => {
+        into.replaceChildren(...content(state_));
+        badge.replaceChildren(state(state_.state, {tag: true}));
+        cancel.hidden = state_.state !== "running";
+        ended = type === "end";
+      }, signal);
+    }
+    await showWrites();
+  };
+  const after = () => { watch().catch(error => { if (error.name !== "AbortError") announce(`The progress of the run cannot be followed: ${error.message}`, "bad"); }); };
+  return {title: `Run ${id}`, crumbs: [make("a", {href: "/ui/runs", text: "Runs"}), name(id)], after,
+    nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, `${words(run.kind)} `, name(id, {mono: true})), badge, make("div", {class: "acts"}, cancel)), into, writes,
+      run.sources.length || run.state === "running" ? null : empty("No source was read", null)]};
+}

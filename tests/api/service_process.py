@@ -1,0 +1,75 @@
+"""The service as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+CONFIG = """
+[serve]
+port = 0
+[verify]
+enabled = false
+[sources.lake]
+impl = "federator.testing:CONNECTOR"
+file = "{directory}/lake.json"
+"""
+ODD = "a/b%$😀"
+
+
+class Process:
+    """A service that was started, with what it said so far."""
+
+    def __init__(self, directory: Path, role: str, **environment: str) -> None:
+        script = (
+            "import sys; from pathlib import Path; from federator.settings import load_settings; "
+            "from federator.api.server import run_service; "
+            "run_service(load_settings(Path('federator.toml')), role=sys.argv[1])"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", script, role],
+            cwd=directory,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        self.said: list[str] = []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        self.said += self._process.stderr
+
+    @property
+    def text(self) -> str:
+        return "".join(self.said)
+
+    def url(self) -> str:
+        return self.await_line(r"federator listens on (http://\S+)")
+
+    def await_line(self, pattern: str, seconds: float = 60) -> str:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._process.poll() is None:
+            if match := re.search(pattern, self.text):
+                return match[match.re.groups]
+            time.sleep(0.05)
+        raise AssertionError(f"it did not say {pattern}:\n{self.text}")
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self._process.send_signal(number)
+        return self._process.wait(60)
+
+    def memory(self) -> int:
+        """Its resident memory in bytes."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
+        return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) * 1024
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()

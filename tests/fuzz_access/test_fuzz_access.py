@@ -1,0 +1,38 @@
+"""A small sample of ``make fuzz-access``, and the proof that it finds what it looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import true
+
+from federator.api.principals import ROLES
+from federator.store import visibility
+from tests.fuzz_access.comparing import SCOPES, World, compare_scope, opened
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, World]]:
+    base = tmp_path_factory.mktemp("fuzz")
+    with (
+        opened(f"sqlite:///{base}/full.db", base / "full") as full,
+        opened(f"sqlite:///{base}/part.db", base / "part", SCOPES["two sources"]) as part,
+    ):
+        yield full, part
+
+
+def test_a_sample_of_all_requests_finds_no_difference(both: tuple[World, World]) -> None:
+    results = compare_scope(*both, "two sources", share=0.03, random_reads=10, seed=1)
+    assert tuple(results) == ROLES
+    assert [result.differences for result in results.values()] == [[], [], [], []]
+    assert all(result.requests > 40 for result in results.values())
+    assert {200, 400, 403, 404} <= set.union(*(result.statuses for result in results.values()))
+
+
+def test_a_filter_that_lets_everything_through_is_found(both: tuple[World, World], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visibility, "is_covered_id", lambda *_: true())
+    results = compare_scope(*both, "two sources", share=1.0, random_reads=0, seed=2, only="/api/v1/drift")
+    differing = [difference for result in results.values() for difference in result.differences]
+    assert differing
+    assert all("vault" in difference or "payroll" in difference for difference in differing)

@@ -1,0 +1,27 @@
+"""Virtual environments of other projects' clients, below ``.cache/interop``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_CACHE = ROOT / ".cache" / "interop"
+#: packages of each environment; a change of a version makes a new environment
+PACKAGES = {
+    "impls": ("lance-namespace-impls[all]==0.4.2", "pylance==14.0.2", "lance-namespace==0.13.0"),
+}
+
+
+def python_of(name: str) -> Path:
+    """Return the interpreter of an environment, which is made from PyPI if it is missing. Raise CalledProcessError."""
+    versions = "-".join(package.rpartition("==")[2] for package in PACKAGES[name])
+    directory = _CACHE / f"{name}-{versions}"
+    if not (directory / "ready").exists():
+        uv = str(Path(sys.executable).with_name("uv"))
+        subprocess.run([uv, "venv", "--quiet", "--clear", str(directory)], check=True)
+        install = [uv, "pip", "install", "--quiet", "--system-certs", "--python", str(directory / "bin" / "python")]
+        subprocess.run([*install, *PACKAGES[name]], check=True)
+        (directory / "ready").touch()
+    return directory / "bin" / "python"

@@ -1,0 +1,92 @@
+"""Finding a table among thousands: the tree, its filter, and the palette. One service serves all tests."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from federator.store import open_index
+from tests.integration.index_support import fill, namespace, table
+from tests.web.conftest import Service, open_context, run_service
+
+_SIBLINGS = 2_500
+
+
+@pytest.fixture(scope="module")
+def large(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("large")
+    shutil.copy(filled, folder / "federator.db")
+    index = open_index("sqlite:///federator.db", base=folder)
+    siblings = (table("lake", "many", f"item_{number:05}", location=None) for number in range(_SIBLINGS))
+    odd = table("lake", "sales", "\u202eselas\u202c_tmp", location="s3://lake/odd")
+    fill(index, "lake", namespace("lake", "many"), odd, *siblings)
+    index.close()
+    with run_service(folder) as service:
+        yield service
+
+
+@pytest.fixture
+def open_page(large: Service, browser: Browser) -> Iterator[Callable[[str], Page]]:
+    with open_context(large, browser) as open_address:
+        yield open_address
+
+
+def test_a_long_namespace_is_paged_and_only_rows_in_sight_are_in_the_document(open_page: Callable[[str], Page]) -> None:
+    page = open_page("sources")
+    tree = page.get_by_role("tree")
+    tree.get_by_role("treeitem", name="lake").click()
+    tree.get_by_role("treeitem", name="many").click()
+    expect(tree.get_by_role("treeitem", name="item_00000")).to_be_visible()
+    tree.focus()
+    last = tree.get_by_role("treeitem", name=f"item_{_SIBLINGS - 1:05}")
+    for _ in range(4):
+        page.keyboard.press("End")
+        page.wait_for_timeout(300)
+    page.keyboard.press("End")
+    for _ in range(8):
+        page.keyboard.press("PageUp")
+    page.keyboard.press("PageDown")
+    assert page.locator("[role=treeitem]").count() < 120
+    page.get_by_role("searchbox", name="Filter the tree").fill(f"item_{_SIBLINGS - 1:05}")
+    expect(last).to_be_visible()
+    expect(tree.get_by_role("treeitem")).to_have_count(3)
+
+
+def test_the_filter_finds_what_is_not_loaded(open_page: Callable[[str], Page]) -> None:
+    page = open_page("sources")
+    page.get_by_role("searchbox", name="Filter the tree").fill("item_0233")
+    found = page.get_by_role("treeitem")
+    expect(found).to_have_count(12)
+    page.get_by_role("treeitem", name="item_02333").click()
+    expect(page.get_by_role("heading", level=1, name="item_02333")).to_be_visible()
+
+
+def test_the_palette_leads_to_tables_views_and_commands_by_keyboard(open_page: Callable[[str], Page]) -> None:
+    page = open_page("sources")
+    expect(page.get_by_role("table", name="Sources")).to_be_visible()
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Search or jump to")
+    page.keyboard.type("item_0012")
+    expect(palette.get_by_role("option").first).to_contain_text("item_00120")
+    page.keyboard.press("ArrowDown")
+    expect(palette.get_by_role("option", selected=True)).to_contain_text("item_00121")
+    page.keyboard.press("Enter")
+    expect(palette).to_be_hidden()
+    expect(page.get_by_role("heading", level=1, name="item_00121")).to_be_focused()
+    page.keyboard.press("/")
+    expect(palette.get_by_role("option").first).to_contain_text("item_00121")
+    page.keyboard.type("> crawl copy")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").filter(has_text="Crawl requested")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    expect(page.get_by_role("heading", level=1, name="Plans")).to_be_visible()
+
+
+def test_signs_that_change_the_reading_order_are_written_out(open_page: Callable[[str], Page]) -> None:
+    page = open_page("t/lake%24sales%24%E2%80%AEselas%E2%80%AC_tmp")
+    expect(page.get_by_role("heading", level=1)).to_have_text("\\u202eselas\\u202c_tmp")

@@ -1,0 +1,130 @@
+"""What all views share: accessibility, widths, themes, the policy, budgets, and the form for a token. One service serves all tests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.web.conftest import Service, open_context, run_service
+
+_AXE = Path(__file__).parent / "axe" / "axe.min.js"
+_AXE_DIGEST = "880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb"
+_RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
+    .filter(each => ["serious", "critical"].includes(each.impact))
+    .map(each => `${each.id}: ${each.nodes[0].html} ${each.nodes[0].failureSummary}`)"""
+_WIDE = {"viewport": {"width": 1200, "height": 900}}
+_PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+#: of the first view: transferred bytes, requests and elements
+_MAX_BYTES, _MAX_REQUESTS, _MAX_ELEMENTS = 100_000, 25, 1_500
+
+VIEWS = {
+    "": "Overview", "sources": "Sources", "t/lake": "lake", "t/lake%24sales?kind=namespace": "sales",
+    "t/lake%24sales%24orders": "orders", "t/lake%24sales%24orders?tab=schema": "orders", "search?q=orders": "Search",
+    "mirrors": "Mirrors", "mirrors/nightly": "nightly", "plans": "Plans", "plans/PLAN": "Plan for nightly", "runs": "Runs",
+    "runs/RUN": "crawl", "drift": "Drift", "declare?location=s3%3A%2F%2Flake%2Fx.lance": "Declare a table", "datasets": "Datasets",
+    "datasets/s3%3A%2F%2Flake%2Fsales%2Forders.lance": "s3://lake", "changes": "Changes", "audit": "Audit", "reports": "Reports",
+    "settings": "Settings",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("light", {**_WIDE, "color_scheme": "light"}), ("phone-dark", {**_PHONE, "color_scheme": "dark"})],
+    ids=["light", "phone-dark"],
+)
+def test_every_view_is_accessible_and_fits(
+    shared: Service, browser: Browser, tmp_path_factory: pytest.TempPathFactory, name: str, options: dict[str, object]
+) -> None:
+    axe = _AXE.read_text(encoding="utf-8")
+    assert hashlib.sha256(axe.encode()).hexdigest() == _AXE_DIGEST
+    pictures = tmp_path_factory.mktemp(f"views-{name}")
+    findings: dict[str, list[str]] = {}
+    with open_context(shared, browser, **options) as open_page:
+        for number, (address, heading) in enumerate(VIEWS.items()):
+            page = open_page(address.replace("PLAN", shared.plan).replace("RUN", shared.run.id))
+            expect(page.get_by_role("heading", level=1, name=heading).first).to_be_visible()
+            page.evaluate(axe)
+            problems = page.evaluate(_RUN_AXE)
+            sideways = page.evaluate(
+                "['html', 'main'].filter(each => { const e = document.querySelector(each); return e.scrollWidth > e.clientWidth; })"
+            )
+            problems += [f"{each} scrolls sideways" for each in sideways]
+            if page.evaluate("document.querySelectorAll('*').length") > _MAX_ELEMENTS:
+                problems.append("too many elements")
+            if problems:
+                findings[address] = problems
+            page.screenshot(path=pictures / f"{number:02}.png")
+    assert findings == {}
+
+
+def test_the_first_view_keeps_its_budget(shared: Service, browser: Browser) -> None:
+    with open_context(shared, browser) as open_page:
+        page = open_page("")
+        page.wait_for_load_state("networkidle")
+        entries = page.evaluate(
+            "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map(e => e.transferSize)"
+        )
+        shift = page.evaluate(
+            "new Promise(done => { new PerformanceObserver(list => done(list.getEntries().reduce((sum, e) => sum + e.value, 0)))"
+            ".observe({type: 'layout-shift', buffered: true}); setTimeout(() => done(0), 300); })"
+        )
+    assert sum(entries) <= _MAX_BYTES
+    assert len(entries) <= _MAX_REQUESTS
+    assert shift < 0.1
+
+
+def test_the_theme_is_the_systems_until_one_is_chosen(shared: Service, browser: Browser) -> None:
+    with open_context(shared, browser, color_scheme="dark") as open_page:
+        page = open_page("sources")
+        expect(page.get_by_role("table", name="Sources")).to_be_visible()
+        ground = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(ground) == "rgb(12, 15, 19)"
+        page.get_by_role("button", name="Light or dark").click()
+        assert page.evaluate(ground) == "rgb(246, 247, 249)"
+        page.reload()
+        assert page.evaluate(ground) == "rgb(246, 247, 249)"
+
+
+def test_on_a_phone_the_tree_is_a_drawer(shared: Service, browser: Browser) -> None:
+    with open_context(shared, browser, **_PHONE) as open_page:
+        page = open_page("sources")
+        tree, opener = page.get_by_role("tree"), page.get_by_role("button", name="Navigation")
+        expect(tree).to_be_hidden()
+        opener.click()
+        tree.get_by_role("treeitem", name="copy").click()
+        expect(page.get_by_role("heading", level=1, name="copy")).to_be_visible()
+        expect(tree).to_be_hidden()
+        page.get_by_role("navigation", name="Main, short").get_by_role("link", name="Plans").click()
+        expect(page.get_by_role("heading", level=1, name="Plans")).to_be_visible()
+
+
+@pytest.fixture
+def guarded(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    monkeypatch.setenv("PAGE_TOKEN", "lft_" + "x" * 40)
+    (tmp_path / "federator.db").write_bytes(filled.read_bytes())
+    with run_service(tmp_path, token="${PAGE_TOKEN}") as service:
+        yield service
+
+
+def test_a_token_is_asked_for_and_the_address_stays(guarded: Service, browser: Browser) -> None:
+    context = browser.new_context(base_url=guarded.url)
+    page = context.new_page()
+    page.goto("/ui/t/lake%24sales%24orders?tab=schema")
+    dialog = page.get_by_role("dialog", name="Sign in")
+    dialog.get_by_label("Token").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("the token is unknown")
+    dialog.get_by_label("Token").fill("lft_" + "x" * 40)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("table", name="Columns")).to_contain_text("bigint")
+    assert page.url.endswith("/ui/t/lake%24sales%24orders?tab=schema")
+    expect(page.get_by_role("treeitem", selected=True)).to_have_text("orders")
+    page.reload()
+    expect(page.get_by_role("table", name="Columns")).to_contain_text("bigint")
+    page.get_by_role("button", name="Sign out").click()
+    expect(dialog).to_be_visible()
+    context.close()
