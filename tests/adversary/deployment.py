@@ -208,7 +208,11 @@ class Deployment:
         """What is wrong after ``come_to_rest``: ledger, target, journal, audit, and the writes that the oracle does not allow."""
         plan = next(plan for plan in result.plans if plan.mirror == mirror)
         refused = {_name(refusal.target_path or refusal.origin_path): refusal.reason.value for refusal in plan.refusals}
-        found = [f"{name} is refused: {code}" for name, code in refused.items() if code not in PEOPLE]
+        found = [
+            f"{refusal.target_path} of {refusal.origin_path} is refused: {refusal.reason}: {refusal.detail}"
+            for refusal in plan.refusals
+            if refusal.reason.value not in PEOPLE
+        ]
         origin = {name: location for name, (location, _) in churn.origin.tables().items()}
         if origin != churn.book.locations:
             found.append(f"the test's own book is wrong: {set(origin.items()) ^ set(churn.book.locations.items())}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from sqlalchemy import Connection, event, select
@@ -130,7 +130,9 @@ def test_no_hidden_name_is_suggested(divided: Index, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("most", [engine.MAX_VISIBLE, 0])
-def test_hidden_names_displace_no_visible_one(make_index: Callable[[], Index], monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_hidden_names_displace_no_visible_one(
+    make_index: Callable[[], Index], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     monkeypatch.setattr(engine, "MAX_VISIBLE", most)
     index = make_index()
     hidden = [table("lake", "vault", f"order{letter}") for letter in "abcdefghijkl"]

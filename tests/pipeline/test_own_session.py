@@ -103,23 +103,37 @@ def test_every_thread_has_the_one_session(spark: None, tmp_path: Path, monkeypat
         assert pool.submit(session.get_session, settings).result() is running
 
 
-@pytest.mark.usefixtures("spark")
-def test_a_worker_starts_with_its_imports_and_without_pandas() -> None:
-    """The libraries come from their installation, which has byte code, and were imported before the fork, which allows no thread."""
-    from pyspark.sql import SparkSession
+_WORKER = """
+import json, os, sys
+from pathlib import Path
+from federator.pipeline.session import get_session
+from federator.pipeline.small_crawls import run_in_task
+from federator.settings import parse_settings
 
-    from federator.pipeline.small_crawls import run_in_task
+def state():
+    import pyspark
 
-    def state() -> dict[str, object]:
-        import pyspark
+    wanted = {"pandas", "lance", "federator.pipeline.crawl", "pyspark.worker"}
+    threads = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
+    return {"file": pyspark.__file__, "modules": sorted(wanted & set(sys.modules)), "threads": threads}
 
-        return {
-            "file": pyspark.__file__,
-            "modules": {"pandas", "lance", "federator.pipeline.crawl", "pyspark.worker"} & set(sys.modules),
-            "threads": len(list(Path("/proc/self/task").iterdir())) if sys.platform == "linux" else 1,
-        }
+print(json.dumps(run_in_task(get_session(parse_settings({}, Path("federator.toml").absolute())), state)))
+"""
 
-    found = run_in_task(SparkSession.active(), state)
+
+@pytest.mark.timeout(300)
+def test_a_worker_starts_with_its_imports_and_without_pandas(tmp_path: Path) -> None:
+    """The libraries come from their installation, which has byte code, and were imported before the fork, which allows no thread.
+
+    In a session of its own: a worker that ran other tasks before has what they imported.
+    """
+    try:
+        find_java()
+    except StateError as error:
+        fail_or_skip(str(error))
+    ran = subprocess.run([sys.executable, "-c", _WORKER], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    found = json.loads(ran.stdout.splitlines()[-1])
     assert Path(found["file"]).parent.is_dir()
-    assert found["modules"] == {"federator.pipeline.crawl", "pyspark.worker"}
+    assert found["modules"] == ["federator.pipeline.crawl", "pyspark.worker"]
     assert found["threads"] == 1

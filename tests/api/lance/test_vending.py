@@ -142,7 +142,8 @@ def test_a_read_that_lasts_longer_than_its_token_goes_on(
     lance.write_dataset(
         rows, f"s3://{bucket}/orders.lance", mode="overwrite", max_rows_per_file=2, storage_options=store.owner_options
     )
-    store.lifetime, store.delay = 2.0, 1.0
+    # Three rounds of requests at least: two of them would end before the second token does.
+    store.lifetime, store.delay = 2.0, 1.9
     who, early = "viewer s3$orders", {"refresh_offset_millis": "400"}
     if through == "pylance":
         client = namespace(service, who)
