@@ -37,7 +37,8 @@ class WriteJournal(Protocol[IntentT, _RecordedT]):
     """A write-ahead journal. Safe for threads."""
 
     def list_open_intents(self) -> Sequence[IntentT]:
-        """Return the intents without an outcome, in the order in which they were recorded."""
+        """Return the intents to resolve, in the order in which they were recorded: those without an outcome, and those whose calls
+        were carried out after their outcomes."""
 
     def record_intent(self, intent: IntentT) -> None:
         """Record an intent. It is durable when this returns."""

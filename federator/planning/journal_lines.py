@@ -13,6 +13,7 @@ from typing import NamedTuple
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change, is_destructive
 from federator.planning.guards import may_have_taken_effect
+from federator.planning.ownership import find_bound_marker
 from federator.planning.reasons import ApplyCode, Reason
 
 #: the state of a line without outcome; the other states are those of ``intent_resolution.OutcomeState``
@@ -89,6 +90,14 @@ def is_abandoned(state: str, code: str | None) -> bool:
     ``store.journal.abandoned_condition`` is the same rule in SQL.
     """
     return state == INTENT or (state == "failed" and code in ABANDONED_CODES)
+
+
+def has_landed(line: JournalLine, op_id: str, found: TableRecord | None) -> bool:
+    """Tell whether a call was carried out after its outcome had been resolved as not made: the table at its target path, as the index
+    has it, has the marker of the operation."""
+    marker = find_bound_marker(found) if found is not None and line.change.is_table else None
+    resolved = line.state != INTENT and is_abandoned(line.state, line.code)
+    return resolved and marker is not None and marker.op_id == op_id
 
 
 def list_removals(lines: Iterable[JournalLine], find_table: FindTable) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, insert, select, update
 
 from federator.connector import StateError
 from federator.model import canonical_json, parse_path_key
@@ -24,9 +24,11 @@ from federator.planning.journal_lines import (
     JournalEffect,
     JournalLine,
     Question,
+    has_landed,
     pending_paths,
 )
 from federator.planning.reasons import Reason
+from federator.store import records
 from federator.store import tables as t
 
 
@@ -80,16 +82,35 @@ def record_outcome(
 
 
 def list_open_intents(connection: Connection, mirror: str) -> list[StoredIntent]:
-    """List the intents of a mirror that have no outcome, the oldest first.
+    """List the intents of a mirror that are to be resolved, the oldest first.
 
-    Their calls are running, their processes have died, or the catalog did not respond when the outcome was resolved.
+    They have no outcome: their calls are running, their processes have died, or the catalog did not respond when the outcome was
+    resolved. Or the outcome was that the call was not carried out, and the index now has a table with the marker of the operation.
     """
-    columns = [t.journal.c[name] for name in _COLUMNS]
-    query = select(*columns).where(t.journal.c.mirror == mirror, t.journal.c.state == INTENT).order_by(t.journal.c.intent_at)
-    return [
-        StoredIntent(**{**row, "change": json.loads(row["change"]), "saved": row["saved"] and json.loads(row["saved"])})
-        for row in connection.execute(query).mappings()
-    ]
+    j = t.journal.c
+    columns = [j[name] for name in _COLUMNS]
+    query = select(*columns, j.state, j.code).where(j.mirror == mirror, (j.state == INTENT) | _may_have_landed())
+    intents = []
+    for *values, state, code in connection.execute(query.order_by(j.intent_at)).all():
+        row = dict(zip(_COLUMNS, values, strict=True))
+        saved = row["saved"] and json.loads(row["saved"])
+        intent = StoredIntent(**{**row, "change": json.loads(row["change"]), "saved": saved})
+        if state == INTENT or _has_landed(connection, intent, state, code):
+            intents.append(intent)
+    return intents
+
+
+def _may_have_landed() -> ColumnElement[bool]:
+    """Return a condition that holds for every line of which ``journal_lines.has_landed`` is true, and for few others."""
+    j, r = t.journal.c, t.record.c
+    at_target = (r.source == j.target_source, r.path == j.target_path, r.is_table == 1)
+    mentions = r.properties.contains(j.op_id) | func.coalesce(r.doc, "").contains(j.op_id)
+    return abandoned_condition() & exists().where(*at_target, mentions).correlate(t.journal)
+
+
+def _has_landed(connection: Connection, intent: StoredIntent, state: str, code: str | None) -> bool:
+    found = records.find_table(connection, intent.target_source, parse_path_key(intent.target_path))
+    return has_landed(JournalLine(Change.from_json(intent.change), state, code), intent.op_id, found)
 
 
 def has_intent(connection: Connection, op_id: str, mirror: str, target: str) -> bool:

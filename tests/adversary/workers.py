@@ -230,10 +230,6 @@ def storm(deployment: Deployment, freezes: int, seed: int, size: int) -> tuple[C
             for number in range(freezes):
                 running.freeze(in_call=number % 2 == 0)
         result, rounds = deployment.come_to_rest()
-        if witness.late:
-            # What was declared after its intent was resolved is nobody's: docs/mirroring.md names the command.
-            deployment.rebuild_ledgers()
-            result, rounds = deployment.come_to_rest()
     running.happened.update({"rounds to rest": rounds, "late calls": witness.late})
     wrong = [line for mirror, churn in churns.items() for line in deployment.disagreements(result, mirror, churn)]
     return running.happened, [*running.wrong, *witness.wrong, *wrong, *deployment.audited()]

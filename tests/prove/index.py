@@ -230,6 +230,16 @@ class MemoryIndex:
         open_ = (row for row in self.journal.values() if row.state == journal_lines.INTENT)
         return [row.intent for row in open_ if not mirrors or row.mirror in mirrors]
 
+    def landed_intents(self, mirror: str) -> list[Intent]:
+        """Those whose calls took effect after their outcomes."""
+        rows = [row for row in self.journal.values() if row.mirror == mirror]
+        return [row.intent for row in rows if self._has_landed(row)]
+
+    def _has_landed(self, row: Entry) -> bool:
+        change = row.intent.change
+        line = journal_lines.JournalLine(change, row.state, row.code)
+        return journal_lines.has_landed(line, row.intent.op_id, self.table(change.target_source, change.target_path))
+
     def lines(self, mirror: str, _: Any, since: float, /) -> list[journal_lines.JournalLine]:
         rows = (row for row in self.journal.values() if row.mirror == mirror and row.at >= since)
         return [journal_lines.JournalLine(row.intent.change, row.state, row.code) for row in rows]
@@ -248,7 +258,8 @@ class MemoryJournal(LeasedJournal[None]):
 
     def list_open_intents(self) -> list[Intent]:
         # As they come back from SQL.
-        return [replace(i, change=Change.from_json(i.change.to_json())) for i in self.index.open_intents(self.rule.name)]
+        unresolved = [*self.index.open_intents(self.rule.name), *self.index.landed_intents(self.rule.name)]
+        return [replace(i, change=Change.from_json(i.change.to_json())) for i in unresolved]
 
     def _transaction(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -10,6 +10,7 @@ from federator.planning.journal_lines import (
     JournalEffect,
     JournalLine,
     counts_as_removal,
+    has_landed,
     list_late_removals,
     list_obstructed_paths,
     list_refused_recreates,
@@ -17,6 +18,7 @@ from federator.planning.journal_lines import (
     list_unfinished_renames,
     pending_paths,
 )
+from federator.planning.ownership import OwnershipMarker
 
 THERE = TableRecord("aws", ("s", "t"), "s3://x/old", native_id="1")
 DROP = Change(Action.DEREGISTER_TABLE, "aws", "s$t", "lake", "s$t", "", THERE)
@@ -45,6 +47,19 @@ def test_a_removal_that_was_given_up_counts_where_the_target_shows_its_effect() 
     assert list_removals(lines, absent) == ["s$t"]
     assert list_removals(lines, present) == []
     assert list_removals([JournalLine(DROP, "failed", "15")], absent) == []
+
+
+def test_a_call_that_was_given_up_has_landed_where_the_target_has_its_marker() -> None:
+    marker = OwnershipMarker("prod", "copy", "lake$s$t", "op1")
+    marked = replace(THERE, properties=marker.to_properties(("s", "t")))
+    given_up = JournalLine(DECLARE, "failed", "not_made")
+    assert has_landed(given_up, "op1", marked)
+    assert not has_landed(given_up, "op2", marked)
+    assert not has_landed(given_up, "op1", THERE)
+    assert not has_landed(given_up, "op1", None)
+    assert not has_landed(given_up, "op1", replace(marked, path=("s", "copy of t")))
+    assert not has_landed(JournalLine(DECLARE, "done", None), "op1", marked)
+    assert not has_landed(JournalLine(DECLARE, "intent", None), "op1", marked)
 
 
 def test_an_intent_without_outcome_counts_whatever_the_index_has() -> None:
