@@ -109,8 +109,8 @@ def _may_have_landed() -> ColumnElement[bool]:
 
 
 def _has_landed(connection: Connection, intent: StoredIntent, state: str, code: str | None) -> bool:
-    found = records.find_table(connection, intent.target_source, parse_path_key(intent.target_path))
-    return has_landed(JournalLine(Change.from_json(intent.change), state, code), intent.op_id, found)
+    indexed = records.find_table(connection, intent.target_source, parse_path_key(intent.target_path))
+    return has_landed(JournalLine(Change.from_json(intent.change), state, code), intent.op_id, indexed)
 
 
 def has_intent(connection: Connection, op_id: str, mirror: str, target: str) -> bool:
