@@ -93,8 +93,10 @@ def is_abandoned(state: str, code: str | None) -> bool:
 
 
 def has_landed(line: JournalLine, op_id: str, indexed: TableRecord | None) -> bool:
-    """Tell whether a call was carried out after its outcome had been resolved as not made: the table at its target path, as ``indexed``,
-    has the marker of the operation."""
+    """Tell whether a call was carried out after its outcome had been resolved as not made.
+
+    ``indexed`` is the table at its target path; the marker of the operation shows it.
+    """
     marker = find_bound_marker(indexed) if indexed is not None and line.change.is_table else None
     resolved = line.state != INTENT and is_abandoned(line.state, line.code)
     return resolved and marker is not None and marker.op_id == op_id
