@@ -43,6 +43,7 @@ from federator.api.routes import (
     search,
     sign_in,
     sources,
+    table_details,
     tree,
 )
 from federator.api.run_streams import RunStreams
@@ -78,6 +79,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for module in (
         overview,
         tree,
+        table_details,
         search,
         datasets,
         history,

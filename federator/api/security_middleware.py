@@ -71,7 +71,7 @@ def install_security(
     app: Starlette, settings: Settings, index: Index, token: str | None, *, open_paths: Collection[str],
     sessions: SessionAuthenticator | None,
 ) -> None:  # fmt: skip
-    """Add the security middleware in front of the routes and middleware that the app already has.
+    """Add the security middleware in front of the routes and middleware that the app already has, and set ``state.requires_token``.
 
     ``open_paths`` need no credential. ``sessions``: None if people cannot sign in with a browser.
     """
@@ -82,6 +82,7 @@ def install_security(
 
         verifier = JwtVerifier(serve.oidc)
     required = serve.auth == "required" or token is not None or verifier is not None or not loopback
+    app.state.requires_token = required
     authentication = Authenticator(index, token=token, oidc=verifier, required=required)
     limits = RequestRateLimiter(serve.requests_per_second, serve.burst)
     app.add_middleware(

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
 from federator.model import TableRecord, canonical_location, path_key, stable_properties
@@ -27,6 +28,32 @@ class Disagreement:
 
     field: str
     sides: list[list[str]]
+
+
+class ColumnDifference(StrEnum):
+    """How a declared and a stored column differ."""
+
+    NOT_STORED = "not_stored"
+    NOT_DECLARED = "not_declared"
+    OTHER_TYPE = "other_type"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPair:
+    """A column as its catalog declares it and as it is stored. The type of a side without the column is None."""
+
+    name: str
+    declared: str | None
+    stored: str | None
+    difference: ColumnDifference | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnComparison:
+    """The columns of both sides. ``is_reordered``: both have the same columns in another order."""
+
+    columns: list[ColumnPair]
+    is_reordered: bool
 
 
 def find_disagreements(tables: Sequence[TableRecord]) -> list[Disagreement]:
@@ -66,21 +93,48 @@ def compare_schema(source: str, subject: str, location: str, declared: str | Non
 
     Types are compared by their group (whole number, text, list), because type names differ between catalogs.
     """
-    declared_names, stored_names = column_names(declared), column_names(stored)
-    if not declared_names or not stored_names:
-        return None
-    parts = [("not stored", set(declared_names) - set(stored_names)), ("not declared", set(stored_names) - set(declared_names))]
-    declared_types, stored_types = _type_groups(declared), _type_groups(stored)
-    retyped = {
-        name
-        for name in declared_types.keys() & stored_types.keys()
-        if None not in (pair := (declared_types[name], stored_types[name])) and pair[0] != pair[1]
+    comparison = compare_columns(declared, stored)
+    labels = ((ColumnDifference.NOT_STORED, "not stored"), (ColumnDifference.NOT_DECLARED, "not declared"),
+              (ColumnDifference.OTHER_TYPE, "of another type"))  # fmt: skip
+    named = {
+        label: sorted({pair.name.lower() for pair in comparison.columns if pair.difference is difference})
+        for difference, label in labels
     }
-    parts.append(("of another type", retyped))
-    detail = "; ".join(f"{label}: {', '.join(sorted(names))}" for label, names in parts if names)
-    if not detail and declared_names != stored_names:
+    detail = "; ".join(f"{label}: {', '.join(names)}" for label, names in named.items() if names)
+    if not detail and comparison.is_reordered:
         detail = "the columns are in another order"
     return Drift(DriftKind.SCHEMA_DIFFERS, source, subject, location, detail) if detail else None
+
+
+def compare_columns(declared: str | None, stored: str | None) -> ColumnComparison:
+    """Pair a catalog's column list with the Lance schema, both as JSON: declared columns in their order, then those only stored.
+
+    Names are compared without case. Nothing differs if one side is unknown.
+    """
+    left, right = _parse_columns(declared), _parse_columns(stored)
+    is_compared = bool(left and right)
+    declared_names, stored_names = column_names(declared), column_names(stored)
+    remaining = list(right)
+    pairs = []
+    for column in left:
+        same_name = [each for each in remaining if each.name.lower() == column.name.lower()]
+        match = next((each for each in same_name if each.name == column.name), same_name[0] if same_name else None)
+        if match is not None:
+            remaining.remove(match)
+        difference = _column_difference(column, match, stored_names) if is_compared else None
+        pairs.append(ColumnPair(column.name, column.type, match.type if match else None, difference))
+    for column in remaining:
+        is_new = is_compared and column.name.lower() not in declared_names
+        pairs.append(ColumnPair(column.name, None, column.type, ColumnDifference.NOT_DECLARED if is_new else None))
+    is_reordered = is_compared and declared_names != stored_names and set(declared_names) == set(stored_names)
+    return ColumnComparison(pairs, is_reordered)
+
+
+def _column_difference(declared: _Column, stored: _Column | None, stored_names: Sequence[str]) -> ColumnDifference | None:
+    if stored is None:
+        return ColumnDifference.NOT_STORED if declared.name.lower() not in stored_names else None
+    groups = _type_group(declared.type), _type_group(stored.type)
+    return ColumnDifference.OTHER_TYPE if None not in groups and groups[0] != groups[1] else None
 
 
 @lru_cache(maxsize=4096)
@@ -89,11 +143,22 @@ def column_names(schema: str | None) -> tuple[str, ...]:
     return tuple(str(column["name"]).lower() for column in json.loads(schema)) if schema else ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a catalog or of a Lance schema, with the type as text."""
+
+    name: str
+    type: str
+
+
 @lru_cache(maxsize=4096)
-def _type_groups(schema: str | None) -> Mapping[str, str | None]:
-    """Return the type group of each column, by its name in lower case. None for a type that only one catalog knows."""
+def _parse_columns(schema: str | None) -> tuple[_Column, ...]:
     columns = json.loads(schema) if schema else ()
-    return {str(column["name"]).lower(): _type_group(str(column.get("type") or "")) for column in columns}
+    return tuple(_Column(str(column["name"]), _type_text(column.get("type"))) for column in columns)
+
+
+def _type_text(kind: object) -> str:
+    return kind if isinstance(kind, str) else json.dumps(kind) if kind is not None else ""
 
 
 def _type_group(kind: str) -> str | None:

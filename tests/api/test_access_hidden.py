@@ -146,6 +146,10 @@ READS: dict[str, list[str]] = {
         "", f"?from={RUN_SEEN}&to={RUN_BOTH}", f"?from={RUN_SEEN}&to={RUN_BOTH}&path=lake$payroll", f"?from={RUN_HIDDEN}",
         f"?from={RUN_SEEN}&to={RUN_HIDDEN}", f"?to={RUN_HIDDEN}", f"?from={RUN_HIDDEN[:11]}", "?from=0",
     ],
+    **{
+        f"/api/v1/{view}/{{id}}": [quote(quote(key), safe="") if "%" in key else quote(key, safe="") for key in IDS if key]
+        for view in ("graph", "schema", "snippets")
+    },
     "/api/v1/explain/{id}": [quote(key, safe="") for key in IDS if key and "%" not in key],
     "/api/v1/me": [""],
     "/api/v1/me/sessions": [""],
@@ -249,6 +253,8 @@ def test_what_it_may_see_is_there(pair: Pair) -> None:
         ("/api/v1/tables/lake${}$salaries", "payroll", "nothing"), ("/api/v1/tables/{}$s$orders", "vault", "nopes"),
         ("/api/v1/tables/lake$payroll${}", "salaries", "nobodies"),
         ("/api/v1/datasets/s3%3A%2F%2Flake%2F{}%2Fsalaries.lance", "payroll", "nothing"),
+        ("/api/v1/graph/lake${}$salaries", "payroll", "nothing"), ("/api/v1/graph/{}$s$orders", "vault", "nopes"),
+        ("/api/v1/schema/lake${}$salaries", "payroll", "nothing"), ("/api/v1/snippets/lake${}$salaries", "payroll", "nothing"),
         ("/api/v1/explain/lake${}$salaries", "payroll", "nothing"), ("/api/v1/explain/{}$s$orders", "vault", "nopes"),
         ("/api/v1/sources/{}", "vault", "nopes"), ("/api/v1/sources/{}/coverage", "vault", "nopes"),
         ("/api/v1/drift?source={}", "vault", "nopes"), ("/api/v1/datasets?declared_in={}", "vault", "nopes"),

@@ -34,7 +34,8 @@ WHOLE = {
 }  # fmt: skip
 LOOKS = {
     "GET /api/v1/overview", "GET /api/v1/suggest",
-    "GET /api/v1/tree", "GET /api/v1/tables/{id}", "GET /api/v1/search", "GET /api/v1/datasets", "GET /api/v1/datasets/{location}",
+    "GET /api/v1/tree", "GET /api/v1/tables/{id}", "GET /api/v1/graph/{id}", "GET /api/v1/schema/{id}",
+    "GET /api/v1/snippets/{id}", "GET /api/v1/search", "GET /api/v1/datasets", "GET /api/v1/datasets/{location}",
     "GET /api/v1/drift", "GET /api/v1/diff", "GET /api/v1/explain/{id}", "GET /api/v1/sources", "GET /api/v1/sources/{name}",
     "GET /api/v1/sources/{name}/coverage", "GET /api/v1/runs", "GET /api/v1/runs/{id}", "GET /api/v1/runs/{id}/events",
     "GET /api/v1/requests/{id}", "GET /api/v1/plans", "GET /api/v1/plans/{digest}", "GET /api/v1/mirrors",

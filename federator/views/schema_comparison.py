@@ -1,0 +1,52 @@
+"""The columns of one table as its catalog declares them and as they are stored, side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from federator.model import Path
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.planning.comparison import ColumnDifference, compare_columns
+from federator.store import Index
+from federator.views import tree
+from federator.views.freshness import Freshness
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """A column on both sides. Names are compared without case, and types by their group, because catalogs name types differently."""
+
+    name: Annotated[str, Field(examples=["price"])]
+    declared: Annotated[str | None, Field(examples=["double"], description="type in the catalog; null: not declared")]
+    stored: Annotated[str | None, Field(examples=["float"], description="type in the Lance schema; null: not stored")]
+    difference: Annotated[ColumnDifference | None, Field(description="null: no difference, or one side is not known")]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaComparison:
+    """The declared columns of a table in their order, then the columns that are only stored."""
+
+    id: Annotated[str, Field(examples=["lake_hive$sales$orders"])]
+    declares_columns: Annotated[bool, Field(description="false: the catalog declares no columns")]
+    is_stored_known: Annotated[bool, Field(description="false: no verification read the stored schema")]
+    version: Annotated[int | None, Field(description="version of the table that the stored columns are from")]
+    is_reordered: Annotated[bool, Field(description="both sides have the same columns in another order")]
+    columns: list[ComparedColumn]
+    freshness: Freshness
+
+
+def compare_schemas(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) -> SchemaComparison:
+    """Compare both schemas of the table ``source$path`` from the index alone. Raise as ``tree.get_table`` does."""
+    table = tree.get_table(index, node, scopes=scopes)
+    stored = table.dataset.schema if table.dataset is not None else None
+    comparison = compare_columns(json.dumps(table.schema) if table.schema else None, json.dumps(stored) if stored else None)
+    return SchemaComparison(
+        id=table.id, declares_columns=bool(table.schema), is_stored_known=bool(stored),
+        version=table.dataset.version if table.dataset is not None else None, is_reordered=comparison.is_reordered,
+        columns=[ComparedColumn(each.name, each.declared, each.stored, each.difference) for each in comparison.columns],
+        freshness=table.freshness,
+    )  # fmt: skip
