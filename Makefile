@@ -12,7 +12,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 # Without cached byte code, each command compiles its libraries again, which costs more CPU time than a whole run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check test test-quick pythons bench prove adversary cluster fuzz-access interop demo lock servers clean
+.PHONY: help setup check test test-quick pythons bench prove adversary cluster fuzz-access interop demo lock servers release clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,5 +73,8 @@ demo: setup ## the whole way on real servers, in a temporary folder
 lock: setup ## pin the newest allowed versions into requirements.lock
 	$(BIN)/uv pip compile --system-certs pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --upgrade --quiet --output-file requirements.lock
 
+release: setup ## build and check dist/ as for PyPI, install it elsewhere, list its parts (SBOM); uploads nothing
+	@.ci/release
+
 clean: ## remove what setup and the tests made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -75,7 +75,7 @@ def demo(
     try:
         from federator.demo import story
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the demo needs the module {error.name!r}", hint="pip install 'lance-federator[all]'") from None
+        raise ConfigError(f"the demo needs the module {error.name!r}", hint="pip install 'lance-federator[all,demo]'") from None
     if stop is not None:
         stopped = story.stop(stop)
         cli.out.line(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
