@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from federator.model import Coverage, Record, TableRecord, parse_path_key, path_key
 from federator.planning.changes import Change
+from federator.planning.journal_lines import is_abandoned
 from federator.planning.plan import Plan
 from federator.planning.publication import ObservedObject
 from federator.planning.release import list_guarded_changes
@@ -163,12 +164,12 @@ class Books:
         return actor.approved or at > self.world.now - 7 * 86_400.0
 
     def remade(self, catalog: LightCatalog, record: TableRecord) -> None:
-        """A user is about to recreate an object with the same content. While the call that made it has no outcome, its
-        identity is in no ledger: nobody can tell the two apart."""
+        """A user is about to recreate an object with the same content. While the call that made it has no outcome, or the outcome
+        that it was not made, its identity is in no ledger: nobody can tell the two apart."""
         op_id = record.properties.get("federator.op") or (record.doc or "").rpartition(" op=")[2].rstrip("]")
         for instance in self.world.instances:
             entry = instance.index.journal.get(op_id)
-            if entry is not None and entry.state == "intent":
+            if entry is not None and is_abandoned(entry.state, entry.code):
                 owners = self.owners.get((catalog.source, catalog.uids[record.key]), set())
                 self.owners[catalog.source, catalog.next_uid] = set(owners)
 

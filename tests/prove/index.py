@@ -225,20 +225,15 @@ class MemoryIndex:
     def losses(self, source: str, revision: int) -> list[losses.Loss]:
         return [loss for loss in self.states[source].losses if loss.revision > revision]
 
-    def open_intents(self, *mirrors: str) -> list[Intent]:
-        """Of these mirrors; without any, of all."""
-        open_ = (row for row in self.journal.values() if row.state == journal_lines.INTENT)
-        return [row.intent for row in open_ if not mirrors or row.mirror in mirrors]
+    def open_intents(self, mirror: str) -> list[Intent]:
+        """``store.journal.list_open_intents``."""
+        return [row.intent for row in self.journal.values() if row.mirror == mirror and self._is_open(row)]
 
-    def landed_intents(self, mirror: str) -> list[Intent]:
-        """Those whose calls took effect after their outcomes."""
-        rows = [row for row in self.journal.values() if row.mirror == mirror]
-        return [row.intent for row in rows if self._has_landed(row)]
-
-    def _has_landed(self, row: Entry) -> bool:
+    def _is_open(self, row: Entry) -> bool:
         change = row.intent.change
         line = journal_lines.JournalLine(change, row.state, row.code)
-        return journal_lines.has_landed(line, row.intent.op_id, self.table(change.target_source, change.target_path))
+        indexed = self.table(change.target_source, change.target_path)
+        return row.state == journal_lines.INTENT or journal_lines.has_landed(line, row.intent.op_id, indexed)
 
     def lines(self, mirror: str, _: Any, since: float, /) -> list[journal_lines.JournalLine]:
         rows = (row for row in self.journal.values() if row.mirror == mirror and row.at >= since)
@@ -258,8 +253,7 @@ class MemoryJournal(LeasedJournal[None]):
 
     def list_open_intents(self) -> list[Intent]:
         # As they come back from SQL.
-        unresolved = [*self.index.open_intents(self.rule.name), *self.index.landed_intents(self.rule.name)]
-        return [replace(i, change=Change.from_json(i.change.to_json())) for i in unresolved]
+        return [replace(i, change=Change.from_json(i.change.to_json())) for i in self.index.open_intents(self.rule.name)]
 
     def _transaction(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -292,7 +286,7 @@ class MemoryJournal(LeasedJournal[None]):
         return [entry.target_path for entry in self.index.entries(target_source=self.rule.target, canonical=canonical)]
 
     def paths_pending_at(self, canonical: str) -> Collection[str]:
-        open_ = (intent.change for intent in self.index.open_intents())
+        open_ = (row.intent.change for row in self.index.journal.values() if row.state == journal_lines.INTENT)
         return journal_lines.pending_paths(open_, self.rule.target, canonical)
 
     def origin_digest(self, path: str) -> str | None:
