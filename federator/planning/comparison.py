@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -114,23 +114,27 @@ def compare_columns(declared: str | None, stored: str | None) -> ColumnCompariso
     left, right = _parse_columns(declared), _parse_columns(stored)
     is_compared = bool(left and right)
     declared_names, stored_names = column_names(declared), column_names(stored)
-    remaining = list(right)
-    pairs = []
+    unpaired: dict[str, list[_Column]] = {}
+    for column in right:
+        unpaired.setdefault(column.name.lower(), []).append(column)
+    known, pairs = frozenset(stored_names), []
     for column in left:
-        same_name = [each for each in remaining if each.name.lower() == column.name.lower()]
-        match = next((each for each in same_name if each.name == column.name), same_name[0] if same_name else None)
+        same_name = unpaired.get(column.name.lower(), [])
+        match = next((other for other in same_name if other.name == column.name), same_name[0] if same_name else None)
         if match is not None:
-            remaining.remove(match)
-        difference = _column_difference(column, match, stored_names) if is_compared else None
+            same_name.remove(match)
+        difference = _column_difference(column, match, known) if is_compared else None
         pairs.append(ColumnPair(column.name, column.type, match.type if match else None, difference))
-    for column in remaining:
-        is_new = is_compared and column.name.lower() not in declared_names
-        pairs.append(ColumnPair(column.name, None, column.type, ColumnDifference.NOT_DECLARED if is_new else None))
+    known = frozenset(declared_names)
+    for column in right:
+        if column in unpaired[column.name.lower()]:
+            is_new = is_compared and column.name.lower() not in known
+            pairs.append(ColumnPair(column.name, None, column.type, ColumnDifference.NOT_DECLARED if is_new else None))
     is_reordered = is_compared and declared_names != stored_names and set(declared_names) == set(stored_names)
     return ColumnComparison(pairs, is_reordered)
 
 
-def _column_difference(declared: _Column, stored: _Column | None, stored_names: Sequence[str]) -> ColumnDifference | None:
+def _column_difference(declared: _Column, stored: _Column | None, stored_names: Collection[str]) -> ColumnDifference | None:
     if stored is None:
         return ColumnDifference.NOT_STORED if declared.name.lower() not in stored_names else None
     groups = _type_group(declared.type), _type_group(stored.type)

@@ -9,7 +9,7 @@ import pytest
 
 from federator.model import LocationAliases, TableRecord
 from federator.model.drift import DriftKind
-from federator.planning.comparison import compare_mirrored_pair, compare_schema
+from federator.planning.comparison import ColumnDifference, compare_columns, compare_mirrored_pair, compare_schema
 from federator.planning.ownership import OwnershipMarker
 from federator.planning.rule import LocationReplacement, MirrorRule
 from federator.store import Index, drift_detection, ledger, verifications
@@ -126,6 +126,22 @@ def test_what_is_left_out_is_no_drift() -> None:
     assert list(compare_mirrored_pair(origin, TableRecord("b", ("s", "t"), "s3a://b/t/"), "s3://b/t")) == []
     assert compare_schema("a", "a$t", "s3://b/t", None, '[{"name":"id"}]') is None
     assert compare_schema("a", "a$t", "s3://b/t", '[{"name":"id"}]', None) is None
+
+
+def test_names_that_differ_in_case_are_one_name_and_not_drift() -> None:
+    declared, stored = (
+        '[{"name":"a","type":"int"},{"name":"B","type":"int"}]',
+        ('[{"name":"A","type":"int64"},{"name":"a","type":"int32"},{"name":"b","type":"string"}]'),
+    )
+    comparison = compare_columns(declared, stored)
+    assert [(pair.name, pair.declared, pair.stored, pair.difference) for pair in comparison.columns] == [
+        ("a", "int", "int32", None),
+        ("B", "int", "string", ColumnDifference.OTHER_TYPE),
+        ("A", None, "int64", None),
+    ]
+    drift = compare_schema("a", "a$t", "s3://b/t", declared, stored)
+    assert drift is not None
+    assert drift.detail == "of another type: b"
 
 
 def test_columns_in_another_order_are_drift() -> None:
