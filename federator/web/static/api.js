@@ -3,9 +3,11 @@ import {csrfToken, currentToken, requestSignIn} from "./sign_in.js";
 
 export class ApiError extends Error {
   constructor(status, problem) {
-    super(problem.detail || `status ${status}`);
+    // Errors of the Lance protocol have the message as `error`, and the hint as `detail`.
+    const {error, detail} = problem;
+    super(error || detail || `status ${status}`);
     this.status = status;
-    this.hint = problem.hint;
+    this.hint = error ? (detail === error ? undefined : detail) : problem.hint;
   }
 }
 
@@ -54,11 +56,11 @@ export async function find(path, signal) {
   }
 }
 
-/* A write. `match` is the digest that the request is bound to. */
-export async function send(method, path, body, match) {
+/* A write, or a read of the Lance protocol. `match` is the digest that the request is bound to. */
+export async function send(method, path, body, match, signal) {
   const headers = {...(body ? {"content-type": "application/json"} : {}), ...(match ? {"if-match": `"${match}"`} : {}),
     ...(csrfToken() && !currentToken() ? {"x-csrf-token": csrfToken()} : {})};
-  const response = await request(path, {method, headers, body: body ? JSON.stringify(body) : undefined});
+  const response = await request(path, {method, headers, signal, body: body ? JSON.stringify(body) : undefined});
   const result = await readJson(response);
   if (!response.ok) throw new ApiError(response.status, result);
   return result;

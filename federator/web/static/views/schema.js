@@ -1,36 +1,33 @@
-// Declared and stored columns side by side, by name and in the order of the declaration.
+// Declared and stored columns side by side, as the API pairs them.
 import {make} from "../dom.js";
 import {plural} from "../format.js";
 import {empty, note, panel, table} from "../parts.js";
 
-const typeText = type => (type === undefined ? "" : typeof type === "string" ? type : JSON.stringify(type));
+/** @type {Record<string, [string, string, string]>} */
+const SIGNS = {not_declared: ["add", "+", "stored, not declared"], not_stored: ["del", "−", "declared, not stored"], other_type: ["not", "~", "another type"]};
+const LONG = 48;
 
-function pair(declared, stored) {
-  const known = new Map((stored ?? []).map(column => [column.name, column])), lines = [];
-  for (const column of declared ?? []) {
-    lines.push({name: column.name, declared: column.type, stored: known.get(column.name)?.type});
-    known.delete(column.name);
-  }
-  return [...lines, ...[...known.values()].map(column => ({name: column.name, stored: column.type}))];
+/* A type; a long one, which has nested fields, is folded. */
+function typeText(type, wrap) {
+  if (type === null) return make("span", {class: "q", text: "–"});
+  const code = make("code", {}, make(wrap ?? "span", {}, make("bdi", {text: type})));
+  return type.length <= LONG ? code : make("details", {class: "type"}, make("summary", {}, make("code", {}, make("bdi", {text: `${type.slice(0, LONG - 12)}…`}))), code);
 }
 
-const isOdd = line => line.declared === undefined || line.stored === undefined;
-
-/* The number of columns that only one side has; 0 if one side is unknown. Types differ by dialect, so drift detection compares them. */
-export const schemaDifferences = (declared, stored) => (declared && stored ? pair(declared, stored).filter(isOdd).length : 0);
-
-const SIGNS = {add: ["add", "+", "stored only"], del: ["del", "−", "declared only"]};
-
-function row(line, both) {
-  const kind = both && line.declared === undefined ? "add" : both && line.stored === undefined ? "del" : null;
-  const sign = kind ? make("span", {class: `sign ${SIGNS[kind][0]}`, "aria-hidden": "true", text: SIGNS[kind][1]}) : make("span", {class: "sign"});
-  return [make("span", {class: "colname"}, sign, make("code", {}, make("bdi", {text: line.name}))), make("code", {text: typeText(line.declared)}), make("code", {text: typeText(line.stored)}), kind ? SIGNS[kind][2] : ""];
+function row(column) {
+  const [kind, sign, words] = SIGNS[column.difference] ?? [];
+  return [make("span", {class: "colname"}, make("span", {class: kind ? `sign ${kind}` : "sign", "aria-hidden": "true", text: sign}), make("code", {}, make("bdi", {text: column.name}))),
+    typeText(column.declared, kind === "del" || kind === "not" ? "del" : null), typeText(column.stored, kind === "add" || kind === "not" ? "ins" : null), make("span", {class: kind ? "" : "q", text: words ?? "no"})];
 }
 
-export function schemaPanel(declared, verified) {
-  const stored = verified?.schema ?? null, both = Boolean(declared && stored), lines = pair(declared, stored), odd = schemaDifferences(declared, stored);
-  if (!lines.length) return panel("Columns", {}, empty("No columns are known", "The catalog declares none, and the location was not opened.", {state: "unverified"}));
-  const summary = odd ? note("warn", make("strong", {text: `${plural(odd, "column")} of ${lines.length} differ. `}), "A column is declared and not stored, or stored and not declared.") : null;
-  return panel("Columns", {note: both ? null : declared ? "declared; the stored columns are not known" : "stored; the catalog declares none"}, summary,
-    table([["Column"], ["Declared", "long"], ["Stored", "long"], ["Differs"]], lines.map(line => row(line, both)), "Columns"));
+export const countDifferences = schema => schema.columns.filter(column => column.difference).length;
+
+export function schemaPanel(schema) {
+  const {columns} = schema, odd = countDifferences(schema), both = schema.declares_columns && schema.is_stored_known;
+  if (!columns.length) return panel("Columns", {}, empty("No columns are known", "The catalog declares none, and the location was not opened.", {state: "unverified"}));
+  const summary = odd ? note("warn", make("strong", {text: `${plural(odd, "column")} of ${columns.length} ${odd === 1 ? "differs" : "differ"}. `}), "Types are compared by their group, because catalogs name them differently.")
+    : schema.is_reordered ? note("warn", make("strong", {text: "The columns are in another order "}), "than they are stored in.") : both ? note("ok", "Both sides have the same columns.") : null;
+  const known = both ? null : schema.declares_columns ? "declared; the stored columns are not known" : "stored; the catalog declares none";
+  return panel("Columns", {note: known}, summary, table([["Column", "full"], ["Declared", "long full"], [schema.version === null ? "Stored" : `Stored, version ${schema.version}`, "long full"], ["Differs", "full"]],
+    columns.map(both ? row : column => [...row(column).slice(0, 3), make("span", {class: "q", text: "not known"})]), "Columns"));
 }

@@ -10,6 +10,8 @@ export function tabs(label, views, chosen) {
       tab.setAttribute("aria-selected", String(current));
       tab.tabIndex = current ? 0 : -1;
       if (current && focus) tab.focus();
+      // On a phone, the chosen tab may be beside the screen. The list has its place after this task.
+      if (current) setTimeout(() => { list.scrollLeft += tab.getBoundingClientRect().left - list.getBoundingClientRect().left - 48; });
     }
     panels.setAttribute("aria-label", view.title);
     panels.replaceChildren(...view.content().filter(Boolean));
