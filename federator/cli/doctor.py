@@ -10,6 +10,7 @@ import typer
 from federator.cli.context import Cli, command
 from federator.cli.errors import FAILED, OK, PARTIAL
 from federator.cli.printer import Column, format_count, format_duration
+from federator.runtime.config_file import DEFAULT_FILE
 
 if TYPE_CHECKING:
     from federator.cli.health_checks import Check
@@ -46,7 +47,7 @@ def doctor(
         bool, typer.Option("--spark", help="Also start Spark and resolve each source's secrets on a worker.")
     ] = False,
 ) -> int:
-    """Check everything that a run needs.
+    """Check everything that a run needs, and name the next command.
 
     Checks Python, Java, Spark and the index, and sends one cheap request to each source.
     """
@@ -55,14 +56,29 @@ def doctor(
 
     with ProgressDisplay(quiet=cli.quiet) as progress:
         checks = list(health_checks.run_checks(cli, progress, spark=spark))
+    following = _next_command(cli, checks)
     if cli.json:
-        cli.out.document({"checks": [asdict(check) for check in checks]})
+        cli.out.document({"checks": [asdict(check) for check in checks], "next": following})
     else:
         columns = [Column("check"), Column("state"), Column("took", right=True), Column("found", wide=True)]
         cli.out.table(
             columns, [(c.name, c.state, format_duration(c.seconds) if c.seconds else "", _format_check(c)) for c in checks]
         )
+        cli.print_note(f"\nnext: {following}")
     return _exit_code(checks)
+
+
+def _next_command(cli: Cli, checks: list[Check]) -> str:
+    """Return the command to run after these checks: the same one as long as one has failed, else the first that has not been run."""
+    option = "" if str(cli.config) == DEFAULT_FILE else f" -c {cli.config}"
+    if any(check.name == "configuration" and check.state == "fail" for check in checks):
+        return f"federator{option} {'validate' if cli.config.exists() else 'init'}"
+    if any(check.state == "fail" for check in checks):
+        return f"federator{option} doctor, after the failed checks are mended"
+    with cli.unchecked_index() as index:
+        if index.file is not None and not index.file.exists():
+            return f"federator{option} crawl"
+    return f"federator{option} {'plan' if cli.settings.mirrors else 'tree'}"
 
 
 def _format_check(check: Check) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import secrets
+import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated
@@ -13,67 +12,14 @@ import typer
 from federator.cli.context import Cli, command
 from federator.connector.errors import ConfigError
 from federator.runtime.config_file import DEFAULT_FILE
-from federator.runtime.private_files import write_private_text
-
-_HEAD = """\
-# Sources and mirrors of the federator. `federator validate` checks this file, `federator doctor` the connections.
-# Do not write secrets into it: use ${{VARIABLE}} or file:PATH.
-
-[instance]
-# Marks the objects that this deployment owns in other catalogs. Never change it.
-id = {instance}
-
-[index]
-# A file in the directory of this one. In production: postgresql+psycopg://federator:${{INDEX_PASSWORD}}@host/federator
-url = "sqlite:///federator.db"
-"""
-
-# Required settings of a source, with the values of a fresh server.
-_REQUIRED_SETTINGS = {"unity": 'unity.catalog = "unity"\n', "iceberg": 'iceberg.warehouses = "warehouse"\n'}
-
-# impl → description, and the key for the value of the option
-_SOURCES = {
-    "dir": ("A directory of Lance tables: a path (relative to this file), or s3://bucket/prefix.", "dir.path"),
-    "hive3": ("A Hive Metastore 3 or 4.", "hive3.uri"),
-    "hive2": ("A Hive Metastore 2.", "hive2.uri"),
-    "glue": ("AWS Glue, with the credentials of the environment.", "glue.region"),
-    "unity": ('One catalog of a Unity server. If it needs a token: unity.auth_token = "${UNITY_TOKEN}"', "unity.endpoint"),
-    "polaris": ("Apache Polaris. Its login: polaris.client_id and polaris.client_secret, as ${VARIABLES}", "polaris.endpoint"),
-    "iceberg": (
-        'An Iceberg REST catalog. A crawl needs its warehouses. Its login: iceberg.credential = "${ICEBERG_CREDENTIAL}"',
-        "iceberg.endpoint",
-    ),
-    "rest": ('A Lance REST server. If it needs a token: rest.auth_token = "${LANCE_TOKEN}"', "rest.uri"),
-}
-_NAMES = {
-    "dir": "files",
-    "hive3": "hive",
-    "hive2": "hive2",
-    "glue": "aws",
-    "unity": "unity",
-    "polaris": "polaris",
-    "iceberg": "iceberg",
-    "rest": "lance",
-}
-
-_TAIL = """\
-# Storage options for the tables of a source: {first}storage.region = "us-west-2"
-# Crawl a source regularly while `federator serve` runs: schedule = "*/15 * * * *"
-
-# A mirror declares the tables of one source in another. `federator plan` shows the changes.
-# [mirrors.first]
-# from = "{name}"
-# to = "another source"
-# include = ["*"]
-# schedule = "@every 15m"
-"""
+from federator.runtime.private_files import create_private_text
 
 
 def init(
     cli: Cli,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help=f"File to write. Default: the file of --config, else {DEFAULT_FILE}."),
+        typer.Argument(metavar="[FILE]", help=f"New file. Default: the file of --config, else {DEFAULT_FILE}."),
     ] = None,
     hive3: Annotated[
         list[str] | None, typer.Option("--hive3", metavar="URI", help="Add a Hive Metastore 3 or 4, thrift://host:9083.")
@@ -87,20 +33,29 @@ def init(
     directory: Annotated[
         list[str] | None, typer.Option("--dir", metavar="PATH", help="Add a directory of Lance tables.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
-    """Write a first configuration file."""
+    """Write a first configuration file. Without options, ask for the sources.
+
+    Each source has its other usual settings as comments. Only the owner may read the file. An existing file stays as it is.
+    """
+    from federator.cli.first_config import render_config
+
     target = file or cli.config
-    if target.exists() and not force:
-        raise ConfigError(f"{target} already exists", hint="use --force to overwrite it")
+    if target.exists() or target.is_symlink():
+        raise _exists(target)
     values_by_impl = {
         "dir": directory, "hive3": hive3, "hive2": hive2, "glue": glue, "unity": unity, "polaris": polaris,
         "iceberg": iceberg, "rest": rest,
     }  # fmt: skip
-    text = _render_config({impl: values for impl, values in values_by_impl.items() if values} or {"dir": ["tables"]})
+    addresses = {impl: values for impl, values in values_by_impl.items() if values}
+    if not addresses:
+        addresses = _ask_for_sources() if _can_ask(cli) else {"dir": ["tables"]}
+    text = render_config(addresses)
     _check_config(text, target)
     try:
-        write_private_text(target, text)
+        create_private_text(target, text)
+    except FileExistsError:
+        raise _exists(target) from None
     except OSError as error:
         raise ConfigError(f"{target}: cannot be written ({error.strerror})") from None
     if cli.json:
@@ -108,22 +63,36 @@ def init(
         return
     cli.out.line(f"wrote {target}")
     option = "" if str(target) == DEFAULT_FILE else f" -c {target}"
-    cli.print_note(f"next: federator{option} doctor, then federator{option} crawl and federator{option} tree")
+    cli.print_note(f"next: federator{option} doctor")
 
 
-def _render_config(values_by_impl: dict[str, list[str]]) -> str:
-    parts = [_HEAD.format(instance=json.dumps(f"dev-{secrets.token_hex(3)}"))]
-    names: list[str] = []
-    for impl, values in values_by_impl.items():
-        for number, value in enumerate(values, 1):
-            names.append(_NAMES[impl] if number == 1 else f"{_NAMES[impl]}_{number}")
-            description, key = _SOURCES[impl]
-            text = json.dumps(value, ensure_ascii=False)
-            parts.append(
-                f'# {description}\n[sources.{names[-1]}]\nimpl = "{impl}"\n{key} = {text}\n{_REQUIRED_SETTINGS.get(impl, "")}'
-            )
-    parts.append(_TAIL.format(name=names[0], first=f"{next(iter(values_by_impl))}."))
-    return "\n".join(parts)
+def _exists(target: Path) -> ConfigError:
+    return ConfigError(f"{target} already exists", hint="edit it, or name a new file: federator init FILE")
+
+
+def _can_ask(cli: Cli) -> bool:
+    return not (cli.json or cli.quiet) and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask_for_sources() -> dict[str, list[str]]:
+    """Ask for connectors and addresses until there are no more. Raise typer.Abort if the person ends it."""
+    from federator.cli.first_config import TEMPLATES
+
+    for impl, template in TEMPLATES.items():
+        typer.echo(f"  {impl:<8}  {template.description}", err=True)
+    addresses: dict[str, list[str]] = {}
+    while not addresses or typer.confirm("Another source?", err=True):
+        impl = _ask_for_connector(list(TEMPLATES))
+        template = TEMPLATES[impl]
+        address = typer.prompt(template.address, default=template.example, err=True)
+        addresses.setdefault(impl, []).append(address)
+    return addresses
+
+
+def _ask_for_connector(known: list[str]) -> str:
+    while (impl := typer.prompt("Kind of source", default=known[0], err=True).strip().lower()) not in known:
+        typer.echo(f"one of: {', '.join(known)}", err=True)
+    return str(impl)
 
 
 def _check_config(text: str, file: Path) -> None:

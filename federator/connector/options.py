@@ -210,7 +210,7 @@ def _parse_option(option_field: dataclasses.Field[Any], where: str, text: str) -
         value = option_field.metadata["parse"](text)
         return register_secret(value) if option_field.metadata["secret"] and isinstance(value, str) else value
     except ValueError as error:
-        problem = "" if option_field.metadata["secret"] else f" {text!r} is not allowed"
+        problem = " the value is not allowed" if option_field.metadata["secret"] else f" {text!r} is not allowed"
         raise ConfigError(f"{where}:{problem}", hint=f"allowed: {error}") from None
 
 

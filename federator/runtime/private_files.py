@@ -10,6 +10,13 @@ from pathlib import Path
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
+def create_private_text(path: Path, text: str) -> None:
+    """Write a new file that only its owner may read. Raise FileExistsError if there is one, or a link; raise OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def write_private_text(path: Path, text: str) -> None:
     """Write a file that only its owner may read, also if it exists and others may read it. Raise OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

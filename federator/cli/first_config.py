@@ -1,0 +1,137 @@
+"""The text of a first configuration file: sources with the commented options that such a source often needs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+
+_HEAD = """\
+# Sources and mirrors of the federator. `federator validate` checks this file, `federator doctor` the connections.
+# Do not write secrets into it: use ${{VARIABLE}} or file:PATH.
+
+[instance]
+# Marks the objects that this deployment owns in other catalogs. Never change it.
+id = {instance}
+
+[index]
+# A file in the directory of this one. In production: postgresql+psycopg://federator:${{INDEX_PASSWORD}}@host/federator
+url = "sqlite:///federator.db"
+"""
+
+_TAIL = """\
+# A mirror declares the tables of one source in another. `federator plan` shows the changes.
+# [mirrors.first]
+# from = "{name}"
+# to = "another source"
+# include = ["*"]
+# schedule = "@every 15m"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTemplate:
+    """What ``init`` writes and asks for one connector.
+
+    ``key`` takes the address. ``required`` are other required settings, with the values of a fresh server. ``optional`` are groups of
+    commented settings, each with its comment. Keys have no prefix.
+    """
+
+    name: str
+    description: str
+    address: str
+    example: str
+    key: str
+    required: tuple[tuple[str, str], ...] = ()
+    optional: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+
+
+_KERBEROS = (
+    "A metastore with Kerberos.",
+    (
+        ("client.auth", '"kerberos"'),
+        ("client.kerberos.principal", '"hive/_HOST@EXAMPLE.COM"'),
+        ("client.kerberos.keytab", '"/etc/security/federator.keytab"'),
+    ),
+)
+_HIVE_TLS = ("TLS.", (("client.tls.enabled", "true"), ("client.tls.ca-file", '"/etc/ssl/metastore.pem"')))
+_HIVE_ROOT = ("Where tables are declared without a location of their own.", (("root", '"s3://lake"'),))
+
+#: connector → template, in the order of the questions
+TEMPLATES = {
+    "dir": SourceTemplate(
+        "files", "A directory of Lance tables: a path (relative to this file), or s3://bucket/prefix.", "path or URI", "tables", "path"
+    ),
+    "hive3": SourceTemplate(
+        "hive", "A Hive Metastore 3 or 4.", "URI", "thrift://localhost:9083", "uri", (), (_KERBEROS, _HIVE_TLS, _HIVE_ROOT)
+    ),
+    "hive2": SourceTemplate(
+        "hive2", "A Hive Metastore 2.", "URI", "thrift://localhost:9083", "uri", (), (_KERBEROS, _HIVE_TLS, _HIVE_ROOT)
+    ),
+    "glue": SourceTemplate(
+        "aws", "AWS Glue, with the credentials of the environment.", "region", "us-east-1", "region", (),
+        (
+            ("A role of another account.", (("assume_role_arn", '"arn:aws:iam::123456789012:role/federator"'),)),
+            (
+                "A key instead of the credentials of the environment.",
+                (("access_key_id", '"${GLUE_KEY_ID}"'), ("secret_access_key", '"${GLUE_SECRET}"')),
+            ),
+        ),
+    ),
+    "unity": SourceTemplate(
+        "unity", "One catalog of a Unity server.", "URL", "http://localhost:8080", "endpoint", (("catalog", '"unity"'),),
+        (("The server's token.", (("auth_token", '"${UNITY_TOKEN}"'),)),),
+    ),
+    "polaris": SourceTemplate(
+        "polaris", "Apache Polaris.", "URL", "http://localhost:8181", "endpoint", (),
+        (("Its login.", (("client_id", '"${POLARIS_CLIENT_ID}"'), ("client_secret", '"${POLARIS_CLIENT_SECRET}"'))),),
+    ),
+    "iceberg": SourceTemplate(
+        "iceberg", "An Iceberg REST catalog. A crawl needs its warehouses.", "URL", "http://localhost:8181", "endpoint",
+        (("warehouses", '"warehouse"'),),
+        (("Its login: client_id:client_secret.", (("credential", '"${ICEBERG_CREDENTIAL}"'),)),),
+    ),
+    "rest": SourceTemplate(
+        "lance", "A Lance REST server.", "URL", "http://localhost:2333", "uri", (),
+        (("The server's token.", (("auth_token", '"${LANCE_TOKEN}"'),)),),
+    ),
+}  # fmt: skip
+
+# How tables are opened, for every connector: catalogs give no credentials.
+_STORAGE = (
+    ("Tables are opened with these options. Amazon S3, or a server with its API (then also the endpoint).", (
+        ("storage.region", '"us-west-2"'),
+        ("storage.access_key_id", '"${S3_KEY_ID}"'),
+        ("storage.secret_access_key", '"${S3_SECRET}"'),
+        ("storage.endpoint", '"https://s3.example.com"'),
+    )),
+    ("Google Cloud Storage.", (("storage.google_service_account_key", '"file:/etc/federator/gcs.json"'),)),
+    ("Azure.", (("storage.account_name", '"lake"'), ("storage.account_key", '"${AZURE_KEY}"'))),
+    ("Or with the credentials of this machine.", (("ambient_credentials", "true"),)),
+)  # fmt: skip
+
+
+def render_config(addresses_by_impl: dict[str, list[str]]) -> str:
+    """Return the text of a configuration with one source for each address."""
+    parts = [_HEAD.format(instance=json.dumps(f"dev-{secrets.token_hex(3)}"))]
+    names: list[str] = []
+    for impl, addresses in addresses_by_impl.items():
+        template = TEMPLATES[impl]
+        for number, address in enumerate(addresses, 1):
+            names.append(template.name if number == 1 else f"{template.name}_{number}")
+            parts.append(_render_source(names[-1], impl, template, address))
+    parts.append(_TAIL.format(name=names[0]))
+    return "\n".join(parts)
+
+
+def _render_source(name: str, impl: str, template: SourceTemplate, address: str) -> str:
+    lines = [f"# {template.description}", f"[sources.{name}]", f'impl = "{impl}"']
+    lines.append(f"{impl}.{template.key} = {json.dumps(address, ensure_ascii=False)}")
+    lines += [f"{impl}.{key} = {value}" for key, value in template.required]
+    # A directory of this machine needs no credentials.
+    storage = () if impl == "dir" and "://" not in address else _STORAGE
+    for comment, settings in (*template.optional, *storage):
+        lines.append(f"# {comment}")
+        lines += [f"# {impl}.{key} = {value}" for key, value in settings]
+    lines += ["# Crawls while `federator serve` runs.", '# schedule = "*/15 * * * *"']
+    return "\n".join(lines) + "\n"
