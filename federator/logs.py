@@ -30,7 +30,7 @@ LEVEL = "FEDERATOR_LOG_LEVEL"
 # Below a warning, these libraries log only internal details.
 _QUIET = (
     "apscheduler", "py4j", "uvicorn.access", "alembic", "botocore", "boto3", "s3transfer", "urllib3", "opentelemetry", "azure", "msal",
-    "google",
+    "google", "mcp",
 )  # fmt: skip
 
 

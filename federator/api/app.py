@@ -21,6 +21,7 @@ from federator.api import http_middleware, problems, security_middleware
 from federator.api.cursor_seal import CursorSeal
 from federator.api.docs_page import add_examples, render_docs
 from federator.api.lance import serving as lance
+from federator.api.mcp.http import install_mcp
 from federator.api.page import install_page
 from federator.api.route_paths import route_paths
 from federator.api.routes import (
@@ -109,6 +110,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         return HTMLResponse(docs)
 
     lance.install_lance_routes(app, index, settings)
+    install_mcp(app, index, settings, loopback=security_middleware.is_loopback(settings.serve.host))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     open_paths = route_paths(health.router)
     security_middleware.install_security(app, settings, index, token, open_paths=open_paths, sessions=sessions)

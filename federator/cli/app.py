@@ -24,6 +24,7 @@ from federator.cli import (
     instance,
     jobs,
     ledger,
+    mcp,
     mirrors,
     notifications,
     plans,
@@ -93,7 +94,7 @@ def root(
 
 _GROUPS = (
     init, doctor, conformance, run_commands, plans, mirrors, ledger, tree, search, datasets, declare, export, explain, runs, diff,
-    reports, audit, instance, sources, jobs, tokens, sessions, notifications, serve, demo, database, spark,
+    reports, audit, instance, sources, jobs, tokens, sessions, notifications, serve, mcp, demo, database, spark,
 )  # fmt: skip
 for group in _GROUPS:
     group.register(app)

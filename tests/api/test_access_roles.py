@@ -103,7 +103,7 @@ def test_every_route_has_a_rule(callers: dict[str, Api]) -> None:
 
 def test_nobody_asks_anything_without_a_credential(callers: dict[str, Api]) -> None:
     nobody = Api(callers["viewer of all"].app)
-    routes = [*operations(nobody), "GET /docs", "GET /openapi.json", "GET /nope", "POST /v1/namespace/x/list"]
+    routes = [*operations(nobody), "GET /docs", "GET /openapi.json", "GET /nope", "POST /v1/namespace/x/list", "POST /mcp"]
     for route in routes:
         answer = nobody.ask(route.split()[0], url_of(route))
         if route in OPEN:

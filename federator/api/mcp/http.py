@@ -1,0 +1,77 @@
+"""``/mcp``: the MCP server over streamable HTTP.
+
+A request is a POST and its response is JSON: no sessions and no event streams, so any process of the service answers any request, and
+the limits of the API hold (authentication, rate, bodies, connections). The SDK also checks ``Host`` and ``Origin`` on loopback.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from federator.api.problems import NotFound
+from federator.settings import Settings
+from federator.store import Index
+
+if TYPE_CHECKING:
+    from federator.api.mcp.server import FederatorMcp
+
+PATH = "/mcp"
+MAX_BODY_BYTES = 1_000_000
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+def install_mcp(app: FastAPI, index: Index, settings: Settings, *, loopback: bool) -> None:
+    """Add the route of MCP. ``loopback``: the service is reachable from this machine only."""
+    app.router.routes.append(
+        Route(PATH, McpEndpoint(index, settings, loopback=loopback), methods=["POST"], include_in_schema=False)
+    )
+
+
+class McpEndpoint:
+    """ASGI app of the route. The first request builds the server, because the SDK takes a second to import."""
+
+    def __init__(self, index: Index, settings: Settings, *, loopback: bool) -> None:
+        self._index, self._settings, self._loopback = index, settings, loopback
+        self._server: FederatorMcp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Raise NotFound if the SDK is not installed."""
+        if self._server is None:
+            self._server = await run_in_threadpool(self._build)
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        # Without this protection elsewhere: the service knows no name of its own there, and needs a credential.
+        protection = TransportSecuritySettings(
+            enable_dns_rebinding_protection=self._loopback,
+            allowed_hosts=[pattern for host in _LOOPBACK_HOSTS for pattern in (host, f"{host}:*")],
+            allowed_origins=[
+                *(
+                    f"{scheme}://{host}{port}"
+                    for scheme in ("http", "https")
+                    for host in _LOOPBACK_HOSTS
+                    for port in ("", ":*")
+                ),
+                *self._settings.serve.cors_origins,
+            ],
+        )
+        # A manager serves requests until the end of its `run`. Without sessions it has nothing to keep, so each request has its own.
+        self._server.streamable_http_app(
+            stateless_http=True, json_response=True, max_request_body_size=MAX_BODY_BYTES, transport_security=protection
+        )
+        manager = self._server.session_manager
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+    def _build(self) -> FederatorMcp:
+        try:
+            from federator.api.mcp.server import build_server
+        except ModuleNotFoundError as error:
+            raise NotFound(
+                f"MCP needs the module {error.name!r}, which is not installed", hint="pip install 'lance-federator[mcp]'"
+            ) from None
+        return build_server(self._index, self._settings)

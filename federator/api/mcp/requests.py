@@ -1,0 +1,104 @@
+"""Requests of tools to the API's own routes, within the process.
+
+A tool has no other way to data. So it returns the view that the route returns, after the same checks of role and scopes, and a write
+makes the same audit events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message
+
+from federator.api import problems
+from federator.api.cursor_seal import CursorSeal
+from federator.api.principals import Principal
+from federator.api.routes import datasets, explain, history, mirrors, plans, runs, search, sources, tree
+from federator.connector import FederatorError
+from federator.settings import Settings
+from federator.store import Index
+
+#: largest result of a tool, in bytes of JSON
+MAX_RESULT_BYTES = 400_000
+
+
+class RequestFailed(FederatorError):
+    """A route responded with a problem document."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(problem["detail"], hint=problem.get("hint"))
+        self.status = status
+
+
+def build_routes(index: Index, settings: Settings) -> FastAPI:
+    """Return an app with the routes that the tools use, without middleware: its caller has authenticated the principal."""
+    app = FastAPI(openapi_url=None)
+    app.state.index, app.state.settings, app.state.cursor_seal = index, settings, CursorSeal(index)
+    problems.install_problem_handlers(app)
+    for module in (datasets, explain, history, mirrors, plans, runs, search, sources, tree):
+        app.include_router(module.router)
+    return app
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequests:
+    """Sends requests to ``build_routes``."""
+
+    routes: ASGIApp
+
+    async def get(self, principal: Principal, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the JSON of a GET. ``path`` is not percent-encoded; parameters that are None are left out.
+
+        Raise RequestFailed for a problem document, and for a result of more than ``MAX_RESULT_BYTES``.
+        """
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        return await self._send(principal, "GET", path, query=urlencode(given))
+
+    async def post(
+        self, principal: Principal, path: str, body: Mapping[str, Any] | None = None, *, if_match: str | None = None
+    ) -> dict[str, Any]:
+        """Return the JSON of a POST. Raise RequestFailed like ``get``."""
+        headers = {"content-type": "application/json"} | ({"if-match": f'"{if_match}"'} if if_match is not None else {})
+        content = json.dumps(body).encode() if body is not None else b""
+        return await self._send(principal, "POST", path, headers=headers, content=content)
+
+    async def _send(
+        self, principal: Principal, method: str, path: str, *, query: str = "", headers: Mapping[str, str] | None = None,
+        content: bytes = b"",
+    ) -> dict[str, Any]:  # fmt: skip
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "root_path": "",
+            "path": path, "raw_path": quote(path, errors="surrogatepass").encode(), "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in {"host": "localhost", **(headers or {})}.items()],
+            "client": None, "server": None, "principal": principal,
+        }  # fmt: skip
+        status, parts = 0, []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        async def send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                parts.append(message.get("body", b""))
+
+        await self.routes(scope, receive, send)
+        response = b"".join(parts)
+        if status < 400 and len(response) > MAX_RESULT_BYTES:
+            raise _too_large(len(response))
+        data: dict[str, Any] = json.loads(response)
+        if status >= 400:
+            raise RequestFailed(status, data)
+        return data
+
+
+def _too_large(size: int) -> RequestFailed:
+    detail = f"the result has {size:,} bytes, and a tool returns at most {MAX_RESULT_BYTES:,}"
+    return RequestFailed(413, {"detail": detail, "hint": "use a smaller limit or a filter; the command line shows whole plans"})

@@ -1,0 +1,89 @@
+"""The tools that write: request a plan, approve a plan. They need the role operator and the confirmation of a person."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import Field
+
+from federator.api.mcp.callers import Callers
+from federator.api.mcp.confirmation import ask
+from federator.api.mcp.read_tools import Digest, to_result
+from federator.api.mcp.requests import ApiRequests
+from federator.api.mcp.schemas import build_tool
+from federator.api.models.plans import PlanView
+from federator.api.principals import Role
+from federator.connector import PermissionDenied, StateError
+from federator.runtime.text import escape_controls
+from federator.store.requests import Request
+
+_PLANS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+_APPROVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+# Number of changes that a question shows.
+_SHOWN_CHANGES = 10
+
+Mirrors = Annotated[
+    list[Annotated[str, Field(max_length=64)]], Field(min_length=1, max_length=20, description="names of the mirrors")
+]
+
+
+class WriteTools:
+    """The tools as methods, like ``ReadTools``."""
+
+    def __init__(self, api: ApiRequests, callers: Callers) -> None:
+        self._api, self._callers = api, callers
+
+    def build(self) -> list[Tool]:
+        """Return the tools with the schemas of their results."""
+        return [build_tool(self.request_plan, Request, _PLANS), build_tool(self.approve_plan, PlanView, _APPROVES)]
+
+    async def request_plan(self, context: Context[Any, Any], mirrors: Mirrors) -> CallToolResult | InputRequiredResult:
+        """Queue a run that reads the catalogs of mirrors and plans their changes. It applies nothing. The service's worker executes
+        it; list_plans then shows the plans. Needs the role operator and the confirmation of a person."""
+        principal = self._callers.of(context)
+        principal.require(Role.OPERATOR)
+        for name in mirrors:
+            await self._find_mirror(context, name)
+        names = ", ".join(mirrors)
+        question = f"Read the catalogs of these mirrors and plan their changes, without applying them: {names}"
+        if asking := await ask(context, escape_controls(question), command=f"federator plan {' '.join(mirrors)}"):
+            return asking
+        return to_result(await self._api.post(principal, "/api/v1/runs", {"kind": "plan", "mirrors": mirrors}))
+
+    async def approve_plan(self, context: Context[Any, Any], digest: Digest) -> CallToolResult | InputRequiredResult:
+        """Approve the held changes of a plan, which may remove declarations from a catalog, never data. The next sync of the mirror
+        applies them if their evidence still holds. Needs the role operator and the confirmation of a person."""
+        principal = self._callers.of(context)
+        principal.require(Role.OPERATOR)
+        plan = await self._api.get(principal, f"/api/v1/plans/{digest}")
+        if plan["partial"]:
+            raise PermissionDenied(f"a decision needs the complete plan {digest[:12]}; {principal.name} sees only a part of it")
+        if plan["state"] != "held":
+            raise StateError(
+                f"the plan {digest[:12]} is {plan['state']}, not held", hint='list_plans with state "held" shows what waits'
+            )
+        if asking := await ask(context, _describe_decision(plan), command=f"federator plans approve {digest[:12]}"):
+            return asking
+        return to_result(await self._api.post(principal, f"/api/v1/plans/{digest}/approve", if_match=digest))
+
+    async def _find_mirror(self, context: Context[Any, Any], name: str) -> None:
+        await self._api.get(self._callers.of(context), f"/api/v1/mirrors/{name}")
+
+
+def _describe_decision(plan: dict[str, Any]) -> str:
+    """Return the question about a plan: its mirror, the guards, the number of changes by action, and the first changes."""
+    waiting = plan["waiting"]
+    counts = Counter(change["action"] for change in waiting)
+    lines = [
+        f"Approve the held changes of the plan {plan['digest'][:12]} of the mirror {plan['mirror']}?",
+        *(f"held by {hold}" for hold in plan["plan"]["held"]),
+        f"{len(waiting)} changes: {', '.join(f'{number} {action}' for action, number in sorted(counts.items())) or 'none'}",
+        *(f"{change['action']} {change['target']}" for change in waiting[:_SHOWN_CHANGES]),
+    ]
+    if len(waiting) > _SHOWN_CHANGES:
+        lines.append(f"... and {len(waiting) - _SHOWN_CHANGES} more")
+    return "\n".join(escape_controls(line) for line in lines)
