@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,11 +16,12 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from federator.api.mcp.server import build_server
 from federator.model.scopes import Scopes
 from federator.settings import Settings, parse_settings
 from federator.store import Index, migrations, open_index
 from tests.api import worlds
-from tests.api.mcp_support import Caller, Running, run_service
+from tests.api.mcp_support import Caller, Running, run_service, text_of
 from tests.api.worlds import HIDDEN, RUN_BOTH, RUN_SEEN, SEEN
 
 READS = {
@@ -221,3 +224,15 @@ def test_a_caller_without_scopes_sees_nothing(running: Running) -> None:
     nobody = running.caller("nobody", "admin", Scopes())
     assert nobody.view("list_sources")["sources"] == []
     assert nobody.view("search_tables", query="orders")["nodes"] == []
+
+
+def test_a_failure_of_the_service_shows_nothing_of_it(running: Running, tmp_path: Path) -> None:
+    # In this process and without a request: a call that nobody has authenticated has no rights.
+    server = build_server(running.index, parse_settings({}, tmp_path / "federator.toml"))
+
+    async def call() -> Any:
+        async with Client(server) as client:
+            return await client.call_tool("list_sources", {})
+
+    result = asyncio.run(call())
+    assert (result.is_error, text_of(result)) == (True, "internal error; see the log")

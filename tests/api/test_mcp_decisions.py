@@ -35,14 +35,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     index.close()
 
 
-def held_plan(index: Index, number: int) -> str:
-    """A held plan of the mirror ``open`` that removes twelve tables; ``number`` makes it another plan."""
+def held_plan(index: Index, number: int, size: int = 12) -> str:
+    """A held plan of the mirror ``open`` that removes ``size`` tables; ``number`` makes it another plan."""
     changes = tuple(
         Change(
-            Action.DEREGISTER_TABLE, "spare", f"s$gone{i}", "copy", f"s$gone{i}", "gone at the origin",
-            before=TableRecord("spare", ("s", f"gone{i}"), "s3://a/1"),
+            Action.DEREGISTER_TABLE, "spare", f"s$gone{number}_{i}", "copy", f"s$gone{number}_{i}", "gone at the origin",
+            before=TableRecord("spare", ("s", f"gone{number}_{i}"), "s3://a/1"),
         )
-        for i in range(12)
+        for i in range(size)
     )  # fmt: skip
     plan = Plan("open", f"d{number}", 1, 1, changes, holds=(Hold("max_delete_percent", "too\nmuch", Binds.DESTRUCTIVE),))
     with index.write() as connection:
@@ -71,7 +71,9 @@ def test_a_plan_is_approved_after_the_person_confirmed(running: Running) -> None
     operator, person = running.caller("confirms", "operator"), Person("accept", {"confirm": True})
     result = operator.call("approve_plan", {"digest": digest}, elicitation_callback=person)
     assert not result.is_error, text_of(result)
-    assert result.structured_content == operator.json(f"/api/v1/plans/{digest}")
+    shown = operator.json(f"/api/v1/plans/{digest}")
+    assert result.structured_content == {key: shown[key] for key in result.structured_content}
+    assert result.structured_content["state"] == "approved"
     assert state_of(running.index, digest) == ("approved", "token:confirms")
     assert approvals_of(running, digest) == ["token:confirms"]
     (question,) = person.questions
@@ -79,7 +81,7 @@ def test_a_plan_is_approved_after_the_person_confirmed(running: Running) -> None
         f"Approve the held changes of the plan {digest[:12]} of the mirror open?", "held by max_delete_percent: too\\nmuch",
         "12 changes: 12 deregister_table",
     ]  # fmt: skip
-    assert question.splitlines()[3:] == [*(f"deregister_table spare$s$gone{i}" for i in range(10)), "... and 2 more"]
+    assert question.splitlines()[3:] == [*(f"deregister_table spare$s$gone1_{i}" for i in range(10)), "... and 2 more"]
 
 
 @pytest.mark.parametrize(
@@ -164,3 +166,12 @@ def test_a_plan_is_requested_like_over_the_api(running: Running) -> None:
     assert text_of(operator.call("request_plan", {"mirrors": []}, elicitation_callback=person)).startswith(
         "mirrors: List should"
     )
+
+
+def test_a_large_plan_is_decided_but_not_shown(running: Running) -> None:
+    digest = held_plan(running.index, 8, size=2000)
+    operator, person = running.caller("large", "operator"), Person("accept", {"confirm": True})
+    assert "bytes, and a tool returns at most 400,000\nhint: " in operator.error("describe_plan", digest=digest)
+    result = operator.call("approve_plan", {"digest": digest}, elicitation_callback=person)
+    assert (result.is_error, result.structured_content["state"]) == (False, "approved")
+    assert person.questions[0].splitlines()[2] == "2000 changes: 2000 deregister_table"

@@ -18,6 +18,8 @@ from federator.settings import Settings
 from federator.store import Index
 
 if TYPE_CHECKING:
+    from mcp.server.transport_security import TransportSecuritySettings
+
     from federator.api.mcp.server import FederatorMcp
 
 PATH = "/mcp"
@@ -43,25 +45,9 @@ class McpEndpoint:
         """Answer one request. Raise NotFound if the SDK is not installed."""
         if self._server is None:
             self._server = await run_in_threadpool(self._build)
-        from mcp.server.transport_security import TransportSecuritySettings
-
-        # Without this protection elsewhere: the service knows no name of its own there, and needs a credential.
-        protection = TransportSecuritySettings(
-            enable_dns_rebinding_protection=self._loopback,
-            allowed_hosts=[pattern for host in _LOOPBACK_HOSTS for pattern in (host, f"{host}:*")],
-            allowed_origins=[
-                *(
-                    f"{scheme}://{host}{port}"
-                    for scheme in ("http", "https")
-                    for host in _LOOPBACK_HOSTS
-                    for port in ("", ":*")
-                ),
-                *self._settings.serve.cors_origins,
-            ],
-        )
         # A manager serves requests until the end of its `run`. Without sessions it has nothing to keep, so each request has its own.
         self._server.streamable_http_app(
-            stateless_http=True, json_response=True, max_request_body_size=MAX_BODY_BYTES, transport_security=protection
+            stateless_http=True, json_response=True, max_request_body_size=MAX_BODY_BYTES, transport_security=self._protection()
         )
         manager = self._server.session_manager
         async with manager.run():
@@ -75,3 +61,15 @@ class McpEndpoint:
                 f"MCP needs the module {error.name!r}, which is not installed", hint="pip install 'lance-federator[mcp]'"
             ) from None
         return build_server(self._index, self._settings)
+
+    def _protection(self) -> TransportSecuritySettings:
+        """Return the SDK's protection against DNS rebinding. Off loopback the service knows no name of its own, and it needs a
+        credential there."""
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        patterns = [pattern for host in _LOOPBACK_HOSTS for pattern in (host, f"{host}:*")]
+        origins = [f"{scheme}://{pattern}" for scheme in ("http", "https") for pattern in patterns]
+        return TransportSecuritySettings(
+            enable_dns_rebinding_protection=self._loopback, allowed_hosts=patterns,
+            allowed_origins=[*origins, *self._settings.serve.cors_origins],
+        )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
@@ -11,7 +10,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from federator.api.mcp.callers import Callers
-from federator.api.mcp.requests import ApiRequests
+from federator.api.mcp.requests import ApiRequests, to_text
 from federator.api.mcp.schemas import build_tool
 from federator.api.models.datasets import DriftPage
 from federator.api.models.history import DifferencePage
@@ -158,6 +157,8 @@ class ReadTools:
 
 
 def to_result(data: dict[str, Any]) -> CallToolResult:
-    """Return a view as a tool's result, as structured content and as its JSON text for clients that only read text."""
-    text = TextContent(type="text", text=json.dumps(data, ensure_ascii=False))
-    return CallToolResult(content=[text], structured_content=data)
+    """Return a view as a tool's result, as structured content and as its JSON text for clients that only read text.
+
+    Raise RequestFailed if it is too large.
+    """
+    return CallToolResult(content=[TextContent(type="text", text=to_text(data))], structured_content=data)

@@ -54,7 +54,7 @@ class ApiRequests:
     async def get(self, principal: Principal, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the JSON of a GET. ``path`` is not percent-encoded; parameters that are None are left out.
 
-        Raise RequestFailed for a problem document, and for a result of more than ``MAX_RESULT_BYTES``.
+        Raise RequestFailed for a problem document.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return await self._send(principal, "GET", path, query=urlencode(given))
@@ -90,15 +90,19 @@ class ApiRequests:
                 parts.append(message.get("body", b""))
 
         await self.routes(scope, receive, send)
-        response = b"".join(parts)
-        if status < 400 and len(response) > MAX_RESULT_BYTES:
-            raise _too_large(len(response))
-        data: dict[str, Any] = json.loads(response)
+        data: dict[str, Any] = json.loads(b"".join(parts))
         if status >= 400:
             raise RequestFailed(status, data)
         return data
 
 
-def _too_large(size: int) -> RequestFailed:
-    detail = f"the result has {size:,} bytes, and a tool returns at most {MAX_RESULT_BYTES:,}"
-    return RequestFailed(413, {"detail": detail, "hint": "use a smaller limit or a filter; the command line shows whole plans"})
+def to_text(data: Mapping[str, Any]) -> str:
+    """Return the JSON text of a result. Raise RequestFailed if it has more than ``MAX_RESULT_BYTES``."""
+    text = json.dumps(data, ensure_ascii=False)
+    size = len(text.encode(errors="backslashreplace"))
+    if size > MAX_RESULT_BYTES:
+        detail = f"the result has {size:,} bytes, and a tool returns at most {MAX_RESULT_BYTES:,}"
+        raise RequestFailed(
+            413, {"detail": detail, "hint": "use a smaller limit; federator plans show DIGEST shows a whole plan"}
+        )
+    return text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import logging
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 import federator
 from federator.api.mcp.callers import Callers
 from federator.api.mcp.read_tools import ReadTools
-from federator.api.mcp.requests import ApiRequests, RequestFailed, build_routes
+from federator.api.mcp.requests import ApiRequests, RequestFailed, build_routes, to_text
 from federator.api.mcp.write_tools import WriteTools
 from federator.api.principals import Principal, Role
 from federator.connector import FederatorError
@@ -85,11 +84,10 @@ def build_server(index: Index, settings: Settings, *, local: Principal | None = 
 
     async def read(context: Context[Any, Any], path: str, /, **query: Any) -> str:
         try:
-            data = await api.get(callers.of(context), path, query)
+            return to_text(await api.get(callers.of(context), path, query))
         except RequestFailed as error:
             kind = ResourceNotFoundError if error.status == 404 else ResourceError
             raise kind(_format(error)) from error
-        return json.dumps(data, ensure_ascii=False)
 
     @server.resource(
         "federator://table/{id}", mime_type="application/json", description="One table, as describe_table returns it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
@@ -15,10 +16,10 @@ from federator.api.mcp.confirmation import ask
 from federator.api.mcp.read_tools import Digest, to_result
 from federator.api.mcp.requests import ApiRequests
 from federator.api.mcp.schemas import build_tool
-from federator.api.models.plans import PlanView
 from federator.api.principals import Role
 from federator.connector import PermissionDenied, StateError
 from federator.runtime.text import escape_controls
+from federator.store.plans import PlanRecord
 from federator.store.requests import Request
 
 _PLANS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
@@ -39,7 +40,7 @@ class WriteTools:
 
     def build(self) -> list[Tool]:
         """Return the tools with the schemas of their results."""
-        return [build_tool(self.request_plan, Request, _PLANS), build_tool(self.approve_plan, PlanView, _APPROVES)]
+        return [build_tool(self.request_plan, Request, _PLANS), build_tool(self.approve_plan, PlanRecord, _APPROVES)]
 
     async def request_plan(self, context: Context[Any, Any], mirrors: Mirrors) -> CallToolResult | InputRequiredResult:
         """Queue a run that reads the catalogs of mirrors and plans their changes. It applies nothing. The service's worker executes
@@ -68,7 +69,9 @@ class WriteTools:
             )
         if asking := await ask(context, _describe_decision(plan), command=f"federator plans approve {digest[:12]}"):
             return asking
-        return to_result(await self._api.post(principal, f"/api/v1/plans/{digest}/approve", if_match=digest))
+        decided = await self._api.post(principal, f"/api/v1/plans/{digest}/approve", if_match=digest)
+        # Without its changes: a result after a write must not be too large.
+        return to_result({field.name: decided[field.name] for field in fields(PlanRecord)})
 
     async def _find_mirror(self, context: Context[Any, Any], name: str) -> None:
         await self._api.get(self._callers.of(context), f"/api/v1/mirrors/{name}")
