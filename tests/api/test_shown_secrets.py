@@ -122,6 +122,8 @@ def test_secrets_are_vended_as_they_are(service: Service) -> None:
         "/api/v1/tree?path=s%24sales", "/api/v1/tables/s%24sales%24orders", "/api/v1/tables/s%24sales%24signed",
         "/api/v1/search?q=orders", "/api/v1/datasets",
         "/api/v1/explain/s%24sales%24orders", "/api/v1/sources", "/api/v1/drift", "/api/v1/tree?view=merged",
+        "/api/v1/graph/s%24sales%24orders", "/api/v1/graph/s%24sales%24signed", "/api/v1/schema/s%24sales%24orders",
+        "/api/v1/snippets/s%24sales%24orders", "/api/v1/snippets/s%24sales%24signed",
         "/api/v1/tables/s%24sales%24orders?as_of=-0s", "/api/v1/diff?from=2020-01-01&to=now", "/v1/table",
     ],
 )  # fmt: skip
