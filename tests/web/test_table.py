@@ -15,8 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from federator.model import path_key
-from federator.planning.changes import Action, Change
+from federator.planning.changes import Action, Change, Refusal
 from federator.planning.plan import Plan
+from federator.planning.reasons import Reason
 from federator.planning.release import guarded_digest
 from federator.store import ledger, plans
 from tests.api.lance.conftest import Service, served
@@ -43,7 +44,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
                 {"id": [number], "price": [float(number)], "items": [[{"sku": "a", "discount": 0.5, "quantity": 1}]]}
             )
             lance.write_dataset(rows, location, mode="append" if number else "create")
-        lance.write_dataset(pa.table({"id": [1]}), str(service.root / "fresh.lance"))
+        for name in ("fresh", "other"):
+            lance.write_dataset(pa.table({"id": [1]}), str(service.root / f"{name}.lance"))
         service.crawl("lake")
         for operation, body in (
             ("tags/create", {"tag": "nightly", "version": 2}),
@@ -72,7 +74,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
                 ledger.upsert_entry(connection, entry)
             target = table("mem", "sales", "fresh", location=str(service.root / "fresh.lance"))
             change = Change(Action.DECLARE_TABLE, "mem", "sales$fresh", "lake", "fresh", "new at the origin", after=target)
-            plan = Plan("lake-to-mem", "d", 1, 1, (change,))
+            refusal = Refusal(Reason.NAME_TAKEN, "mem", "sales$other", "other", "the name is taken")
+            plan = Plan("lake-to-mem", "d", 1, 1, (change,), (refusal,))
             plans.save_plan(
                 connection, digest=plan.digest, mirror=plan.mirror, run_id="r", state="ready", body=json.dumps(plan.to_json()),
                 guarded=guarded_digest(plan),
@@ -119,6 +122,9 @@ def test_a_copy_that_a_plan_would_make_is_announced_and_leads_nowhere(open_page:
     expect(planned.locator("> .card")).to_contain_text("planned")
     expect(planned.locator("> .card")).to_contain_text("sales › fresh")
     expect(planned.get_by_role("link")).to_have_text(["lake-to-mem"])
+    refused = _graph(open_page(_address("lake", "other"))).locator("li.planned")
+    expect(refused.locator("> .card")).to_contain_text("not copied")
+    expect(refused.locator("> .via")).to_contain_text(Reason.NAME_TAKEN.value.replace("_", " "))
 
 
 def test_the_graph_is_walked_by_keyboard(open_page: OpenPage) -> None:

@@ -8,7 +8,7 @@ import {empty, link, note, panel, path} from "../parts.js";
 const inner = id => splitId(id).slice(1).join(" › ") || lastName(id);
 
 function card(entry, {here, drifted, odd}) {
-  const problem = entry.planned ? state("pending", {text: "planned"}) : !entry.is_declared ? state("missing", {text: "not in its catalog"}) : drifted ? state("drifted", {text: plural(drifted, "difference")}) :
+  const problem = entry.planned ? state(entry.planned.refused ? "held" : "pending", {text: entry.planned.refused ? "not copied" : "planned"}) : !entry.is_declared ? state("missing", {text: "not in its catalog"}) : drifted ? state("drifted", {text: plural(drifted, "difference")}) :
     odd ? state("drifted", {text: odd}) : entry.state ? state(entry.state) : state("unverified", {text: "no location"});
   const heading = make("div", {}, icon("source"), make("strong", {}, name(entry.source)), problem);
   const content = [heading, make("small", {title: inner(entry.id)}, make("bdi", {}, name(inner(entry.id))), here ? " (this)" : null), entry.location ? make("small", {class: "mono", title: entry.location}, name(entry.location)) : null];
@@ -27,9 +27,9 @@ function mirrorState(edge, id, why) {
 const via = (edge, id, why) => make("div", {class: "via"}, icon("mirror", {label: edge.updated_at ? "copied by mirror" : "would be copied by mirror"}), link("mirrors", edge.mirror),
   mirrorState(edge, id, why), edge.updated_at ? ago(edge.updated_at) : null);
 
-/* Copies that a plan would make, and that the ledger does not have yet. */
+/* Copies that a mirror would make, and that the ledger does not have: planned, or refused and held. */
 const planned = (graph, why) => why.parts.filter(part => part.role === "origin" && part.other && !part.in_ledger && !graph.mirrored.some(edge => edge.mirror === part.mirror && edge.target === part.other))
-  .map(part => ({mirror: part.mirror, origin: graph.id, target: part.other}));
+  .map(part => ({mirror: part.mirror, origin: graph.id, target: part.other, refused: Boolean(part.reason)}));
 
 /**
  * @param {any} graph response of /graph
@@ -40,17 +40,18 @@ export function graphPanel(graph, why, {drift, odd}) {
   const tables = new Map(graph.tables.map(entry => [entry.id, entry])), waiting = planned(graph, why), edges = [...graph.mirrored, ...waiting];
   const shown = new Set(), drawn = id => shown.has(id);
   const between = id => drift.filter(each => [each.subject, each.other].includes(id) && [each.subject, each.other].includes(graph.id) && id !== graph.id).length;
-  const branch = id => {
+  const branch = (id, edge) => {
     shown.add(id);
-    const entry = tables.get(id) ?? {id, source: splitId(id)[0], planned: true};
+    const entry = tables.get(id) ?? {id, source: splitId(id)[0], planned: edge};
     const below = edges.filter(edge => edge.origin === id && !drawn(edge.target));
-    const children = below.map(edge => (drawn(edge.target) ? null : make("li", {class: waiting.includes(edge) ? "planned" : null}, via(edge, graph.id, why), branch(edge.target))));
+    const children = below.map(edge => (drawn(edge.target) ? null : make("li", {class: waiting.includes(edge) ? "planned" : null}, via(edge, graph.id, why), branch(edge.target, edge))));
     return [card(entry, {here: id === graph.id, drifted: between(id), odd: odd.get(id)}), children.some(Boolean) ? make("ul", {}, children) : null];
   };
   // Roots first; what is left then is part of a ring, which begins at its first table.
   const roots = graph.tables.filter(entry => entry.level === 0), items = [...roots, ...graph.tables].map(entry => (drawn(entry.id) ? null : make("li", {}, branch(entry.id))));
-  const copies = new Set(graph.mirrored.map(edge => edge.target)).size, origins = roots.length;
-  const text = `${plural(origins, copies ? "origin" : "declaration", copies ? "origins" : "declarations")}${copies ? `, ${plural(copies, "copy", "copies")} by ${plural(new Set(graph.mirrored.map(edge => edge.mirror)).size, "mirror")}` : ", no mirror"}`;
+  const copies = new Set(graph.mirrored.map(edge => edge.target)).size, origins = roots.filter(entry => graph.mirrored.some(edge => edge.origin === entry.id)).length;
+  const alone = roots.length - origins, made = `${plural(origins, "origin")}, ${plural(copies, "copy", "copies")} by ${plural(new Set(graph.mirrored.map(edge => edge.mirror)).size, "mirror")}`;
+  const text = !copies ? `${plural(alone, "declaration")}, no copy` : alone ? `${made}, ${plural(alone, "other declaration")}` : made;
   return panel("Origins and copies", {note: text}, graph.is_complete ? null : note("warn", `The graph is larger: only the first ${graph.tables.length} tables are shown.`),
     make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Origins and copies, scrolls sideways"}, make("ul", {class: "flow", "aria-label": `From origins to copies: ${text}`}, items)),
     why.parts.length || copies ? null : empty("No mirror has this table", null, {state: "skipped"}));

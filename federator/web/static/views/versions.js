@@ -19,7 +19,7 @@ async function listed(title, columns, {page, entriesOf, cells, none}) {
   const first = await page(null), entries = entriesOf(first);
   if (!entries.length) return panel(title, {}, empty(none, null, {state: "skipped"}));
   const shown = table(columns, entries.map(cells), title), body = shown.querySelector("tbody");
-  return panel(title, {note: first.page_token ? `the first ${count(entries.length)}` : count(entries.length)}, shown, more(first.page_token, async token => {
+  return panel(title, {note: first.page_token ? null : count(entries.length)}, shown, more(first.page_token, async token => {
     const next = await page(token);
     body?.append(...entriesOf(next).map(entry => tableRow(columns, cells(entry))));
     return next.page_token;
