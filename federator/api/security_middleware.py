@@ -67,6 +67,12 @@ def configured_token(settings: Settings) -> str | None:
     return token
 
 
+def requires_credential(settings: Settings) -> bool:
+    """Whether a request needs a credential: a token, or one of the identity provider."""
+    serve = settings.serve
+    return serve.auth == "required" or serve.token is not None or serve.oidc is not None or not is_loopback(serve.host)
+
+
 def install_security(
     app: Starlette, settings: Settings, index: Index, token: str | None, *, open_paths: Collection[str],
     sessions: SessionAuthenticator | None,
@@ -81,8 +87,7 @@ def install_security(
         from federator.api.oidc import JwtVerifier
 
         verifier = JwtVerifier(serve.oidc)
-    required = serve.auth == "required" or token is not None or verifier is not None or not loopback
-    app.state.requires_token = required
+    app.state.requires_token = required = requires_credential(settings)
     authentication = Authenticator(index, token=token, oidc=verifier, required=required)
     limits = RequestRateLimiter(serve.requests_per_second, serve.burst)
     app.add_middleware(

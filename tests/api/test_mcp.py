@@ -25,8 +25,8 @@ from tests.api.mcp_support import Caller, Running, run_service, text_of
 from tests.api.worlds import HIDDEN, RUN_BOTH, RUN_SEEN, SEEN
 
 READS = {
-    "search_tables", "browse_tree", "describe_table", "explain_object", "list_drift", "list_changes", "list_sources", "list_plans",
-    "describe_plan",
+    "search_tables", "browse_tree", "describe_table", "show_table_code", "explain_object", "list_drift", "list_changes",
+    "list_sources", "list_plans", "describe_plan",
 }  # fmt: skip
 WRITES = {"request_plan", "approve_plan"}
 
@@ -75,6 +75,7 @@ READ_CASES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("browse_tree", {}, "/api/v1/tree", {"limit": 25}),
     ("browse_tree", {"path": "lake$sales", "depth": 2}, "/api/v1/tree", {"path": "lake$sales", "depth": 2, "limit": 25}),
     ("describe_table", {"id": "lake$sales$orders"}, "/api/v1/tables/lake$sales$orders", {}),
+    ("show_table_code", {"id": "lake$sales$orders"}, "/api/v1/snippets/lake$sales$orders", {}),
     ("explain_object", {"id": "copy$s$orders"}, "/api/v1/explain/copy$s$orders", {}),
     ("explain_object", {"id": "copy$s$none"}, "/api/v1/explain/copy$s$none", {}),
     ("list_drift", {}, "/api/v1/drift", {"limit": 25}),
@@ -105,6 +106,9 @@ def test_the_cases_have_content(everyone: dict[str, Caller]) -> None:
     assert caller.view("search_tables", query="orders")["total"]["count"] > 3
     assert caller.view("list_drift")["drift"]
     assert caller.view("describe_table", id="lake$sales$orders")["freshness"]["source"] == "lake"
+    code = [snippet["code"] for snippet in caller.view("show_table_code", id="lake$sales$orders")["snippets"]]
+    assert len(code) == 4
+    assert all(caller.url in text and "FEDERATOR_TOKEN" in text for text in code)
     assert {source["name"] for source in caller.view("list_sources")["sources"]} == {"lake", "copy", "spare", "vault"}
     digest = digest_of(caller)
     assert caller.view("describe_plan", digest=digest) == caller.json(f"/api/v1/plans/{digest}")
@@ -129,6 +133,7 @@ def test_a_cursor_continues_a_result(everyone: dict[str, Caller]) -> None:
     [
         ("describe_table", {"id": "lake$payroll$salaries"}, {"id": "lake$parsnip$salaries"}),
         ("describe_table", {"id": "vault$s$orders"}, {"id": "valve$s$orders"}),
+        ("show_table_code", {"id": "vault$s$orders"}, {"id": "valve$s$orders"}),
         ("explain_object", {"id": "vault$s$orders"}, {"id": "valve$s$orders"}),
         ("browse_tree", {"path": "vault$s"}, {"path": "valve$s"}),
         ("list_drift", {"source": "vault"}, {"source": "valve"}),

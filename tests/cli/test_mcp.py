@@ -71,6 +71,7 @@ def test_the_views_are_those_of_the_api(filled: Shell) -> None:
         ("search_tables", {"query": "orders"}, "/api/v1/search?q=orders&limit=25"),
         ("browse_tree", {"path": "lake$odd"}, "/api/v1/tree?path=lake%24odd&limit=25"),
         ("describe_table", {"id": "lake$sales$orders"}, "/api/v1/tables/lake%24sales%24orders"),
+        ("show_table_code", {"id": "lake$sales$orders"}, "/api/v1/snippets/lake%24sales%24orders"),
         ("explain_object", {"id": "lake$sales$orders"}, "/api/v1/explain/lake%24sales%24orders"),
         ("list_drift", {}, "/api/v1/drift?limit=25"),
         ("list_sources", {}, "/api/v1/sources?limit=100"),

@@ -35,7 +35,7 @@ def test_the_routes_of_the_tools_exist(tmp_path: Path) -> None:
     paths = requests.build_routes(index, parse_settings({}, tmp_path / "federator.toml")).openapi()["paths"]
     index.close()
     routes = {(method, path) for _, _, method, path in _ROW.findall(PAGE)}
-    assert len(routes) == 11
+    assert len(routes) == 12
     assert all(method.lower() in paths[path] for method, path in routes)
 
 

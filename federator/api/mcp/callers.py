@@ -1,4 +1,4 @@
-"""The principal of a tool call."""
+"""The principal of a tool call, and the address of the service for it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.mcpserver import Context
+from starlette.requests import Request
 
 from federator.api.principals import Principal
 
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Finds the principal of a call. ``local``: the principal of all calls on stdio; None for a server over HTTP."""
+    """Finds the principal of a call. ``local``: the principal of all calls on stdio; None for a server over HTTP.
+
+    ``local_address``: the URL of the service that a caller on stdio would use.
+    """
 
     local: Principal | None
+    local_address: str
 
     def of(self, context: Context[Any, Any]) -> Principal:
         """Return the principal that the security middleware has put into the call's HTTP request, else the local one.
@@ -23,8 +28,15 @@ class Callers:
         """
         if self.local is not None:
             return self.local
-        request = context.request_context.request
-        if request is None:
-            raise RuntimeError("a call over HTTP has no request")
-        principal: Principal = request.scope["principal"]
+        principal: Principal = self._request(context).scope["principal"]
         return principal
+
+    def address(self, context: Context[Any, Any]) -> str:
+        """Return the URL at which the caller reaches the service."""
+        return self.local_address if self.local is not None else str(self._request(context).base_url)
+
+    def _request(self, context: Context[Any, Any]) -> Request:
+        request = context.request_context.request
+        if not isinstance(request, Request):
+            raise RuntimeError("a call over HTTP has no request")
+        return request

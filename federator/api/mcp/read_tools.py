@@ -16,6 +16,7 @@ from federator.api.models.datasets import DriftPage
 from federator.api.models.history import DifferencePage
 from federator.api.models.plans import PlanPage, PlanView
 from federator.api.models.search import SearchResults
+from federator.api.models.snippets import SnippetList
 from federator.api.models.sources import SourcePage
 from federator.api.models.tree import Tree
 from federator.model.drift import DriftKind, DriftSeverity
@@ -51,6 +52,7 @@ class ReadTools:
         """Return the tools with the schemas of their results."""
         models: dict[Any, Any] = {
             self.search_tables: SearchResults, self.browse_tree: Tree, self.describe_table: Table,
+            self.show_table_code: SnippetList,
             self.explain_object: Explanation, self.list_drift: DriftPage, self.list_changes: DifferencePage,
             self.list_sources: SourcePage, self.list_plans: PlanPage, self.describe_plan: PlanView,
         }  # fmt: skip
@@ -90,6 +92,11 @@ class ReadTools:
         """Show one table as its catalog declares it: location, schema, properties, owner, and what was verified at the location
         (state, rows, version). The index is read, not the catalog: `freshness` has the time of the last crawl."""
         return await self._get(context, f"/api/v1/tables/{id}")
+
+    async def show_table_code(self, context: Context[Any, Any], id: Id) -> CallToolResult:  # noqa: A002 - as in the API
+        """Show Python code that opens a table through the service with pylance, lancedb, Spark and DuckDB. It contains no secret: if
+        the service requires a token, the code reads the environment variable FEDERATOR_TOKEN."""
+        return await self._get(context, f"/api/v1/snippets/{id}", uri=self._callers.address(context))
 
     async def explain_object(self, context: Context[Any, Any], id: Id) -> CallToolResult:  # noqa: A002 - as in the API
         """Explain why a table or namespace exists or is absent: the evidence of the last crawl, its roles in mirrors, its history,

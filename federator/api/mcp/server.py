@@ -79,7 +79,7 @@ def _format(error: FederatorError) -> str:
 
 def build_server(index: Index, settings: Settings, *, local: Principal | None = None) -> FederatorMcp:
     """Return the server. ``local``: the principal of all calls; None: that of each call's HTTP request."""
-    api, callers = ApiRequests(build_routes(index, settings)), Callers(local)
+    api, callers = ApiRequests(build_routes(index, settings)), Callers(local, _service_address(settings))
     server = FederatorMcp([*ReadTools(api, callers).build(), *WriteTools(api, callers).build()])
 
     async def read(context: Context[Any, Any], path: str, /, **query: Any) -> str:
@@ -103,6 +103,11 @@ def build_server(index: Index, settings: Settings, *, local: Principal | None = 
         return await read(context, "/api/v1/tree", path=id, limit=100)
 
     return server
+
+
+def _service_address(settings: Settings) -> str:
+    host = settings.serve.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.serve.port}/"
 
 
 def run_stdio(index: Index, settings: Settings) -> None:
