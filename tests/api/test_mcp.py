@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from federator.model.scopes import Scopes
 from federator.settings import Settings, parse_settings
 from federator.store import Index, migrations, open_index
 from tests.api import worlds
+from tests.api.conftest import Api
 from tests.api.mcp_support import Caller, Running, run_service, text_of
 from tests.api.worlds import HIDDEN, RUN_BOTH, RUN_SEEN, SEEN
 
@@ -241,3 +243,10 @@ def test_a_failure_of_the_service_shows_nothing_of_it(running: Running, tmp_path
 
     result = asyncio.run(call())
     assert (result.is_error, text_of(result)) == (True, "internal error; see the log")
+
+
+def test_without_the_sdk_the_route_says_what_to_install(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "federator.api.mcp.server")
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    refused = api.post("/mcp", json={})
+    assert (refused.status_code, refused.json()["hint"]) == (404, "pip install 'lance-federator[mcp]'")
