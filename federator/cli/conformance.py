@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from federator.cli.context import Cli, command
+from federator.cli.documents import Output
 from federator.cli.errors import FAILED, INTERRUPTED, OK, print_message
 from federator.cli.printer import Column, escape_text
 from federator.cli.tree import parse_path
@@ -71,7 +72,8 @@ def conformance(
     The run creates one namespace with a random name, declares tables in it, and removes all of that afterwards. It changes nothing
     else, and says before what it does. Needs the extra conformance.
     """
-    cli.json = report_format is ReportFormat.JSON if report_format else cli.json
+    if report_format:
+        cli.output = Output.JSON if report_format is ReportFormat.JSON else Output.TABLE
     target = _parse_target(words or [], uri, parent, location, crawl=crawl, races=races)
     run = _import_run()
     cli.print_note(f"conformance of {title or uri or target.connector.impl}: this run")

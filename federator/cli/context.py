@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from federator.cli.documents import Output
 from federator.cli.errors import Interrupted, describe_failure, print_error
 from federator.cli.printer import Printer
 from federator.connector.errors import FederatorError, StateError
@@ -23,13 +24,6 @@ from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 if TYPE_CHECKING:
     from federator.settings import Settings
     from federator.store import Index
-
-
-class Output(StrEnum):
-    """Output formats of data."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 class LogFormat(StrEnum):
@@ -45,7 +39,9 @@ CONFIG = Annotated[
         "--config", "-c", metavar="FILE", help=f"Configuration file. Default: ${CONFIG_VARIABLE}, else {DEFAULT_FILE}."
     ),
 ]
-OUTPUT = Annotated[Output | None, typer.Option("--output", help="Output format of data. Default: table.")]
+OUTPUT = Annotated[
+    Output | None, typer.Option("--output", help="Output format of data: table, json, jsonl or csv. Default: table.")
+]
 LOG_FORMAT = Annotated[
     LogFormat | None, typer.Option("--log-format", help="Log format on stderr. Log lines then replace the progress display.")
 ]
@@ -67,9 +63,14 @@ class Cli:
     """One invocation of a command."""
 
     config: Path
-    json: bool
+    output: Output
     quiet: bool
     log_format: LogFormat | None = None
+
+    @property
+    def json(self) -> bool:
+        """Whether data is printed for programs: as JSON, JSON lines or CSV. Errors are JSON then."""
+        return self.output is not Output.TABLE
 
     @cached_property
     def settings(self) -> Settings:
@@ -81,7 +82,7 @@ class Cli:
     @cached_property
     def out(self) -> Printer:
         """The printer for data on stdout."""
-        return Printer(json=self.json)
+        return Printer(self.output)
 
     def print_note(self, text: str) -> None:
         """Print a note on stderr, except with ``--quiet``."""
@@ -125,7 +126,7 @@ def command(group: typer.Typer, name: str, *, data: bool = True) -> Callable[[Ca
             global_options = ctx.find_root().obj or GlobalOptions()
             path = config or global_options.config or Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_FILE)
             cli = Cli(
-                path, (output or global_options.output) is Output.JSON, quiet or global_options.quiet, global_options.log_format
+                path, output or global_options.output or Output.TABLE, quiet or global_options.quiet, global_options.log_format
             )
             try:
                 return function(cli, **own) or 0

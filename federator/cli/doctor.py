@@ -58,7 +58,7 @@ def doctor(
         checks = list(health_checks.run_checks(cli, progress, spark=spark))
     following = _next_command(cli, checks)
     if cli.json:
-        cli.out.document({"checks": [asdict(check) for check in checks], "next": following})
+        cli.out.document({"checks": [asdict(check) for check in checks], "next": following}, rows="checks")
     else:
         columns = [Column("check"), Column("state"), Column("took", right=True), Column("found", wide=True)]
         cli.out.table(

@@ -22,7 +22,7 @@ def export(
     with cli.index() as index:
         tables = export_index(index, directory)
     if cli.json:
-        cli.out.document({"directory": str(directory), "tables": [asdict(table) for table in tables]})
+        cli.out.document({"directory": str(directory), "tables": [asdict(table) for table in tables]}, rows="tables")
         return
     columns = [Column("table"), Column("rows", right=True), Column("parquet"), Column("lance")]
     cli.out.table(columns, [(table.name, table.rows, table.parquet, table.lance) for table in tables])

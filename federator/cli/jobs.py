@@ -24,7 +24,7 @@ def list_(cli: Cli) -> None:
     with cli.index() as index, index.read() as connection:
         jobs = list_jobs(connection, configured_jobs(cli.settings))
     if cli.json:
-        cli.out.document({"jobs": [dataclasses.asdict(job) for job in jobs]})
+        cli.out.document({"jobs": [dataclasses.asdict(job) for job in jobs]}, rows="jobs")
     elif not jobs:
         cli.print_note('no job is scheduled; set schedule = "@every 15m" in [sources.X] or [mirrors.X]')
     else:

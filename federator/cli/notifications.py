@@ -47,7 +47,7 @@ def list_(
         )
         waiting = notices.has_pending_notices(connection)
     if cli.json:
-        cli.out.document({"notifications": [asdict(item) for item in listed]})
+        cli.out.document({"notifications": [asdict(item) for item in listed]}, rows="notifications")
         return
     columns = [
         Column("notification"), Column("channel"), Column("state"), Column("severity"), Column("events", right=True),
@@ -92,7 +92,7 @@ def test(cli: Cli, channel: Annotated[str, typer.Argument(metavar="CHANNEL", hel
 
 def _print_results(cli: Cli, results: list[Notification]) -> int:
     if cli.json:
-        cli.out.document({"notifications": [asdict(result) for result in results]})
+        cli.out.document({"notifications": [asdict(result) for result in results]}, rows="notifications")
     else:
         for result in results:
             error = f", {result.error}" if result.error else ""

@@ -38,7 +38,7 @@ def list_(
         rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
     data = [_data(row) for row in rows]
     if cli.json:
-        cli.out.document({"plans": data})
+        cli.out.document({"plans": data}, rows="plans")
     elif not rows:
         cli.print_note("no plan waits for a decision" if held else "there is no plan yet; create one with federator plan")
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -14,6 +13,7 @@ from functools import cached_property
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
+from federator.cli.documents import Output, format_document
 from federator.runtime.redaction import mask_readable
 from federator.runtime.text import escape_controls
 
@@ -71,8 +71,8 @@ class Column:
 class Printer:
     """Prints all data on stdout."""
 
-    def __init__(self, *, json: bool) -> None:
-        self.json = json
+    def __init__(self, output: Output = Output.TABLE) -> None:
+        self.output = output
 
     @cached_property
     def console(self) -> Console:
@@ -101,12 +101,14 @@ class Printer:
         for line in text.splitlines():
             self._write(escape_text(line) + "\n")
 
-    def document(self, data: Any) -> None:
-        """Print one JSON document, indented, in the given order, with the same bytes in every environment.
+    def document(self, data: Any, *, rows: str | None = None) -> None:
+        """Print a document as JSON, JSON lines or CSV, in the given order, with the same bytes in every environment.
 
-        Secrets of URLs and known secrets are masked.
+        ``rows`` is the key of its list, if it is one. Secrets of URLs and known secrets are masked.
         """
-        text = mask_readable(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
+        text = mask_readable(format_document(data, self.output, rows))
+        if rows and self.output is not Output.JSON and data.get("more"):
+            sys.stderr.write("note: there are more; --limit N shows them\n")
         # A lone surrogate cannot be encoded as UTF-8; backslashreplace gives the JSON escape for it.
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.flush()

@@ -13,9 +13,11 @@ from federator.cli.errors import CODES
 _HEAD = """\
 # The command line
 
-Data goes to stdout, progress and errors to stderr. `--output json` prints one JSON document with stable keys; an error is then
-`{"error": {...}}` on stderr. Pipes and `NO_COLOR` turn colour off; colour never carries information of its own. The common options
-(`--config`, `--output`, `--quiet`) are accepted before and after a command's name.
+Data goes to stdout, progress and errors to stderr. `--output json` prints one JSON document with stable keys. `--output jsonl` and
+`--output csv` print one line for each entry of a list, else one line for the document. Lists and objects in a cell of CSV are JSON.
+Times are ISO 8601 in UTC. An error is `{"error": {...}}` on stderr in each of the three formats. Pipes and `NO_COLOR` turn colour off;
+colour never carries information of its own. The common options (`--config`, `--output`, `--quiet`) are accepted before and after a
+command's name.
 
 Paths begin with the source's name: `'lake$sales$orders'`. In a shell, `$` needs quotes; `lake/sales/orders` is accepted as well.
 A `$` or `%` inside a name is written `%24` or `%25`.

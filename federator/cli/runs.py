@@ -48,7 +48,7 @@ def runs(
 
 def _print_runs(cli: Cli, rows: list[Run]) -> None:
     if cli.json:
-        cli.out.document({"runs": [asdict(run) for run in rows]})
+        cli.out.document({"runs": [asdict(run) for run in rows]}, rows="runs")
     elif not rows:
         cli.print_note("no run yet; start the first with federator crawl")
     else:

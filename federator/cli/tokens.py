@@ -74,7 +74,7 @@ def list_(cli: Cli) -> None:
         listed = tokens.list_tokens(index)
     now = time.time()
     if cli.json:
-        cli.out.document({"tokens": [token.to_json(now) for token in listed]})
+        cli.out.document({"tokens": [token.to_json(now) for token in listed]}, rows="tokens")
     elif not listed:
         cli.print_note("there is no token; create one with federator token create")
     else:

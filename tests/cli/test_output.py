@@ -39,7 +39,7 @@ def test_a_table_loses_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch, wi
     stream = Terminal()
     monkeypatch.setattr(sys, "stdout", stream)
     name = "[b]" + "x" * 80
-    Printer(json=False).table([Column("name", wide=True), Column("state"), Column("long enough")], [(name, "ok", "y" * 15)])
+    Printer().table([Column("name", wide=True), Column("state"), Column("long enough")], [(name, "ok", "y" * 15)])
     printed = stream.getvalue()
     assert "".join(printed.split()).count("x") == 80
     assert "y" * 15 in printed
@@ -50,7 +50,7 @@ def test_a_line_on_a_terminal_has_no_markup(monkeypatch: pytest.MonkeyPatch) -> 
     stream = Terminal()
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys, "stdout", stream)
-    Printer(json=False).line("[bold]:smile: 'x' 12[/bold]", style=None)
+    Printer().line("[bold]:smile: 'x' 12[/bold]", style=None)
     assert stream.getvalue() == "[bold]:smile: 'x' 12[/bold]\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
+from datetime import datetime
 
 import pytest
 
@@ -30,7 +31,8 @@ def test_the_token_is_on_stdout_and_only_its_digest_is_kept(keys: Shell) -> None
     (listed,) = keys.json("token", "list")["tokens"]
     assert (listed["name"], listed["role"], listed["state"]) == ("ci", "operator", "active")
     assert listed["scopes"] == ["copy$a$b", "lake$sales"]
-    assert listed["expires_at"] - listed["created_at"] == pytest.approx(12 * 3600)
+    lifetime = datetime.fromisoformat(listed["expires_at"]) - datetime.fromisoformat(listed["created_at"])
+    assert lifetime.total_seconds() == pytest.approx(12 * 3600)
     index = open_index("sqlite:///federator.db", base=keys.folder)
     try:
         result = tokens.find_token(index, tokens.token_digest(secret))

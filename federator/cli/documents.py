@@ -1,0 +1,69 @@
+"""The machine-readable formats of data: JSON, JSON lines and CSV, with times in ISO 8601."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+_TIMES = frozenset({"at", "since", "first_seen", "last_seen"})
+# Content that a digest or a hash chain covers: it is printed as it was recorded.
+_RECORDED = frozenset({"plan", "detail"})
+
+
+class Output(StrEnum):
+    """Output formats of data."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+def format_document(data: Any, output: Output, rows: str | None = None) -> str:
+    """Return JSON data in a format other than ``table``, with a line break at its end.
+
+    ``rows`` is the key of the document's list. In JSON lines and CSV, its entries are the lines; without ``rows``, the document is one.
+    """
+    readable = _with_iso_times(data)
+    if output is Output.JSON:
+        return json.dumps(readable, indent=2, ensure_ascii=False) + "\n"
+    entries = readable[rows] if rows else [readable]
+    if output is Output.JSONL:
+        return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+    return _format_csv(entries)
+
+
+def _format_csv(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table with a header. Lists and objects are JSON in their cell; null is an empty cell."""
+    if not entries:
+        return ""
+    stream = io.StringIO()
+    keys = dict.fromkeys(key for entry in entries for key in entry)
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(keys)
+    writer.writerows([_cell(entry.get(key)) for key in keys] for entry in entries)
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _with_iso_times(value: Any, key: str = "") -> Any:
+    """Return JSON data with times in UTC, as the API gives them. In the index they are seconds since the epoch."""
+    if key in _RECORDED:
+        return value
+    if isinstance(value, float) and (key in _TIMES or key.endswith("_at")):
+        return datetime.fromtimestamp(value, UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return {name: _with_iso_times(inner, str(name)) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_iso_times(inner) for inner in value]
+    return value
