@@ -12,9 +12,9 @@ import lance
 import pytest
 
 from federator.connector import CatalogError, ConcurrentModification, Internal, NamespaceNotEmpty, Unsupported
+from federator.connector.storage_use import StoreListing
 from federator.model import Path, TableRecord
 from federator_connectors._iceberg.catalog import IcebergCatalog
-from federator_connectors._iceberg.store_listing import StoreListing
 from tests.adversary.http_proxy import HttpProxy
 from tests.adversary.lies import Edit, Lie, Lose, Op, Send
 from tests.fixtures.iceberg import IcebergServer

@@ -12,13 +12,15 @@ from contextlib import suppress
 from typing import Self
 
 from federator.connector import PermissionDenied, TableAlreadyExists, TableNotFound, Unsupported
+from federator.connector.storage_use import StoreListing
 from federator.lance.opening import opening_options
 from federator.model import Path, TableRecord, canonical_location
 from federator_connectors._iceberg import records
 from federator_connectors._iceberg.client import IcebergClient
 from federator_connectors._iceberg.settings import IcebergSettings
-from federator_connectors._iceberg.store_listing import StoreListing
 
+# Without a listing in this time, a table is not deregistered, so the start of the child process has more time than elsewhere.
+_FIRST_LISTING_SECONDS = 60.0
 #: whether a server keeps the files of dropped tables, by endpoint and warehouse; only what this process has evidence of
 _KEEPS_FILES: dict[tuple[str, str], bool] = {}
 
@@ -30,7 +32,7 @@ class DropTest:
         self._source = source
         self._client = client
         self._settings = settings
-        self._listing = StoreListing()
+        self._listing = StoreListing(first_seconds=_FIRST_LISTING_SECONDS)
 
     def __enter__(self) -> Self:
         return self
