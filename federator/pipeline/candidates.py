@@ -40,7 +40,7 @@ def decide_candidates(
     """Decide every changed cell. ``ledger`` are the mirror's table entries."""
     rule = mirror.rule
     sides = {rule.origin: origin_revision, rule.target: target_revision}
-    if len(ledger) + sum(reader.count_keys(name, revision) for name, revision in sides.items()) <= _MAX_ROWS_IN_TASK:
+    if len(ledger) + sum(reader.count_records(name, revision) for name, revision in sides.items()) <= _MAX_ROWS_IN_TASK:
         rows = run_in_task(spark, lambda: _decide_in_task(reader, mirror, evidence, ledger, sides))
     else:
         rows = _decide_in_partitions(spark, reader, mirror, evidence, ledger, sides)
@@ -79,15 +79,15 @@ def _decide_in_partitions(
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
     rule = mirror.rule
     parts = spark_parallelism(spark)
-    spans = {name: reader.plan_ranges(name, parts) for name in sides}
+    ranges = {name: reader.plan_ranges(name, parts) for name in sides}
     tables = {
-        name: read_ranges(spark, reader, name, revision, TABLE_COLUMNS, _TABLES_DDL, spans[name], is_table=True)
+        name: read_ranges(spark, reader, name, revision, TABLE_COLUMNS, _TABLES_DDL, ranges[name], is_table=True)
         for name, revision in sides.items()
     }
     origins = tables[rule.origin].mapInArrow(_build_origin_mapper(mirror), _CELL_DDL)
     targets = tables[rule.target].mapInArrow(_build_target_mapper(), _CELL_DDL)
     inputs = origins.union(targets).union(local_frame(spark, _CELL.names, _ledger_rows(ledger)))
-    small = len(ledger) <= MAX_ROWS and all(len(ranges) == 1 for ranges in spans.values())
+    small = len(ledger) <= MAX_ROWS and all(len(split) == 1 for split in ranges.values())
     cells = (inputs.coalesce(1) if small else inputs.repartition(parts, "cell")).sortWithinPartitions("cell", "tag")
     decided = cells.mapInArrow(_build_cell_decider(mirror, evidence), "kind string, body string")
     # Fetch two partitions at a time: all at once may need more memory than there is.

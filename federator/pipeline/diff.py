@@ -96,7 +96,7 @@ def diff_crawl(
     """
     if crawled.staged is None:
         return RevisionDelta.unchanged(crawled.source)
-    if crawled.small and reader.count_keys(crawled.source, revision, crawled.namespaces_to_read) <= MAX_ROWS:
+    if crawled.small and reader.count_records(crawled.source, revision, crawled.namespaces_to_read) <= MAX_ROWS:
         return _diff_in_task(spark, reader, crawled, crawled.staged, revision, staging)
     records = staged_rows(spark, crawled.staged).where(F.col("row") == RECORD)
     compared = _compare_keys(spark, reader, crawled, records, revision)
@@ -173,9 +173,9 @@ def _compare_keys(
 ) -> DataFrame:
     staged = records.select("is_table", "path", "kind", "digest", "began_at")
     if crawled.namespaces_to_read is None:
-        spans = reader.plan_ranges(crawled.source, spark_parallelism(spark))
-        indexed = read_ranges(spark, reader, crawled.source, revision, KEY_COLUMNS, _KEYS_DDL, spans)
-        small = len(spans) == 1
+        ranges = reader.plan_ranges(crawled.source, spark_parallelism(spark))
+        indexed = read_ranges(spark, reader, crawled.source, revision, KEY_COLUMNS, _KEYS_DDL, ranges)
+        small = len(ranges) == 1
     else:
         indexed = _keys_in_namespaces(spark, reader, crawled.source, revision, sorted(crawled.namespaces_to_read))
         small = True
@@ -227,18 +227,18 @@ def _keys_in_namespaces(
 
 def read_ranges(
     spark: SparkSession, reader: IndexReader, source: str, revision: int, columns: Sequence[str], ddl: str,
-    spans: Sequence[KeyRange], *, is_table: bool | None = None,
+    ranges: Sequence[KeyRange], *, is_table: bool | None = None,
 ) -> DataFrame:  # fmt: skip
     """Return the records of a source at a revision as a DataFrame, with one task per key range."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from reader.read_range(source, revision, columns, spans[number], is_table=is_table)
+                yield from reader.read_range(source, revision, columns, ranges[number], is_table=is_table)
 
     if revision == 0:
         return spark.range(0).selectExpr(*(f"cast(null as {kind}) as {name}" for name, kind in map(str.split, ddl.split(", "))))
-    return spark.range(0, len(spans), 1, len(spans)).mapInArrow(read, ddl)
+    return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, ddl)
 
 
 def spark_parallelism(spark: SparkSession) -> int:

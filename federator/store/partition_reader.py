@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from federator.connector.options import resolve_reference
 from federator.store import records
@@ -16,6 +16,7 @@ from federator.store import tables as t
 from federator.store.engine import Index, open_index
 from federator.store.sql import chunked
 
+BATCH_ROWS = 20_000
 KEY_COLUMNS = ("is_table", "path", "kind", "digest", "observed_at")
 TABLE_COLUMNS = (
     "path",
@@ -32,12 +33,14 @@ TABLE_COLUMNS = (
     "digest",
 )
 
+#: with fewer rows, a second task costs more than it saves
+MIN_ROWS_TO_SPLIT = 2 * BATCH_ROWS
+# The columns that are not texts.
 _TYPES = {"is_table": pa.int16(), "observed_at": pa.float64(), "valid_from": pa.int64()}
-_BATCH_ROWS = 20_000
 
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
-    """Return the Arrow schema of some record columns."""
+    """Return the Arrow schema of some columns of ``record``. A column is a text, unless ``_TYPES`` names it."""
     return pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
 
 
@@ -51,27 +54,31 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class IndexReader:
-    """A picklable reader of the index. ``url`` may be a secret reference, which the worker resolves."""
+    """A picklable reader of the index's records. ``url`` may be a secret reference, which the Spark worker resolves.
+
+    The methods raise ConfigError for an invalid ``url``. Each of them except ``open`` closes what it opens.
+    """
 
     url: str
 
     def open(self) -> Index:
+        """Open the index. The caller closes it."""
         return open_index(resolve_reference(self.url, where="[index] url"))
 
     def read_range(
-        self, source: str, revision: int, columns: Sequence[str], span: KeyRange, *, is_table: bool | None = None
+        self, source: str, revision: int, columns: Sequence[str], key_range: KeyRange, *, is_table: bool | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Stream the records of a source at a revision within a key range, as Arrow batches of ``columns``."""
         r = t.record.c
         conditions: list[ColumnElement[bool]] = []
-        if span.low is not None:
-            conditions.append(r.path > span.low)
-        if span.high is not None:
-            conditions.append(r.path <= span.high)
+        if key_range.low is not None:
+            conditions.append(r.path > key_range.low)
+        if key_range.high is not None:
+            conditions.append(r.path <= key_range.high)
         if is_table is not None:
             conditions.append(r.is_table == int(is_table))
         query = records.select_at_revision(source, revision, *conditions, columns=[r[name] for name in columns])
-        yield from self._batches([query], columns)
+        yield from self._iter_batches([query], columns)
 
     def read_children(
         self, source: str, revision: int, columns: Sequence[str], namespaces: Sequence[str]
@@ -79,59 +86,71 @@ class IndexReader:
         """Stream the direct children of some namespaces (path keys) at a revision, as Arrow batches of ``columns``."""
         r = t.record.c
         selected = [r[name] for name in columns]
-        # The root may have a record of its own, whose parent is the empty key too: it is not its own child.
-        inside = (r.parent.in_(chunk) for chunk in chunked(namespaces))
-        queries = [records.select_at_revision(source, revision, parents, r.path != "", columns=selected) for parents in inside]
-        yield from self._batches(queries, columns)
+        # The parent of the root's own record is the root's path key, "", but the root is not its own child.
+        queries = [
+            records.select_at_revision(source, revision, r.parent.in_(chunk), r.path != "", columns=selected)
+            for chunk in chunked(namespaces)
+        ]
+        yield from self._iter_batches(queries, columns)
 
-    def count_keys(self, source: str, revision: int, namespaces: Collection[str] | None = None) -> int:
-        """Return the number of records of a source at a revision, or of those directly in some namespaces (path keys)."""
-        index = self.open()
+    def count_records(self, source: str, revision: int, namespaces: Collection[str] | None = None) -> int:
+        """Return the number of records of a source at a revision: all, or those whose parent is one of ``namespaces`` (path keys)."""
         r = t.record.c
-        inside = [[]] if namespaces is None else [[r.parent.in_(chunk)] for chunk in chunked(sorted(namespaces))]
+        if namespaces is None:
+            queries = [records.select_at_revision(source, revision, columns=[r.path])]
+        else:
+            queries = [
+                records.select_at_revision(source, revision, r.parent.in_(chunk), columns=[r.path])
+                for chunk in chunked(sorted(namespaces))
+            ]
+        index = self.open()
         try:
             with index.read() as connection:
-                return sum(
-                    connection.execute(
-                        select(func.count()).select_from(
-                            records.select_at_revision(source, revision, *conditions, columns=[r.path]).subquery()
-                        )
-                    ).scalar_one()
-                    for conditions in inside
-                )
+                counts = (select(func.count()).select_from(query.subquery()) for query in queries)
+                return sum(connection.execute(count).scalar_one() for count in counts)
         finally:
             index.close()
 
-    def _batches(self, queries: Sequence[Select[Any]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _iter_batches(self, queries: Sequence[Select[Any]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         index = self.open()
-        schema = arrow_schema(columns)
         try:
-            with index.read() as connection:
-                streamed = connection.execution_options(stream_results=True, yield_per=_BATCH_ROWS)
-                for query in queries:
-                    for chunk in streamed.execute(query).partitions():
-                        values = list(zip(*chunk, strict=True))
-                        arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
-                        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield from stream_batches(index, queries, arrow_schema(columns))
         finally:
             index.close()
 
     def plan_ranges(self, source: str, parts: int) -> list[KeyRange]:
-        """Return at most ``parts`` key ranges of about equal size over a source's records; one range for a small source."""
+        """Return at most ``parts`` key ranges over all paths of a source; one range for a small source.
+
+        They split the current tables about equally. The outer ranges have no bounds, so together they contain the records of any
+        revision.
+        """
         index = self.open()
         r = t.record.c
         try:
             with index.read() as connection:
                 _, tables = records.count_objects(connection, source)
-                if tables < 2 * _BATCH_ROWS or parts < 2:
+                if tables < MIN_ROWS_TO_SPLIT or parts < 2:
                     return [KeyRange(None, None)]
-                scope = (r.source == source) & (r.is_table == 1) & r.valid_to.is_(None)
-                steps = [tables * part // parts for part in range(1, parts)]
-                bounds = [
-                    connection.execute(select(r.path).where(scope).order_by(r.path).offset(step).limit(1)).scalar()
-                    for step in steps
-                ]
+                current = select(r.path).where(r.source == source, r.is_table == 1, r.valid_to.is_(None))
+                return split_rows(connection, current.order_by(r.path), tables, parts)
         finally:
             index.close()
-        edges: list[str | None] = [None, *(bound for bound in dict.fromkeys(bounds) if bound is not None), None]
-        return [KeyRange(low, high) for low, high in pairwise(edges)]
+
+
+def split_rows(connection: Connection, ordered: Select[Any], rows: int, parts: int) -> list[KeyRange]:
+    """Return at most ``parts`` key ranges of about equal size. ``ordered`` selects the sorted keys of ``rows`` rows."""
+    offsets = [rows * part // parts for part in range(1, parts)]
+    bounds = [connection.execute(ordered.offset(offset).limit(1)).scalar() for offset in offsets]
+    edges = [None, *(bound for bound in dict.fromkeys(bounds) if bound is not None), None]
+    return [KeyRange(low, high) for low, high in pairwise(edges)]
+
+
+def stream_batches(index: Index, queries: Sequence[Select[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of some queries as Arrow batches. The columns of each query are those of ``schema``, in its order."""
+    with index.read() as connection:
+        streamed = connection.execution_options(stream_results=True, yield_per=BATCH_ROWS)
+        for query in queries:
+            for chunk in streamed.execute(query).partitions():
+                columns = zip(*chunk, strict=True)
+                arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)

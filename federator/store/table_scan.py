@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pyarrow as pa
 from sqlalchemy import Double, Integer, func, select
 
 from federator.store import tables as t
-from federator.store.partition_reader import IndexReader, KeyRange
-
-_BATCH_ROWS = 20_000
-# With fewer rows, a second task costs more than it saves.
-_MIN_ROWS_TO_SPLIT = 2 * _BATCH_ROWS
+from federator.store.partition_reader import MIN_ROWS_TO_SPLIT, IndexReader, KeyRange, split_rows, stream_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +43,25 @@ class TableScan:
         try:
             with index.read() as connection:
                 rows = connection.execute(select(func.count()).select_from(table)).scalar_one()
-                if rows < _MIN_ROWS_TO_SPLIT:
+                if rows < MIN_ROWS_TO_SPLIT:
                     return [KeyRange(None, None)]
-                steps = [rows * part // parts for part in range(1, parts)]
-                bounds = [connection.execute(select(key).order_by(key).offset(step).limit(1)).scalar() for step in steps]
+                return split_rows(connection, select(key).order_by(key), rows, parts)
         finally:
             index.close()
-        edges = [None, *(bound for bound in dict.fromkeys(bounds) if bound is not None), None]
-        return [KeyRange(low, high) for low, high in pairwise(edges)]
 
-    def read_range(self, span: KeyRange) -> Iterator[pa.RecordBatch]:
+    def read_range(self, key_range: KeyRange) -> Iterator[pa.RecordBatch]:
         """Stream the rows within a key range, in batches."""
         table = t.metadata.tables[self.table]
         query = select(*(table.c[name] for name in self.columns))
-        if self.key is not None and span.low is not None:
-            query = query.where(table.c[self.key] > span.low)
-        if self.key is not None and span.high is not None:
-            query = query.where(table.c[self.key] <= span.high)
-        yield from _batches(self.reader, query, self.schema)
-
-
-def _batches(reader: IndexReader, query: object, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    index = reader.open()
-    try:
-        with index.read() as connection:
-            result = connection.execution_options(stream_results=True, yield_per=_BATCH_ROWS).execute(query)  # type: ignore[call-overload]
-            for chunk in result.partitions():
-                columns: Sequence[Sequence[object]] = list(zip(*chunk, strict=True))
-                arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-    finally:
-        index.close()
+        if self.key is not None and key_range.low is not None:
+            query = query.where(table.c[self.key] > key_range.low)
+        if self.key is not None and key_range.high is not None:
+            query = query.where(table.c[self.key] <= key_range.high)
+        index = self.reader.open()
+        try:
+            yield from stream_batches(index, [query], self.schema)
+        finally:
+            index.close()
 
 
 def _arrow_type(kind: object) -> pa.DataType:
