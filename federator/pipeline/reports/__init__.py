@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +63,10 @@ def build_report(
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Frames:
-    """The tables that a query uses, by name."""
-
-    inputs: Inputs
-    details: DataFrame | None
-
-    def frames_for(self, query: ReportQuery) -> dict[str, Any]:
-        return {name: self.details if name == "details" else self.inputs.frame(name) for name in query.table_names}
-
-
 def _run_query(inputs: Inputs, query: ReportQuery, at: float, details: DataFrame | None) -> DataFrame:
-    # Spark registers each table as a temporary view while it parses the query.
-    return inputs.spark.sql(
-        query.sql, args={"now": at} if ":now" in query.sql else None, **_Frames(inputs, details).frames_for(query)
-    )
+    frames: dict[str, Any] = {name: details if name == DETAILS else inputs.get_frame(name) for name in query.table_names}
+    # Spark registers each frame as a temporary view while it parses the query.
+    return inputs.spark.sql(query.sql, args={"now": at} if ":now" in query.sql else None, **frames)
 
 
 def _build_section(query: ReportQuery, frame: DataFrame) -> Section:

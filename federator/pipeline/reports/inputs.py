@@ -18,48 +18,65 @@ from federator.pipeline.staging_area import StagingArea
 from federator.store.partition_reader import IndexReader
 from federator.store.table_scan import TableScan
 
-#: the tables that a query may use: the columns of each, and the one by which the table is split into ranges
-TABLES: dict[str, tuple[tuple[str, ...], str | None]] = {
-    "source": (("name", "impl", "revision", "state", "message", "crawled_at", "published_at", "horizon"), None),
-    "revision": (("source", "number", "run_id", "state", "published_at", "added", "changed", "removed"), None),
-    "dataset": (
-        ("canonical", "state", "version", "rows", "fragments", "size", "indices", "format", "changed_at", "checked_at"), "canonical",
+
+@dataclass(frozen=True, slots=True)
+class ReadColumns:
+    """The columns that reports read of a table, and the column by which it is split into ranges; None for a small table."""
+
+    columns: tuple[str, ...]
+    key: str | None = None
+
+
+#: the tables of the index that a query may use
+TABLES: dict[str, ReadColumns] = {
+    "source": ReadColumns(("name", "impl", "revision", "state", "message", "crawled_at", "published_at", "horizon")),
+    "revision": ReadColumns(("source", "number", "run_id", "state", "published_at", "added", "changed", "removed")),
+    "dataset": ReadColumns(
+        ("canonical", "state", "version", "rows", "fragments", "size", "indices", "format", "changed_at", "checked_at"), "canonical"
     ),
-    "alias": (("canonical", "place"), "canonical"),
-    "drift": (
-        ("kind", "severity", "source", "subject", "other", "detail", "first_seen", "last_seen", "resolved_at"), "subject",
+    "alias": ReadColumns(("canonical", "place"), "canonical"),
+    "drift": ReadColumns(
+        ("kind", "severity", "source", "subject", "other", "detail", "first_seen", "last_seen", "resolved_at"), "subject"
     ),
-    "ledger": (
+    "ledger": ReadColumns(
         ("mirror", "origin_source", "origin_path", "target_source", "target_path", "is_table", "location", "run_id", "updated_at"),
         "target_path",
     ),
-    "journal": (("op_id", "run_id", "mirror", "action", "state", "code", "target_source", "target_path", "intent_at"), "op_id"),
-    "plan": (("digest", "mirror", "run_id", "state", "body", "created_at"), "digest"),
-    "run": (("id", "kind", "state", "trigger", "actor", "started_at", "finished_at"), "id"),
-    "coverage": (
-        ("source", "namespace", "presence", "presence_reason", "detail", "detail_reason", "records", "valid_from", "valid_to"), "id",
+    "journal": ReadColumns(
+        ("op_id", "run_id", "mirror", "action", "state", "code", "target_source", "target_path", "intent_at"), "op_id"
     ),
-    "record": (("source", "is_table", "path", "valid_from", "valid_to"), "id"),
-    "audit_event": (("seq", "at", "kind", "actor", "run_id", "subject"), "seq"),
-    "audit_outbox": (("id",), None),
-    "token": (("name", "role", "scopes", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by"), None),
+    "plan": ReadColumns(("digest", "mirror", "run_id", "state", "body", "created_at"), "digest"),
+    "run": ReadColumns(("id", "kind", "state", "trigger", "actor", "started_at", "finished_at"), "id"),
+    "coverage": ReadColumns(
+        ("source", "namespace", "presence", "presence_reason", "detail", "detail_reason", "records", "valid_from", "valid_to"), "id"
+    ),
+    "record": ReadColumns(("source", "is_table", "path", "valid_from", "valid_to"), "id"),
+    "audit_event": ReadColumns(("seq", "at", "kind", "actor", "run_id", "subject"), "seq"),
+    "audit_outbox": ReadColumns(("id",)),
+    "token": ReadColumns(("name", "role", "scopes", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by")),
 }  # fmt: skip
+#: the name under which the queries of figures read the result of the details query
 DETAILS = "details"
-_CURRENT_NAME = "current"
-_CURRENT = {
+#: the name under which queries read the current records, and the Spark types of their columns
+_CURRENT = "current"
+_CURRENT_TYPES = {
     "is_table": "smallint", "path": "string", "parent": "string", "kind": "string", "location": "string", "canonical": "string",
     "owner": "string", "native_id": "string", "problem": "string", "valid_from": "bigint",
 }  # fmt: skip
 
 
 def staged_name(name: str) -> str:
-    """Return the name in staging of a report's table, or of its details."""
+    """Return the file name in the staging area for a table that a report reads, or for its details."""
     return f"report-{name}.parquet"
 
 
 @dataclass
 class Inputs:
-    """The tables that the queries of one report read. ``current`` are the records of every source at its published revision."""
+    """The tables that the queries of one report read, as frames over Parquet.
+
+    The table ``current`` has the records of every source at its published revision. ``load_tables`` must be called before ``get_frame``
+    is called in several threads, or two of them could write the same file.
+    """
 
     spark: SparkSession
     reader: IndexReader
@@ -67,16 +84,17 @@ class Inputs:
     _staged: dict[str, DataFrame] = field(default_factory=dict)
 
     def load_tables(self, names: Collection[str], pool: Executor) -> None:
-        """Read tables in parallel, so that ``frame`` has them."""
-        if _CURRENT_NAME in names:
-            # The current records depend on the table of sources.
-            self.frame("source")
-        list(pool.map(self.frame, sorted(set(names) - {DETAILS})))
+        """Read the tables of these names in parallel, except the details, which are no table of the index."""
+        if _CURRENT in names:
+            # Reading the current records reads this table first: two threads must not write the same file.
+            self.get_frame("source")
+        # ``list`` waits for all of them and raises the first error.
+        list(pool.map(self.get_frame, sorted(set(names) - {DETAILS})))
 
-    def frame(self, name: str) -> DataFrame:
-        """Return one table by its name, or ``current``. Raise KeyError for another name."""
+    def get_frame(self, name: str) -> DataFrame:
+        """Return a table of ``TABLES``, or ``current``, and read it unless it was read before. Raise KeyError for another name."""
         if name not in self._staged:
-            computed = self._current() if name == _CURRENT_NAME else self._table(name)
+            computed = self._read_current_records() if name == _CURRENT else self._read_table(name)
             self._staged[name] = self.materialize(computed, name)
         return self._staged[name]
 
@@ -84,30 +102,28 @@ class Inputs:
         """Write a frame to Parquet and read it from there, so that it is computed only once."""
         return self.spark.read.parquet(self.staging.write(frame, staged_name(name)))
 
-    def _table(self, name: str) -> DataFrame:
-        columns, key = TABLES[name]
-        scan = TableScan(self.reader, name, columns, key)
-        spans = scan.plan_ranges(spark_parallelism(self.spark))
+    def _read_table(self, name: str) -> DataFrame:
+        scan = TableScan(self.reader, name, TABLES[name].columns, TABLES[name].key)
+        ranges = scan.plan_ranges(spark_parallelism(self.spark))
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from scan.read_range(spans[number])
+                    yield from scan.read_range(ranges[number])
 
-        return self.spark.range(0, len(spans), 1, len(spans)).mapInArrow(read, scan.ddl)
+        return self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, scan.ddl)
 
-    def _current(self) -> DataFrame:
-        ddl = ", ".join(f"{name} {kind}" for name, kind in _CURRENT.items())
+    def _read_current_records(self) -> DataFrame:
+        ddl = ", ".join(f"{name} {kind}" for name, kind in _CURRENT_TYPES.items())
         parts = spark_parallelism(self.spark)
-        frames = [
-            read_ranges(
-                self.spark, self.reader, row["name"], row["revision"], list(_CURRENT), ddl, self.reader.plan_ranges(row["name"], parts)
-            ).withColumn("source", F.lit(row["name"]))
-            for row in self.frame("source").select("name", "revision").collect()
-        ]  # fmt: skip
+        frames = []
+        for row in self.get_frame("source").select("name", "revision").collect():
+            source, ranges = row["name"], self.reader.plan_ranges(row["name"], parts)
+            frame = read_ranges(self.spark, self.reader, source, row["revision"], list(_CURRENT_TYPES), ddl, ranges)
+            frames.append(frame.withColumn("source", F.lit(source)))
         if not frames:
             return self.spark.range(0).selectExpr(
-                *(f"cast(null as {kind}) as {name}" for name, kind in (*_CURRENT.items(), ("source", "string")))
+                *(f"cast(null as {kind}) as {name}" for name, kind in (*_CURRENT_TYPES.items(), ("source", "string")))
             )
         records = frames[0]
         for frame in frames[1:]:
