@@ -28,7 +28,7 @@ from federator.connector.storage_options import option_name
 from federator.runtime.redaction import redact_known_secrets
 from federator.runtime.text import first_line
 from federator.vending.credentials import Access, TableGrant, VendedCredentials
-from federator.vending.locations import AZURE_SCHEMES, TablePrefix, account_of, has_scheme, parse_prefix
+from federator.vending.locations import AZURE_SCHEMES, has_scheme, parse_prefix, parse_storage_account
 
 if TYPE_CHECKING:
     from federator.settings import SourceSettings
@@ -66,7 +66,7 @@ class AzureVendor:
 
     def issue(self, grant: TableGrant) -> VendedCredentials:
         prefix, issued_at = parse_prefix(grant.location), self._now()
-        account, url = self._account(prefix)
+        account, url = self._resolve_account(prefix.host)
         # Azure counts in seconds.
         expires_at, session = float(int(issued_at) + _SESSION_SECONDS), correlation_id(grant.principal)
         with self._translate_errors(account):
@@ -88,7 +88,7 @@ class AzureVendor:
             with self._translate_errors("the account of each table"):
                 self._get_credential().get_token("https://storage.azure.com/.default")
             return "the service principal can sign in"
-        account, url = self._account(TablePrefix("", ""))
+        account, url = self._resolve_account("")
         with self._translate_errors(account):
             self._delegation_key(url, self._now(), self._now() + _SKEW_SECONDS)
         return f"{account} issues user delegation keys"
@@ -97,16 +97,19 @@ class AzureVendor:
     def _storage(self) -> Mapping[str, str]:
         return {option_name(key): text for key, text in self._settings.storage.items() if text}
 
-    def _account(self, prefix: TablePrefix) -> tuple[str, str]:
-        """Return the storage account of a table and the URL of its blobs. Raise ConfigError, or Unsupported for another account."""
+    def _resolve_account(self, host: str) -> tuple[str, str]:
+        """Return the storage account at a host and the URL of its blobs. With an empty host, it is the configured account.
+
+        Raise ConfigError for incomplete or unsafe settings, and Unsupported for an account that is not the configured one.
+        """
         storage, where = self._storage, f"[sources.{self._source}] vend"
         configured, endpoint = storage.get("account_name"), storage.get("endpoint")
-        account = account_of(prefix.host) if prefix.host else configured
+        account = parse_storage_account(host) if host else configured
         if account is None:
             raise ConfigError(f"{where}: the storage account of az:// locations is unknown", hint="set storage.account_name")
         if configured not in (None, account):
             raise Unsupported(f"no credentials are vended for tables in other accounts than {configured}")
-        suffix = prefix.host.partition(".")[2].replace("dfs.", "blob.", 1) or "blob.core.windows.net"
+        suffix = host.partition(".")[2].replace("dfs.", "blob.", 1) or "blob.core.windows.net"
         url = endpoint or f"https://{account}.{suffix}"
         if not url.startswith("https://"):
             raise ConfigError(f"{where}: storage.endpoint must be an https URL, because tokens are sent to it")

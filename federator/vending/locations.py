@@ -1,6 +1,6 @@
 """Locations that credentials can be limited to: the directory of one table in a bucket or container.
 
-A location for which another one could be meant is refused, because Lance and the store may read its text differently.
+An ambiguous location is refused: Lance and the store could read its text as the names of different objects.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from federator.connector.storage_options import lance_scheme
 from federator.model import to_lance_uri
 
 S3_SCHEMES, GCS_SCHEMES, AZURE_SCHEMES = ("s3", "s3+ddb"), ("gs",), ("az", "abfss")
-# The names are not shown in messages, because they could contain a password.
+# Error messages do not show names that these patterns refuse, because the text could contain a password.
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _CONTAINER = re.compile(r"[a-z0-9](?:-?[a-z0-9]){2,62}")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
-# Directory buckets have sessions for the whole bucket only.
+# The end of the name of a directory bucket (S3 Express). A session of such a bucket is always valid for the whole bucket.
 _DIRECTORY_BUCKET = "--x-s3"
 # Lance decodes "%2F" and resolves "..", so such a location names other objects than its text.
 _AMBIGUOUS = re.compile(r"[\x00-\x1f\x7f%?#\\]|//|(?:^|/)\.{1,2}(?:/|$)")
@@ -26,9 +26,10 @@ _AMBIGUOUS = re.compile(r"[\x00-\x1f\x7f%?#\\]|//|(?:^|/)\.{1,2}(?:/|$)")
 
 @dataclass(frozen=True, slots=True)
 class TablePrefix:
-    """The prefix of a table's objects in a bucket, or in an Azure container. ``key`` has no slash at its ends.
+    """The prefix of the names of a table's objects in a bucket, or in an Azure container.
 
-    ``host`` is the host of the location (``account.dfs.core.windows.net``); empty if the location does not name one.
+    ``key`` is the prefix, without a slash at its ends. ``host`` is the host of an Azure location (``account.dfs.core.windows.net``);
+    empty if the location does not name one.
     """
 
     bucket: str
@@ -42,7 +43,11 @@ def has_scheme(location: str, schemes: tuple[str, ...]) -> bool:
 
 
 def parse_prefix(location: str) -> TablePrefix:
-    """Return the prefix of a table's location. Raise Unsupported or InvalidInput if it cannot be that of one table."""
+    """Return the prefix of the objects at a table's location.
+
+    Raise Unsupported for a kind of storage without credentials for single tables. Raise InvalidInput for an ambiguous location, an
+    invalid name or a whole bucket.
+    """
     scheme, _, rest = to_lance_uri(location).partition("://")
     authority, _, key = rest.partition("/")
     scheme, key = scheme.lower(), key.rstrip("/")
@@ -51,7 +56,9 @@ def parse_prefix(location: str) -> TablePrefix:
     if scheme not in (*S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES):
         raise Unsupported("no credentials are vended for this kind of storage")
     bucket, _, host = authority.partition("@")
-    if (host != "") != (scheme == "abfss") or not (_CONTAINER if scheme in AZURE_SCHEMES else _BUCKET).fullmatch(bucket):
+    # Of these schemes, only abfss has a host: abfss://container@host/key.
+    has_valid_host = bool(host) == (scheme == "abfss")
+    if not has_valid_host or not (_CONTAINER if scheme in AZURE_SCHEMES else _BUCKET).fullmatch(bucket):
         raise InvalidInput("no credentials are vended for a location without a valid name of a bucket")
     if bucket.endswith(_DIRECTORY_BUCKET):
         raise Unsupported("no credentials are vended for directory buckets: their sessions are valid for the whole bucket")
@@ -64,8 +71,8 @@ def parse_prefix(location: str) -> TablePrefix:
     return TablePrefix(bucket, key, host)
 
 
-def account_of(host: str) -> str:
-    """Return the storage account of a host (``account.dfs.core.windows.net``). Raise InvalidInput."""
+def parse_storage_account(host: str) -> str:
+    """Return the storage account of an Azure host (``account.dfs.core.windows.net``). Raise InvalidInput if its name is invalid."""
     account = (urlsplit(f"//{host}").hostname or "").partition(".")[0]
     if not _ACCOUNT.fullmatch(account):
         raise InvalidInput("no credentials are vended for a location without a valid name of a storage account")

@@ -18,7 +18,7 @@ from federator.settings import SourceSettings, parse_settings
 from federator.vending import Access, SourceVendor, TableGrant
 from federator.vending.azure import correlation_id
 from federator.vending.gcs_boundary import build_access_boundary
-from federator.vending.locations import account_of, parse_prefix
+from federator.vending.locations import parse_prefix, parse_storage_account
 from federator.vending.vendors import build_vendor
 from tests.fixtures.gcs_store import GcsStore
 
@@ -86,10 +86,10 @@ def test_locations_that_are_not_one_table(location: str, error: type[CatalogErro
 def test_the_account_and_the_container_of_a_location() -> None:
     for location in ("abfss://lake@acct.dfs.core.windows.net/a/t/", "wasbs://lake@acct.blob.core.windows.net/a/t"):
         prefix = parse_prefix(location)
-        assert (prefix.bucket, prefix.key, account_of(prefix.host)) == ("lake", "a/t", "acct")
+        assert (prefix.bucket, prefix.key, parse_storage_account(prefix.host)) == ("lake", "a/t", "acct")
     assert parse_prefix("az://lake/a/t").host == ""
     with pytest.raises(InvalidInput):
-        account_of("UPPER!.dfs.core.windows.net")
+        parse_storage_account("UPPER!.dfs.core.windows.net")
 
 
 def source(vend: Any, storage: dict[str, str] | None = None, impl: str = "dir", **more: Any) -> SourceSettings:
