@@ -20,7 +20,7 @@ from federator.connector import InvalidInput, Unsupported
 from federator.connector.tokens import PageTokens
 from federator_connectors._glue.call_limits import shared_call_limiter
 from federator_connectors._glue.errors import translate_aws_errors
-from federator_connectors._glue.responses import Checked
+from federator_connectors._glue.responses import CheckedGlueClient
 from federator_connectors._glue.settings import GlueSettings
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Clients:
             except ValueError as error:
                 raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
         shared_call_limiter(self._source, client.meta.endpoint_url, self._settings.limits).attach(client)
-        return cast("GlueClient", Checked(self._source, client))
+        return cast("GlueClient", CheckedGlueClient(self._source, client))
 
 
 @cache

@@ -1,8 +1,8 @@
 """Validation of Glue's responses against the members that the service always sends.
 
 boto3 does not validate responses: a response without its list looks like an empty list, and so does an HTML page with status 200.
-Required members are those that the Glue API reference marks as required, and those that AWS and moto also send empty. AWS omits
-other members that have no value.
+A member is required here if the Glue API reference marks it as required, or if AWS and moto send it even when it is empty. AWS omits
+every other member that has no value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TABLE = {
 _DATABASE = {"Name": NAME, "Parameters": maybe(TEXTS), "Description": maybe(str), "LocationUri": maybe(str)}
 _CATALOG = {"CatalogId": NAME, "Parameters": maybe(TEXTS), "Description": maybe(str)}
 
-#: required shape of each operation's response; other operations have empty responses
+#: required shape of the response of each operation that returns objects; the other operations are not checked
 SHAPES: dict[str, Shape] = {
     "get_tables": {"TableList": [_TABLE]},
     "get_table": {"Table": _TABLE},
@@ -30,12 +30,16 @@ SHAPES: dict[str, Shape] = {
     "get_catalogs": {"CatalogList": [{**_CATALOG, "Name": NAME}]},
     "get_catalog": {"Catalog": _CATALOG},
 }
-# The response member with the object that was requested by name.
+# The operations that request one object by its name, and the member of the response with this object.
 _NAMED = {"get_table": "Table", "get_database": "Database"}
 
 
-class Checked:
-    """A boto3 client of Glue with checked responses. Raise Internal if a response lacks a member or is about another object."""
+class CheckedGlueClient:
+    """A boto3 client of Glue with checked responses.
+
+    The operations of ``SHAPES`` raise Internal if the response lacks a required member, or if its object has another name than the
+    requested one.
+    """
 
     def __init__(self, source: str, client: Any) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Settings of the impl ``polaris``: the Lance Polaris spec's properties, and those that servers need."""
+"""Settings of the impl ``polaris``: the properties of the Lance Polaris spec, and the additional ones of real servers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from federator.connector import option, parse_positive_int
 from federator_connectors._http.settings import ClientCredentialsSettings, parse_url
 from federator_connectors._iceberg.settings import NamespaceSettings, parse_names
 
-#: patterns of names that some servers refuse, as seen: since 1.5, since 1.6, and namespaces in 1.4.1's catalogs with FILE storage
-REFUSED_NAMES = (r"\s.*|.*\s|.*/.*", r".*[:#*+].*", r".*[ \\\[\]{}|\"<>^`].*")
+#: patterns of names that some versions of Polaris were observed to refuse; a pattern matches the complete name
+REFUSED_NAMES = (
+    r"\s.*|.*\s|.*/.*",  # since 1.5
+    r".*[:#*+].*",  # since 1.6
+    r".*[ \\\[\]{}|\"<>^`].*",  # 1.4.1, namespaces of catalogs with FILE storage
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +35,6 @@ class PolarisSettings(NamespaceSettings, ClientCredentialsSettings):
         doc="Catalogs at the root, separated by commas, for principals who may not list them. Default: all listed catalogs.",
         parse=parse_names,
     )
-
     page_size: int | None = option(
         "page_size",
         doc="Requested entries per page, if the server pages. Default: the server's; all pages are read in any case.",
