@@ -1,6 +1,7 @@
-"""Limits on how a client sends: size and time of a request's head, progress of its body, and the number of connections.
+"""Limits on slow and large requests: size and time of the head, progress of the body, and the number of connections.
 
-They hold on the connection itself, before and after authentication, whether or not the route reads the body.
+The head of a request is its request line and its headers. The limits apply to the connection itself: before and after authentication,
+and whether or not the route reads the body.
 """
 
 from __future__ import annotations
@@ -15,47 +16,48 @@ from federator.settings.sections import ServeSettings
 
 #: request line and headers of one request, in bytes; an object id has up to 8,000 characters
 MAX_HEAD_BYTES = 32 * 1024
-#: from the first byte of a request to the end of its headers, and from a connection to its first request
+#: time to send a head, from its first byte; the first head of a connection counts from the connection
 HEAD_SECONDS = 10.0
+#: maximum number of open connections of the process
 MAX_CONNECTIONS = 512
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with the limits.
 
-    Too large a head is answered with 431, and a connection whose head is late is closed. If there are too many connections, the one
-    that has waited longest for the end of its head is closed: callers who send whole requests are served while others hold
-    connections open. The new connection is answered with 503 only if no other one waits.
+    A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
+    connections, the one that has waited longest for the end of its head is closed, so that clients that send complete requests are
+    served while others only hold connections open. If no connection waits for a head, the new connection is answered with 503.
 
-    A body must end, or bring ``body_progress`` bytes, within each ``body_seconds``. Otherwise the request is answered with 408, or
-    the connection is closed if its response has begun. Time in which the service itself does not read does not count.
+    A body must end, or progress by ``body_progress`` bytes, in each period of ``body_seconds``. Otherwise the request is answered with
+    408, or the connection is closed if its response has begun. Time in which the service itself does not read does not count.
     """
 
     body_seconds: ClassVar[float] = ServeSettings().body_timeout
     body_progress: ClassVar[int] = ServeSettings().body_progress
 
-    #: the connections that wait for the end of a head, the longest first
-    _waiting: ClassVar[dict[LimitedHttpProtocol, None]] = {}
+    #: the connections that wait for the end of a head, in the order in which they began; the values are not used
+    _waiting_for_head: ClassVar[dict[LimitedHttpProtocol, None]] = {}
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head_bytes = 0
-        self._reads_head = True
+        self._is_reading_head = True
         self._head_timer: asyncio.TimerHandle | None = None
-        self._reads_body = False
+        self._is_reading_body = False
         self._body_timer: asyncio.TimerHandle | None = None
         self._body_bytes = 0
-        self._was_paused = False
+        self._was_reading_paused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
-            longest = next(iter(self._waiting), None)
-            if longest is None:
+            longest_waiting = next(iter(self._waiting_for_head), None)
+            if longest_waiting is None:
                 self._refuse("503 Service Unavailable")
                 return
-            longest.transport.abort()
-            longest._stop_head_timer()
+            longest_waiting.transport.abort()
+            longest_waiting._stop_head_timer()
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -66,21 +68,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        if self._reads_head:
+        if self._is_reading_head:
             self._start_head_timer()
             self._head_bytes += len(data)
         super().data_received(data)
-        # The parser may have read a whole head, and the beginning of a body, out of the last data.
-        if self._reads_head and self._head_bytes > MAX_HEAD_BYTES:
+        # The flags are read again, because the parser may have completed the head with this data.
+        if self._is_reading_head and self._head_bytes > MAX_HEAD_BYTES:
             self._refuse("431 Request Header Fields Too Large")
-        # Started here, so that a body that arrives with its head costs no timer.
-        if self._reads_body and self._body_timer is None and not self.transport.is_closing():
+        # The timer starts only here: a body that has arrived completely with its head needs none.
+        if self._is_reading_body and self._body_timer is None and not self.transport.is_closing():
             self._start_body_timer()
 
     def on_headers_complete(self) -> None:
         self._stop_head_timer()
-        self._reads_head, self._head_bytes = False, 0
-        self._reads_body = True
+        self._is_reading_head, self._head_bytes = False, 0
+        self._is_reading_body = True
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refuse("431 Request Header Fields Too Large")
         else:
@@ -90,10 +92,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             super().on_body(body)
             self._body_bytes += len(body)
-            self._was_paused |= self.flow.read_paused
+            self._was_reading_paused |= self.flow.read_paused
 
     def on_message_complete(self) -> None:
-        self._reads_head, self._reads_body = True, False
+        self._is_reading_head, self._is_reading_body = True, False
         self._stop_body_timer()
         if not self.transport.is_closing():
             super().on_message_complete()
@@ -101,16 +103,16 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _start_head_timer(self) -> None:
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
-            self._waiting[self] = None
+            self._waiting_for_head[self] = None
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-            del self._waiting[self]
+            del self._waiting_for_head[self]
 
     def _start_body_timer(self) -> None:
-        self._body_bytes, self._was_paused = 0, self.flow.read_paused
+        self._body_bytes, self._was_reading_paused = 0, self.flow.read_paused
         self._body_timer = self.loop.call_later(self.body_seconds, self._check_body_progress)
 
     def _stop_body_timer(self) -> None:
@@ -121,8 +123,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _check_body_progress(self) -> None:
         self._body_timer = None
         # The client cannot send while the service does not read, or before the service asks for the body.
-        is_own_delay = self._was_paused or self.flow.read_paused or self.cycle.waiting_for_100_continue
-        if is_own_delay or self._body_bytes >= self.body_progress:
+        is_delay_of_service = self._was_reading_paused or self.flow.read_paused or self.cycle.waiting_for_100_continue
+        if is_delay_of_service or self._body_bytes >= self.body_progress:
             self._start_body_timer()
         elif self.cycle.response_started:
             self.transport.abort()
@@ -133,7 +135,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         path = self.scope["raw_path"].decode("ascii", "replace")
         detail = f"the request body brought less than {self.body_progress} bytes in {self.body_seconds:g} s"
         response = problem_response(path, 408, "Request timeout", detail, {"Connection": "close"})
-        # The route is still waiting for the body: it gets a disconnect, and what it responds to that is not sent.
+        # The route still waits for the body. As after a disconnect, it stops waiting, and its response is not sent.
         self.cycle.disconnected = True
         self.cycle.message_event.set()
         head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
@@ -141,11 +143,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _refuse(self, status: str) -> None:
+        """Send an empty response with a status line such as ``503 Service Unavailable``, and close the connection."""
         self.transport.write(f"HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
         self.transport.close()
 
 
-def limited_protocol(settings: ServeSettings) -> type[LimitedHttpProtocol]:
-    """Return the protocol with the configured limits."""
+def build_limited_protocol(settings: ServeSettings) -> type[LimitedHttpProtocol]:
+    """Return the protocol class with the configured limits. uvicorn creates an instance for each connection."""
     limits = {"body_seconds": settings.body_timeout, "body_progress": settings.body_progress}
     return type("ConfiguredHttpProtocol", (LimitedHttpProtocol,), limits)

@@ -18,7 +18,7 @@ import uvicorn
 
 from federator import logs
 from federator.api.app import create_app
-from federator.api.http_limits import limited_protocol
+from federator.api.http_limits import build_limited_protocol
 from federator.connector import ConfigError, StateError
 from federator.runtime.shutdown import GRACE_SECONDS, end_process_later
 from federator.service import Federator
@@ -60,7 +60,7 @@ def _serve_http(settings: Settings, stream: TextIO, stop_worker: Callable[[], No
     app = create_app(settings)
     with _bound_socket(settings.serve.host, settings.serve.port) as listener:
         config = uvicorn.Config(
-            app, http=limited_protocol(settings.serve), ws="none", log_config=None, server_header=False, proxy_headers=False,
+            app, http=build_limited_protocol(settings.serve), ws="none", log_config=None, server_header=False, proxy_headers=False,
             timeout_graceful_shutdown=int(GRACE_SECONDS),
         )  # fmt: skip
         server = _Server(config, listener, stream)

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from federator.api.http_limits import limited_protocol
+from federator.api.http_limits import build_limited_protocol
 from federator.api.lance import general_spec, namespaces, table_metadata, table_read, table_write, tables, unsupported
 from federator.settings.sections import ServeSettings
 from tests.api.service_process import CONFIG, Process
@@ -126,7 +126,7 @@ async def _reluctant(scope: Scope, receive: Receive, send: Send) -> None:
 
 @contextmanager
 def _served() -> Iterator[int]:
-    protocol = limited_protocol(ServeSettings(body_timeout=0.25, body_progress=1000))
+    protocol = build_limited_protocol(ServeSettings(body_timeout=0.25, body_progress=1000))
     server = uvicorn.Server(uvicorn.Config(_reluctant, http=protocol, ws="none", lifespan="off", log_config=None))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
