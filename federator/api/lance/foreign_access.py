@@ -1,4 +1,4 @@
-"""Access to locations outside a table: a principal reads them only if it may see a table that covers them."""
+"""Access to locations outside a table that it refers to: a principal needs a visible table at or above each of them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from federator.views import datasets
 def may_read_locations(
     index: Index, aliases: LocationAliases, scopes: Scopes, location: str | None, foreign: ForeignLocations, resolve: Resolve
 ) -> bool:
-    """Return whether a principal may read what the table at ``location`` refers to outside of its own location.
+    """Return whether a principal may read the locations outside of the table at ``location`` that opening it would read.
 
-    Each location must be declared, or be below a declared one, as a table that the scopes cover. The target of a table that is reached
-    through a symbolic link may also be undeclared, but then no hidden table may lead there through links of its own.
+    Each location of ``foreign.outside`` must be at or below a table that the scopes cover. The same holds for ``foreign.root``, the
+    target of a symbolic link at the table itself. Instead, the target may be undeclared, if no table outside the scopes has a link
+    to it. ``resolve`` resolves symbolic links.
     """
     if not all(_is_declared(index, spellings, scopes) for spellings in foreign.outside):
         return False
-    own = canonical_location(location, aliases) if location else None
-    root = [spelling for spelling in foreign.root if spelling != own]
-    if not root or _is_declared(index, root, scopes):
+    own_location = canonical_location(location, aliases) if location else None
+    target = [spelling for spelling in foreign.root if spelling != own_location]
+    if not target or _is_declared(index, target, scopes):
         return True
-    if _is_declared(index, root, EVERYTHING):
+    if _is_declared(index, target, EVERYTHING):
         return False
-    # A visible table does not vouch for the target here: its own link may be somebody else's.
-    declared = datasets.list_tables_that_may_overlap(index, root[0], aliases)
-    hidden = sorted({written for name, written in declared.items() if not scopes.covers(parse_path_key(name))})
-    return not any(is_inside(root[0], [resolved]) for resolved in resolve(hidden))
+    # A visible table above the target is no permission here: its own location may be another principal's link.
+    resolved_target = target[0]
+    locations = datasets.list_tables_that_may_overlap(index, resolved_target, aliases)
+    hidden = sorted({canonical for object_id, canonical in locations.items() if not scopes.covers(parse_path_key(object_id))})
+    return not any(is_inside(resolved_target, [resolved]) for resolved in resolve(hidden))
 
 
 def _is_declared(index: Index, spellings: Iterable[str], scopes: Scopes) -> bool:
-    """Return whether the scopes cover a table at one of the spellings of a location, or above it."""
-    covering = [above for location in spellings for above in (location, *parent_locations(location))]
+    """Return whether the scopes cover a table at or above a location, in one of its spellings."""
+    at_or_above = [above for location in spellings for above in (location, *parent_locations(location))]
     with index.read() as connection:
-        return bool(records.list_declarations_at(connection, covering, scopes))
+        return bool(records.list_declarations_at(connection, at_or_above, scopes))
