@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from federator.connector import StateError
 
 _LOG_HINT = "see .federator/spark.log for details"
-_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-_PYTHON_HINT = f"executors need Python {_VERSION}: name it with spark.pyspark.python in [spark.conf]"
+_PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+_PYTHON_HINT = f"executors need Python {_PYTHON_VERSION}: name it with spark.pyspark.python in [spark.conf]"
 _PACKAGES_HINT = "executors need this version's packages: federator spark pack, then [spark] archive"
-#: texts of Spark and Python that say that the executors are not prepared, with the remedy
+# Texts of Spark and Python that show that the executors are not prepared, each with the hint.
 _HINTS = (
     (re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version"), _PYTHON_HINT),
     (re.compile(r'Cannot run program "[^"]*python[^"]*"'), _PYTHON_HINT),
@@ -23,9 +23,10 @@ _HINTS = (
 
 @contextmanager
 def translate_spark_errors(activity: str) -> Iterator[None]:
-    """Raise a StateError with the first line of a Spark error, and the remedy if it is known.
+    """Raise StateError in place of a Spark error, with its innermost cause and a hint.
 
-    The failed job of one source must not end the run for the other sources.
+    ``activity`` is a verb phrase that completes "Spark could not". A run records a StateError for one source and goes on with the
+    others; Spark's own errors would end it.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -39,9 +40,11 @@ def translate_spark_errors(activity: str) -> Iterator[None]:
 
 
 def _innermost_cause(text: str) -> str:
-    """Return the line of a Java or Python trace with the innermost cause, else the first line after the preamble."""
+    """Return the last cause that a Java trace names, else the first line that is not py4j's. At most 500 characters."""
     lines = [
         line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while calling")
     ]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes[-1:] or lines[:1] or ["no reason given"])[0][:500]
+    if causes:
+        return causes[-1][:500]
+    return lines[0][:500] if lines else "no reason given"
