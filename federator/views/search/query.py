@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from federator.store import lexemes as w
 from federator.store.fulltext import AllOf, AnyOf, Excluding, Expression, Lexeme
-from federator.views.search.fields import FIELDS, RowFilter, parse_anywhere, words_in_field
+from federator.views.search.fields import FIELDS, Conditions, RowFilter, parse_anywhere, words_in_field
 from federator.views.search.terms import Term, has_wildcard, split_terms
 
 #: the lexemes' field of a term's words, for terms that consist of words
@@ -70,7 +70,7 @@ def parse_query(text: str) -> Query:
     last = terms[-1] if terms else None
     if last is None or last.quoted or last.negated or not is_word_term(last) or not w.split_words(last.value):
         return query
-    completed: tuple[Expression, list[RowFilter]] = (words_in_field(WORD_FIELDS[last.field], f"{last.value}*"), [])
+    completed: Conditions = (words_in_field(WORD_FIELDS[last.field], f"{last.value}*"), [])
     relaxed = _build_query(terms, lambda term: completed if term is last else _parse_term(term))
     return replace(query, completed=relaxed.expression)
 
@@ -78,7 +78,7 @@ def parse_query(text: str) -> Query:
 def correct_query(query: Query, corrections: Corrections) -> Query:
     """Return a query whose words with typos stand for any of their corrections, in names only. It has one rank."""
 
-    def parse(term: Term) -> tuple[Expression | None, list[RowFilter]]:
+    def parse(term: Term) -> Conditions:
         words = w.split_words(term.value) if is_word_term(term) and term.field in TYPO_FIELDS and not term.quoted else []
         if term.negated or not corrections.keys() & words:
             return _parse_term(term)
@@ -103,7 +103,7 @@ def complete_query(text: str) -> str:
     return f"{before} {last}*" if "$" in last else f"{before} name:{last}*"
 
 
-def _build_query(terms: tuple[Term, ...], parse: Callable[[Term], tuple[Expression | None, list[RowFilter]]]) -> Query:
+def _build_query(terms: tuple[Term, ...], parse: Callable[[Term], Conditions]) -> Query:
     matching: list[Expression] = []
     excluded: list[Expression] = []
     filters: list[RowFilter] = []
@@ -130,7 +130,7 @@ def _build_query(terms: tuple[Term, ...], parse: Callable[[Term], tuple[Expressi
     return Query(terms, _exclude(AllOf(tuple(matching)), excluded), tuple(filters), tiers, one_term=len(terms) == 1)
 
 
-def _parse_term(term: Term) -> tuple[Expression | None, list[RowFilter]]:
+def _parse_term(term: Term) -> Conditions:
     return FIELDS[term.field](term.value) if term.field else parse_anywhere(term.value)
 
 

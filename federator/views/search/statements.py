@@ -58,7 +58,7 @@ def filter_form(row_filter: RowFilter) -> FilterForm:
     """Return the part of a filter that the statement depends on."""
     if row_filter.column == "state" and row_filter.value == UNVERIFIED:
         return (row_filter.column, "is not opened", row_filter.negated)
-    return (row_filter.column, row_filter.how, row_filter.negated)
+    return (row_filter.column, row_filter.operator, row_filter.negated)
 
 
 def prefer_word_index(connection: Connection) -> None:
