@@ -1,7 +1,8 @@
 """Storage options with which the federator opens a table: which schemes and endpoints, and with which credentials.
 
-A table is opened anonymously if the source has no credentials, or if its credentials must not be sent. The libraries of the stores
-would otherwise look for credentials of this machine: in its environment, its files and the metadata service of its cloud.
+A table is opened anonymously (with unsigned requests) if the source has no credentials, or if they must not be sent to the table's
+endpoint or account. Without explicit options, the libraries of the stores would look for credentials of this machine: in its
+environment, its files and the metadata service of its cloud.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from federator.connector.storage_options import lance_scheme, option_name, plain
 from federator.model import to_lance_uri
 
 _ENDPOINTS = ("endpoint", "endpoint_url", "base_url")
-# Each set of options is complete: with it, Lance does not look for other credentials.
-_CREDENTIALS: Mapping[str, tuple[frozenset[str], ...]] = {
+# The names of options, by store. With all options of one set, Lance does not look for other credentials.
+_CREDENTIAL_SETS: Mapping[str, tuple[frozenset[str], ...]] = {
     "s3": (frozenset({"access_key_id", "secret_access_key"}),),
     "gs": tuple(
         frozenset({name})
@@ -26,9 +27,10 @@ _CREDENTIALS: Mapping[str, tuple[frozenset[str], ...]] = {
         frozenset({"client_id", "client_secret"}),
     ),
 }  # fmt: skip
-_SAME_STORE = {"s3+ddb": "s3", "abfss": "az"}
-# Lance asks the metadata service of AWS even if requests are not signed, unless it has some keys. They are not sent.
-_UNSIGNED = {
+# The other schemes of a store.
+_STORE_BY_SCHEME = {"s3+ddb": "s3", "abfss": "az"}
+# Options for unsigned requests. Without any keys, Lance asks the metadata service of AWS even then; these placeholders are not sent.
+_ANONYMOUS = {
     "s3": {"skip_signature": "true", "access_key_id": "anonymous", "secret_access_key": "anonymous"},
     "gs": {"skip_signature": "true"},
     "az": {"skip_signature": "true"},
@@ -38,27 +40,27 @@ _UNSIGNED = {
 def opening_options(
     settings: ConnectorSettings, location: str | None, properties: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the storage options for opening a location. ``properties`` are those of its table.
+    """Return the storage options for opening a location. None as the location counts as a path.
 
-    Raise PermissionDenied if the source does not allow the scheme of the location.
+    ``properties`` are those of its table, which may name an endpoint. Raise PermissionDenied if the source does not allow the scheme
+    of the location.
     """
     location = location or ""
     require_allowed_scheme(settings, location)
-    store = _store(location)
+    store = _store_of(location)
     options = dict(settings.storage)
-    named = {key: text for key, text in (properties or {}).items() if is_endpoint_key(key)}
-    allowed = {text.rstrip("/") for text in (*settings.endpoints, *_own_endpoints(settings))}
-    if any(option_name(key) not in _ENDPOINTS or text.rstrip("/") not in allowed for key, text in named.items()):
-        # The catalog's data must not send credentials elsewhere.
-        return _anonymous(plain_options(options, settings.plain, location), store)
-    if named:
+    table_endpoints = {key: text for key, text in (properties or {}).items() if is_endpoint_key(key)}
+    allowed = {text.rstrip("/") for text in (*settings.endpoints, *_list_source_endpoints(settings))}
+    if any(option_name(key) not in _ENDPOINTS or text.rstrip("/") not in allowed for key, text in table_endpoints.items()):
+        # A property of a table must not redirect the source's credentials to another server.
+        return _make_anonymous(plain_options(options, settings.plain, location), store)
+    if table_endpoints:
         options = {key: text for key, text in options.items() if option_name(key) not in _ENDPOINTS}
-        options["endpoint"] = next(iter(named.values()))
+        options["endpoint"] = next(iter(table_endpoints.values()))
     if store == "az" and _is_foreign_account(settings, location):
-        return _anonymous(plain_options(options, settings.plain, location), store)
+        return _make_anonymous(plain_options(options, settings.plain, location), store)
     names = {option_name(key) for key, text in options.items() if text}
-    is_complete = any(needed <= names for needed in _CREDENTIALS.get(store, ()))
-    return options if is_complete or settings.ambient_credentials else _anonymous(options, store)
+    return options if _has_credentials(names, store) or settings.ambient_credentials else _make_anonymous(options, store)
 
 
 def require_allowed_scheme(settings: ConnectorSettings, location: str) -> None:
@@ -72,29 +74,35 @@ def require_allowed_scheme(settings: ConnectorSettings, location: str) -> None:
 
 def lacks_credentials(settings: ConnectorSettings, root: str | None) -> bool:
     """Return whether tables below a root are opened anonymously, because the source has no credentials for the store."""
-    store = _store(root or "")
+    store = _store_of(root or "")
     names = {option_name(key) for key in settings.storage}
-    explicit = "skip_signature" in names or any(needed <= names for needed in _CREDENTIALS.get(store, ()))
-    return store in _UNSIGNED and not explicit and not settings.ambient_credentials
+    is_explicit = "skip_signature" in names or _has_credentials(names, store)
+    return store in _ANONYMOUS and not is_explicit and not settings.ambient_credentials
 
 
-def _store(location: str) -> str:
+def _store_of(location: str) -> str:
+    """Return the key of a location's store in ``_CREDENTIAL_SETS``, or another scheme; empty for a path."""
     scheme = lance_scheme(location)
-    return _SAME_STORE.get(scheme, scheme)
+    return _STORE_BY_SCHEME.get(scheme, scheme)
 
 
-def _own_endpoints(settings: ConnectorSettings) -> list[str]:
+def _list_source_endpoints(settings: ConnectorSettings) -> list[str]:
     return [text for key, text in settings.storage.items() if option_name(key) in _ENDPOINTS]
 
 
+def _has_credentials(names: set[str], store: str) -> bool:
+    return any(needed <= names for needed in _CREDENTIAL_SETS.get(store, ()))
+
+
 def _is_foreign_account(settings: ConnectorSettings, location: str) -> bool:
-    """Return whether an Azure location names another account than the source, so that a SAS token would be sent there."""
+    """Return whether an Azure location names another account than the source: its SAS token must not be sent there."""
     host = to_lance_uri(location).partition("://")[2].partition("/")[0].rpartition("@")[2]
-    own = next((text for key, text in settings.storage.items() if option_name(key) == "account_name"), None)
+    source_account = next((text for key, text in settings.storage.items() if option_name(key) == "account_name"), None)
     is_account = ".dfs." in host or ".blob." in host
-    return is_account and own is not None and host.split(".")[0] != own and host not in settings.endpoints
+    return is_account and source_account is not None and host.split(".")[0] != source_account and host not in settings.endpoints
 
 
-def _anonymous(options: Mapping[str, str], store: str) -> dict[str, str]:
-    unsigned = _UNSIGNED.get(store, {})
-    return {key: text for key, text in options.items() if option_name(key) not in unsigned} | unsigned
+def _make_anonymous(options: Mapping[str, str], store: str) -> dict[str, str]:
+    """Return the options with those for unsigned requests, which replace options of the same name."""
+    anonymous = _ANONYMOUS.get(store, {})
+    return {key: text for key, text in options.items() if option_name(key) not in anonymous} | anonymous
