@@ -25,8 +25,8 @@ sys.dont_write_bytecode = False
 @pytest.fixture(scope="module", autouse=True)
 def _forgotten() -> Iterator[None]:
     """The secrets that a module's tests resolve are no secrets to the next one's, which may say "test" and mean it."""
-    names = ("_pattern", "_long_pattern", "_readable_secrets", "_value_secrets", "_value_pattern")
-    before = {name: getattr(redaction, name) for name in names} | {"_known_secrets": set(redaction._known_secrets)}
+    names = ("_parts_pattern", "_long_parts_pattern", "_long_complete_secrets", "_complete_secrets", "_value_pattern")
+    before = {name: getattr(redaction, name) for name in names} | {"_known_parts": set(redaction._known_parts)}
     yield
     for name, value in before.items():
         setattr(redaction, name, value)

@@ -1,7 +1,13 @@
 """Redaction of the secrets that this process has resolved.
 
-No text of the federator should contain a secret. Redaction is the last line of defence where text leaves the process: logs,
-notifications and traces.
+No text of the federator should contain a secret. Redaction is the last line of defence where text leaves the process. A text is
+redacted by the function for its kind:
+
+- ``redact``, ``redact_data``: logs, notifications and traces, where too much redaction does no harm.
+- ``mask_readable``: texts with names and locations, which must stay readable: responses, reports, the output of commands.
+- ``mask_value``: the value of one property.
+- ``mask_url_secrets``: one location or URL; every other function except ``redact_known_secrets`` includes it.
+- ``redact_known_secrets``: a message of a server.
 """
 
 from __future__ import annotations
@@ -13,19 +19,20 @@ from typing import Any
 from urllib.parse import quote
 
 MASKED = "(masked)"
-#: redacting shorter values would remove common words
-MIN_SECRET_LENGTH = 4
-#: in texts with names and locations, only values that cannot be a common word or name are redacted
+# Shorter parts of secrets are not redacted, because they could be common words.
+_MIN_SECRET_LENGTH = 4
+# The same for texts with names and locations: a part of this length is hardly a name by chance.
 _MIN_LONG_LENGTH = 12
-#: in values of properties, shorter ones would be found in common words
+# The same for the values of properties.
 _MIN_VALUE_LENGTH = 6
-_WORDS = (
+# Parts of the names of properties and options whose values are secret.
+_SECRET_KEY_PARTS = (
     "secret", "password", "token", "credential", "access_key", "account_key", "api_key", "private", "sas", "service_account",
     "authorization", "cookie",
 )  # fmt: skip
 #: the userinfo of a URL with its ``@``, also in JSON
 USERINFO = re.compile(r"(?<=://)(?:[^/\s\"\\]|\\.)*@")
-#: the value of a credential in the query of a URL: a SAS of Azure, or a presigned URL of S3 or Google
+# The value of a credential in the query of a URL: a SAS of Azure, or a presigned URL of S3 or Google.
 _QUERY_SECRET = re.compile(
     r"(?P<before>(?:[?&;]|%3f)(?:sig|signature|x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|googleaccessid)=)"
     r"(?!\(masked\))[^&#;\s\"'\\<>]+",
@@ -33,8 +40,8 @@ _QUERY_SECRET = re.compile(
 )
 # In these schemes the text before "@" is the container, unless it has a password.
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "az", "azure")
-# A bearer or basic authorization, and the value after the name of a secret.
-_SHAPES = (
+# Texts that have the form of a secret: a bearer or basic authorization, and the value after the name of a secret.
+_SECRET_FORMS = (
     re.compile(r"(?P<before>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
     re.compile(
         r"(?P<before>\b(?:password|passwd|secret[_-]?access[_-]?key|secret|access[_-]?token|api[_-]?key|client[_-]?secret)\s*=\s*)"
@@ -43,90 +50,93 @@ _SHAPES = (
     ),
 )
 _lock = threading.Lock()
-_known_secrets: set[str] = set()
-_pattern: re.Pattern[str] | None = None
-_long_pattern: re.Pattern[str] | None = None
-#: complete secrets, the longest first: those that are masked anywhere, those that are masked as a value, and their pattern
-_readable_secrets: tuple[str, ...] = ()
-_value_secrets: tuple[str, ...] = ()
+# Parts of secrets (their lines), also as they are in URLs. The patterns find all of them, and the long ones.
+_known_parts: set[str] = set()
+_parts_pattern: re.Pattern[str] | None = None
+_long_parts_pattern: re.Pattern[str] | None = None
+# Complete secrets, the longest first, as they are in texts, in URLs and in JSON. The pattern finds them as the value of a property.
+_complete_secrets: tuple[str, ...] = ()
+_long_complete_secrets: tuple[str, ...] = ()
 _value_pattern: re.Pattern[str] | None = None
 
 
 def is_secret_key(key: str) -> bool:
-    """Return whether a property's name marks its value as a secret, by the names of storage options and table parameters."""
+    """Return whether the name of a property, storage option or table parameter says that its value is a secret."""
     lowered = key.lower().replace("-", "_").replace(".", "_")
-    return any(word in lowered for word in _WORDS)
+    return any(word in lowered for word in _SECRET_KEY_PARTS)
 
 
 def register_secret(value: str) -> str:
     """Register a resolved secret for redaction, and return it. Each line of a multi-line secret is also redacted alone."""
-    global _long_pattern, _pattern
-    _register_value(value.strip())
-    parts = {part for line in (value, *value.splitlines()) if len(part := line.strip()) >= MIN_SECRET_LENGTH}
+    global _long_parts_pattern, _parts_pattern
+    _register_complete_secret(value.strip())
+    parts = {part for line in (value, *value.splitlines()) if len(part := line.strip()) >= _MIN_SECRET_LENGTH}
     parts |= {quote(part, safe="") for part in parts}
     with _lock:
-        if not parts <= _known_secrets:
-            _known_secrets.update(parts)
-            ordered = sorted(_known_secrets, key=len, reverse=True)
-            _pattern = re.compile("|".join(map(re.escape, ordered)))
-            _long_pattern = re.compile(
+        if not parts <= _known_parts:
+            _known_parts.update(parts)
+            ordered = sorted(_known_parts, key=len, reverse=True)
+            _parts_pattern = re.compile("|".join(map(re.escape, ordered)))
+            _long_parts_pattern = re.compile(
                 "|".join(re.escape(part) for part in ordered if len(part) >= _MIN_LONG_LENGTH) or r"(?!)"
             )
     return value
 
 
-def _register_value(value: str) -> None:
-    """Register a complete secret for ``mask_readable`` and ``mask_value``, as it is in texts, in URLs and in JSON."""
-    global _readable_secrets, _value_pattern, _value_secrets
+def _register_complete_secret(value: str) -> None:
+    """Register a complete secret for ``mask_readable`` and ``mask_value``."""
+    global _complete_secrets, _long_complete_secrets, _value_pattern
     forms = {value, quote(value, safe=""), json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     with _lock:
-        if len(value) >= _MIN_VALUE_LENGTH and not forms <= {*_value_secrets}:
+        if len(value) >= _MIN_VALUE_LENGTH and not forms <= {*_complete_secrets}:
             # Plain search for each secret is faster in long texts than one pattern for all.
-            _value_secrets = tuple(sorted({*_value_secrets, *forms}, key=len, reverse=True))
-            _readable_secrets = tuple(secret for secret in _value_secrets if len(secret) >= _MIN_LONG_LENGTH)
-            values = "|".join(map(re.escape, _value_secrets))
+            _complete_secrets = tuple(sorted({*_complete_secrets, *forms}, key=len, reverse=True))
+            _long_complete_secrets = tuple(secret for secret in _complete_secrets if len(secret) >= _MIN_LONG_LENGTH)
+            values = "|".join(map(re.escape, _complete_secrets))
             _value_pattern = re.compile(rf"(?:^|(?<=[=:]))(?:{values})(?=$|[&;,\s\"'@])")
 
 
 def redact_known_secrets(text: str) -> str:
     """Replace known secrets of 12 or more characters. Use it for server messages, because some servers echo requests."""
-    pattern = _long_pattern
+    pattern = _long_parts_pattern
     return text if pattern is None else pattern.sub(MASKED, text)
 
 
 def mask_readable(text: str) -> str:
-    """Mask what no reader may see in a text that may have names and locations: secrets of URLs, and known secrets of 12 or more
-    characters."""
+    """Mask secrets in a text with names and locations: those of URLs, and known complete secrets of 12 or more characters."""
     text = mask_url_secrets(text)
-    for secret in _readable_secrets:
+    for secret in _long_complete_secrets:
         if secret in text:
             text = text.replace(secret, MASKED)
     return text
 
 
 def mask_value(text: str) -> str:
-    """Mask the value of a property as ``mask_readable`` does. Shorter known secrets are masked, too, if they are the whole value, or
-    the value of a ``key=value`` in it."""
+    """Mask the value of a property as ``mask_readable`` does, and also shorter known secrets, of 6 or more characters.
+
+    A shorter one is masked only if it is the whole value, or the value of a ``key=value`` in it.
+    """
     text = mask_readable(text)
     return _value_pattern.sub(MASKED, text) if _value_pattern is not None and has_known_secret(text) else text
 
 
 def has_known_secret(text: str) -> bool:
     """Return whether a text may contain what ``mask_value`` masks as a known secret."""
-    return any(secret in text for secret in _value_secrets)
+    return any(secret in text for secret in _complete_secrets)
 
 
 def mask_url_secrets(text: str) -> str:
-    """Replace the userinfo of each URL, and signatures in its query, in a text, a table's location, or a JSON document.
+    """Mask the userinfo of each URL in a text or a JSON document, and signatures in its query.
 
-    An Azure container stays.
+    An Azure container before the ``@`` stays.
     """
     if "@" in text and "://" in text:
-        text = USERINFO.sub(_masked_userinfo, text)
+        text = USERINFO.sub(_mask_userinfo, text)
     return _QUERY_SECRET.sub(rf"\g<before>{MASKED}", text) if "=" in text else text
 
 
-def _masked_userinfo(match: re.Match[str]) -> str:
+def _mask_userinfo(match: re.Match[str]) -> str:
+    # The scheme is in the 13 characters before "://", possibly behind other text.
     scheme = re.split(r"[^A-Za-z0-9+.-]", match.string[max(0, match.start() - 16) : match.start() - 3])[-1]
     is_container = ":" not in match[0] and scheme.lower() in _CONTAINER_SCHEMES
     return match[0] if is_container or match[0] == f"{MASKED}@" else f"{MASKED}@"
@@ -134,12 +144,12 @@ def _masked_userinfo(match: re.Match[str]) -> str:
 
 def redact(text: str) -> str:
     """Replace all known secrets, and texts with the form of a secret."""
-    pattern = _pattern
+    pattern = _parts_pattern
     if pattern is not None:
         text = pattern.sub(MASKED, text)
     text = mask_url_secrets(text)
-    for shape in _SHAPES:
-        text = shape.sub(rf"\g<before>{MASKED}", text)
+    for form in _SECRET_FORMS:
+        text = form.sub(rf"\g<before>{MASKED}", text)
     return text
 
 
