@@ -1,7 +1,10 @@
 """Crawl: one Spark action that reads a source and writes the result to staging.
 
-The driver divides the crawl into tasks, and Spark's tasks read them. A Python data source (``pipeline.datasource``) would do the same,
-but Spark looks it up, creates it and plans it in Python processes of its own, which takes longer than a small crawl.
+The driver plans the crawl tasks, and each Spark task reads one of them. The Python data source (``pipeline.datasource``) does the same
+for other Spark sessions. It is not used here, because Spark starts Python processes of its own to create and plan it, which takes
+longer than a small crawl.
+
+A ``deadline`` is the time for the planning, and for each shard, in seconds.
 """
 
 from __future__ import annotations
@@ -26,41 +29,43 @@ from federator.registry import get_connector
 def stage_crawl(
     spark: SparkSession, spec: SourceSpec, staging: StagingArea, *, deadline: float, only: Sequence[Path] | None = None
 ) -> str:
-    """Write the crawl of a source, or only of the namespaces ``only``, to staging, and return its path.
+    """Write the crawl of a source to staging and return the path. With ``only``, the crawl reads just these namespaces.
 
-    There is one job per source, whose tasks are the source's crawl tasks.
+    An error of the catalog or a deadline becomes failed coverage. Only Spark's own errors are raised.
     """
     if hasattr(spark, "sparkContext"):  # Spark Connect has none
         spark.sparkContext.setJobDescription(f"crawl {spec.name}")
-    planned = plan_metered_tasks(spec, deadline, only)
+    tasks = plan_metered_tasks(spec, deadline, only)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                task, calls = planned[number]
-                yield from read_task_batches(spec, task, calls, deadline)
+                task, planning_calls = tasks[number]
+                yield from read_task_batches(spec, task, planning_calls, deadline)
 
-    crawl = spark.range(0, len(planned), 1, len(planned)).mapInArrow(read, DDL)
+    crawl = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, DDL)
     return staging.write(crawl, f"{spec.name}.staged")
 
 
 def plan_metered_tasks(
     spec: SourceSpec, deadline: float, only: Sequence[Path] | None = None
 ) -> list[tuple[CrawlTask, CallCounts]]:
-    """Return the crawl tasks of a source. The first of them has the calls of the planning."""
+    """Return the crawl tasks of a source, each with calls to count. The first has all calls of the planning, the others have none."""
     concurrency, meter = get_connector(spec.impl).crawl_concurrency(spec.properties), CallMeter()
     tasks = plan_crawl_tasks(spec, concurrency, deadline, meter, only=only)
     return [(task, meter.drain()) for task in tasks]
 
 
-def read_task_batches(spec: SourceSpec, task: CrawlTask, planned: CallCounts, deadline: float) -> Iterator[pa.RecordBatch]:
-    """Yield what a crawl task reads as Arrow batches of staging. The last row has its calls and those of ``planned``."""
+def read_task_batches(
+    spec: SourceSpec, task: CrawlTask, planning_calls: CallCounts, deadline: float
+) -> Iterator[pa.RecordBatch]:
+    """Yield what a crawl task reads as Arrow batches of staging. The last row has the task's calls and ``planning_calls``."""
     meter = CallMeter()
 
-    def calls() -> str:
+    def drain_calls() -> str:
         counts = meter.drain()
-        counts.merge(planned)
+        counts.merge(planning_calls)
         return counts.to_json()
 
     items = storable_items(read_crawl_task(spec, task, deadline, meter))
-    return crawl_batches(items, source=spec.name, shard=task.number, began_at=time.time(), calls=calls)
+    return crawl_batches(items, source=spec.name, shard=task.number, began_at=time.time(), calls=drain_calls)

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class CatalogPartition(InputPartition):
-    """One crawl task. ``planned`` are the calls of the planning, in one of the tasks."""
+    """One crawl task. ``planning_calls`` are those of the planning, in the first task."""
 
-    def __init__(self, task: CrawlTask, planned: CallCounts) -> None:
+    def __init__(self, task: CrawlTask, planning_calls: CallCounts) -> None:
         super().__init__(task.number)
         self.task = task
-        self.planned = planned
+        self.planning_calls = planning_calls
 
 
 class LanceCatalogSource(DataSource):
@@ -58,11 +58,11 @@ class LanceCatalogReader(DataSourceReader):
         self.only = only
 
     def partitions(self) -> Sequence[CatalogPartition]:
-        return [CatalogPartition(*planned) for planned in plan_metered_tasks(self.spec, self.deadline, self.only)]
+        return [CatalogPartition(*metered) for metered in plan_metered_tasks(self.spec, self.deadline, self.only)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, CatalogPartition)
-        return read_task_batches(self.spec, partition.task, partition.planned, self.deadline)
+        return read_task_batches(self.spec, partition.task, partition.planning_calls, self.deadline)
 
 
 def _parse_options(options: dict[str, str]) -> tuple[SourceSpec, float, list[Path] | None]:
