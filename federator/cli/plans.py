@@ -36,7 +36,7 @@ def list_(
 
     with cli.index() as index, index.read() as connection:
         rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
-    data = [_data(row) for row in rows]
+    data = [_plan_to_json(row) for row in rows]
     if cli.json:
         cli.out.document({"plans": data}, rows="plans")
     elif not rows:
@@ -54,14 +54,14 @@ def list_(
             columns,
             [
                 (
-                    shorten_digest(d["digest"]),
-                    d["mirror"],
-                    d["state"],
-                    d["changes"],
-                    format_age(d["created_at"]),
-                    "; ".join(d["held"]),
+                    shorten_digest(plan["digest"]),
+                    plan["mirror"],
+                    plan["state"],
+                    plan["changes"],
+                    format_age(plan["created_at"]),
+                    "; ".join(plan["held"]),
                 )
-                for d in data
+                for plan in data
             ],
         )
 
@@ -74,46 +74,47 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
 
     with cli.index() as index, index.read() as connection:
         stored = plans.get_plan(connection, digest)
-        approved, released = approvals.get_valid(connection, stored.mirror), approvals.get_release(connection, stored)
+        valid_approvals, release = approvals.get_valid(connection, stored.mirror), approvals.get_release(connection, stored)
     if cli.json:
-        waiting = [change.to_json() for change in released.waiting]
-        cli.out.document({**_data(stored), "guarded": stored.guarded, "waiting": waiting, "plan": mask_secrets(stored.content)})
+        waiting = [change.to_json() for change in release.waiting]
+        cli.out.document(
+            {**_plan_to_json(stored), "guarded": stored.guarded, "waiting": waiting, "plan": mask_secrets(stored.content)}
+        )
         return
-    print_plan(cli, Plan.from_json(stored.content), everything=everything, state=stored.state, approvals=approved)
+    print_plan(cli, Plan.from_json(stored.content), everything=everything, state=stored.state, approvals=valid_approvals)
     decided = f"; {stored.state} by {stored.decided_by} {format_time(stored.decided_at)}" if stored.decided_at else ""
     cli.out.line(f"created by run {stored.run_id} {format_time(stored.created_at)}{decided}")
 
 
 def approve(cli: Cli, digest: DIGEST) -> None:
     """Approve the held changes of a plan, for this plan or a later one, as long as their evidence holds."""
-    plan = _decide(cli, digest, "approved")
-    _print_decision(cli, plan, "approved", f"apply it with federator sync {plan.mirror}")
+    _decide(cli, digest, "approved", "apply it with federator sync {mirror}")
 
 
 def reject(cli: Cli, digest: DIGEST) -> None:
     """Reject a plan, so that it is not applied."""
-    _print_decision(cli, _decide(cli, digest, "rejected"), "rejected", "it stays rejected until other changes are held")
+    _decide(cli, digest, "rejected", "it stays rejected until other changes are held")
 
 
-def _decide(cli: Cli, digest: str, decision: Decision) -> StoredPlan:
+def _decide(cli: Cli, digest: str, decision: Decision, hint: str) -> None:
+    """Record a decision as the user of this process and print it. ``hint`` may have the field ``{mirror}``."""
     from federator.apply.plan_decisions import decide_plan
 
     with cli.index() as index:
-        return decide_plan(index, digest, decision, actor=getpass.getuser())
-
-
-def _print_decision(cli: Cli, plan: StoredPlan, state: str, hint: str) -> None:
+        plan = decide_plan(index, digest, decision, actor=getpass.getuser())
     if cli.json:
-        cli.out.document({"plan": plan.digest, "mirror": plan.mirror, "state": state})
+        cli.out.document({"plan": plan.digest, "mirror": plan.mirror, "state": decision})
     else:
-        cli.out.line(f"{state} plan {shorten_digest(plan.digest)} of mirror {plan.mirror}")
-        cli.print_note(f"hint: {hint}")
+        cli.out.line(f"{decision} plan {shorten_digest(plan.digest)} of mirror {plan.mirror}")
+        cli.print_note(f"hint: {hint.format(mirror=plan.mirror)}")
 
 
-def _data(plan: StoredPlan) -> dict[str, Any]:
+def _plan_to_json(plan: StoredPlan) -> dict[str, Any]:
+    """Return a plan's columns, the number of its changes and refusals, and its holds."""
     names = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by")
-    columns, body = {name: getattr(plan, name) for name in names}, plan.content
-    return {**columns, "changes": len(body["changes"]), "refusals": len(body["refusals"]), "held": body["held"]}
+    columns = {name: getattr(plan, name) for name in names}
+    content = plan.content
+    return {**columns, "changes": len(content["changes"]), "refusals": len(content["refusals"]), "held": content["held"]}
 
 
 def register(app: typer.Typer) -> None:
