@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from federator.stages.result import RunResult
     from federator.store.runs import RunSource
 
-# Maximum number of listed changes that were not done.
-SHOWN = 20
+# Maximum number of changes that are listed because they were not done.
+_MAX_SHOWN = 20
 
 
 def result_to_json(result: RunResult) -> dict[str, Any]:
@@ -36,17 +36,18 @@ def result_to_json(result: RunResult) -> dict[str, Any]:
             {"digest": plan.digest, "approved": plan.digest in result.approved, **mask_secrets(plan.to_json())}
             for plan in result.plans
         ],
-        "outcomes": [_outcome(outcome) for outcome in result.outcomes],
-        "errors": [_error(subject, text) for subject, text in result.errors.items()],
+        "outcomes": [_outcome_to_json(outcome) for outcome in result.outcomes],
+        "errors": [_error_to_json(subject, text) for subject, text in result.errors.items()],
     }
 
 
 def exit_code(result: RunResult) -> int:
+    """Return the exit code of the command for the state of its run."""
     return EXIT_CODE_BY_STATE[result.state]
 
 
 def print_sources(cli: Cli, result: RunResult) -> None:
-    """Print each source with its counts and changes."""
+    """Print a table of the sources with their counts, then the hints of their errors."""
     columns = [
         Column("source"), Column("state"), Column("tables", right=True), Column("namespaces", right=True),
         Column("new", right=True), Column("changed", right=True), Column("removed", right=True), Column("carried", right=True),
@@ -56,13 +57,14 @@ def print_sources(cli: Cli, result: RunResult) -> None:
         (name, p.state, p.tables, p.namespaces, p.added, p.changed, p.removed, p.carried, p.revision, source_note(p))
         for name, p in result.sources.items()
     ]
+    # Errors have the name of a source, or a kind and a name ("mirror x"). ``print_errors`` prints them below the table.
     rows += [(name, "failed", *[""] * 7, "see below") for name in result.errors if not name.startswith("mirror ")]
     cli.out.table(columns, rows)
     print_hints(cli, result.sources)
 
 
 def source_note(source: PublishResult | RunSource) -> str:
-    """Return the error without its hint, else the reason of a full crawl of a source that has a change feed."""
+    """Return the text of the column "note": the error without its hint, else why a source with a change feed was read in full."""
     if source.message:
         return split_hint(source.message)[0]
     return f"full crawl: {source.full_because}" if source.full_because else ""
@@ -88,24 +90,24 @@ def print_roots(cli: Cli, result: RunResult) -> None:
 
 
 def print_outcomes(cli: Cli, result: RunResult) -> None:
-    """Print the outcomes: counts, and each change that was not done."""
+    """Print what became of held plans, the number of outcomes by state, and the first changes that were not done."""
     states = [outcome.state.value for outcome in result.outcomes]
     attempted = {(outcome.change.target_source, outcome.change.target_path) for outcome in result.outcomes}
     for plan in result.held_plans:
-        others = any((change.target_source, change.target_path) in attempted for change in plan.changes)
+        was_attempted = any((change.target_source, change.target_path) in attempted for change in plan.changes)
         cli.out.line(
-            f"{plan_title(plan)}: held, {'the other changes were attempted' if others else 'none of it was attempted'}"
+            f"{plan_title(plan)}: held, {'the other changes were attempted' if was_attempted else 'none of it was attempted'}"
         )
     if states:
         cli.out.line(", ".join(f"{states.count(state):,} {state.replace('_', ' ')}" for state in sorted(set(states))))
     not_done = [outcome for outcome in result.outcomes if outcome.state.value != "done"]
-    for outcome in not_done[:SHOWN]:
+    for outcome in not_done[:_MAX_SHOWN]:
         change = outcome.change
         cli.out.line(f"  {outcome.state.value} {change.action.value} {change.target_source}${change.target_path}")
         for line in (outcome.message or "").splitlines():
             cli.out.line(f"    {line.strip()}")
-    if len(not_done) > SHOWN:
-        cli.out.line(f"  and {len(not_done) - SHOWN:,} more: federator runs {result.run_id}")
+    if len(not_done) > _MAX_SHOWN:
+        cli.out.line(f"  and {len(not_done) - _MAX_SHOWN:,} more: federator runs {result.run_id}")
 
 
 def print_errors(cli: Cli, result: RunResult) -> None:
@@ -121,7 +123,7 @@ def print_errors(cli: Cli, result: RunResult) -> None:
         )
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:
     change = outcome.change
     return {
         "action": change.action.value, "target": f"{change.target_source}${change.target_path}", "state": outcome.state.value,
@@ -129,6 +131,6 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _error(subject: str, text: str) -> dict[str, Any]:
+def _error_to_json(subject: str, text: str) -> dict[str, Any]:
     message, hint = split_hint(text)
     return {"subject": subject, "message": message, "hint": hint}
