@@ -1,6 +1,6 @@
 """The contract suite: tests of a connector's namespace, crawl and write interfaces against one real catalog.
 
-A test module such as this one runs it for your own connector::
+The following test module runs the suite for your own connector::
 
     import pytest
 
@@ -26,8 +26,8 @@ A test module such as this one runs it for your own connector::
         def location(self):
             return lambda name: f"s3://bucket/{name}.lance"
 
-The three fixtures give the configuration of the source, an empty namespace for the test, and a valid location for a table name.
-Attributes give what the suite cannot know; most of them enable more tests:
+The three fixtures return the configuration of the source, an empty namespace for the test, and a function from a table's name to a
+valid location. The suite cannot find out the following attributes and methods itself. Most of them enable more tests:
 
 =====================  ====================================================================================
 ``against``            text that describes the server under test
