@@ -1,4 +1,7 @@
-"""``Catalog`` of one Iceberg REST server: the operations on single objects."""
+"""``Catalog`` of one Iceberg REST server: the operations on single objects.
+
+The companion of a Lance table is the Iceberg table that declares it: it has the same location, and no rows of its own.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class IcebergCatalog(NamespaceCatalog):
         super().__init__(source, self._client, catalogs=settings.warehouses, threads=settings.threads, root=settings.root_uri)
 
     def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - the warehouses are few
-        """Return the prefix of each configured warehouse: some servers use the warehouse's id. None if there is no prefix."""
+        """Return the prefix of each configured warehouse; some servers use the warehouse's id. None if none has a prefix."""
         prefixes = {name: self._client.read_warehouse(name).prefix for name in self._settings.warehouses or ()}
         if not any(prefixes.values()):
             return None
@@ -58,7 +61,7 @@ class IcebergCatalog(NamespaceCatalog):
         )
 
     def describe_catalog(self, name: str) -> NamespaceRecord:
-        """Return a warehouse. What ``/v1/config`` sends with it is for clients, and may contain secrets."""
+        """Return a warehouse, without the properties of ``/v1/config``: they are options for clients and may contain secrets."""
         self._client.read_warehouse(name)
         return NamespaceRecord(self.source, (name,))
 
@@ -71,7 +74,7 @@ class IcebergCatalog(NamespaceCatalog):
         return super().create_namespace(record)
 
     def drop_namespace(self, path: Path) -> None:
-        """Drop an empty namespace. The leftover of an interrupted drop test does not count."""
+        """Drop an empty namespace. If it contains only the table of an interrupted drop test, drop this table first."""
         try:
             super().drop_namespace(path)
         except NamespaceNotEmpty:
@@ -90,7 +93,7 @@ class IcebergCatalog(NamespaceCatalog):
         return records.table_record(self.source, path, self._require_lance(path))
 
     def observe(self, path: Path) -> Observation:
-        """Observe one table. Only what the server has is foreign: a request that it refuses says nothing about the name."""
+        """Observe one table. A view or another table is foreign. Other errors are raised: they prove nothing about the name."""
         try:
             table = self._client.get_table(path)
         except TableNotFound:
@@ -100,7 +103,7 @@ class IcebergCatalog(NamespaceCatalog):
         return Observation(records.table_record(self.source, path, table))
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        """Create the companion of a table. If the server chose a location of its own, remove the companion and raise Unsupported."""
+        """Create the companion of a table. If the server put it elsewhere than requested, remove it and raise Unsupported."""
         desired = replace(record, location=record.location or self.default_location(record.path))
         request = records.build_create_request(desired)
         # Iceberg's own server creates a table in a namespace that does not exist.
@@ -108,7 +111,7 @@ class IcebergCatalog(NamespaceCatalog):
         self._check_name(record.path, self._client.get_table)
         table = self._client.create_table(record.path, request)
         created = records.table_record(self.source, record.path, table)
-        if problem := _misplaced(desired, created, table):
+        if problem := _find_misplacement(desired, created, table):
             self._remove_misplaced(desired, created, problem)
             raise Unsupported(f"{self.source}: {record.key} was not declared, because the server {problem}")
         return self.describe_table(record.path)
@@ -116,7 +119,7 @@ class IcebergCatalog(NamespaceCatalog):
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         """Change location, properties and doc with one commit.
 
-        The server compares the table's UUID only: a change between this method's read and its call is overwritten.
+        The server compares only the table's UUID, so a change between the last read and the commit is overwritten.
         """
         table = self._require_lance(before.path)
         current = records.table_record(self.source, before.path, table)
@@ -128,9 +131,9 @@ class IcebergCatalog(NamespaceCatalog):
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Remove the companion of a table that is unchanged since ``expected``, and check that the data is still there.
 
-        Iceberg does not compare: a change between this method's read and its call is removed with the companion. Raise Unsupported for
-        a server that deletes the files of dropped tables, and for a companion with rows of its own. Raise Internal if the server
-        deleted the data.
+        The request has no precondition, so a change between the last read and the request is removed with the companion. Raise
+        Unsupported for a server that deletes the files of dropped tables, and for a companion with rows of its own. Raise Internal if
+        the server deleted the data.
         """
         current = self.describe_table(expected.path)
         check_table(current, expected, unconditional)
@@ -159,7 +162,7 @@ class IcebergCatalog(NamespaceCatalog):
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
         """Rename a companion within its warehouse.
 
-        The server does not compare: a table that took the name between this method's read and its call is renamed instead. Raise
+        The request has no precondition: a table that replaced the companion after the last read is renamed instead. Raise
         ConcurrentModification if that happened.
         """
         if before.path[:1] != new_path[:1]:
@@ -178,18 +181,20 @@ class IcebergCatalog(NamespaceCatalog):
     def ping(self) -> str:
         """Read the configured warehouses. Raise NamespaceNotFound for one that does not exist, Unsupported if none is configured."""
         if not self._settings.warehouses:
+            # Raises Unsupported with the hint to configure them.
             self.list_catalogs()
         for name in self._settings.warehouses or ():
             self._client.read_warehouse(name)
         return ""
 
     def _remove_misplaced(self, desired: TableRecord, created: TableRecord, problem: str) -> None:
-        """Remove a companion that was just created.
+        """Remove a companion that was just created. ``problem`` is the result of ``_find_misplacement``.
 
-        If its files may be among those of a written Lance table, it stays, unless the server keeps the files: raise Unsupported.
+        It stays if a server that deletes the files of dropped tables could delete those of a written Lance table. Then raise
+        Unsupported.
         """
-        may_share = f"{desired.canonical}/".startswith(f"{created.canonical}/")
-        if may_share:
+        contains_lance_table = f"{desired.canonical}/".startswith(f"{created.canonical}/")
+        if contains_lance_table:
             try:
                 with self._open_drop_test() as drop_test:
                     if drop_test.find_data(desired) is not False:
@@ -206,7 +211,11 @@ class IcebergCatalog(NamespaceCatalog):
         return DropTest(self.source, self._client, self._settings)
 
     def _check_name(self, path: Path, read: Callable[[Path], object]) -> None:
-        """Raise NameNotAllowed for a new name that the server refuses in a URL. A request that creates it has it in its body."""
+        """Raise NameNotAllowed for a new name that the server refuses in a URL.
+
+        A request that creates an object has its name in the body. The server would accept it, and no later request could name the
+        object. ``read`` makes a request with the name in its URL.
+        """
         if not re.fullmatch(REFUSED_NAMES, path[-1]):
             return
         try:
@@ -232,8 +241,8 @@ class IcebergCatalog(NamespaceCatalog):
         return f"{self.source}: {path_key(path)} is {kind}"
 
 
-def _misplaced(desired: TableRecord, created: TableRecord, table: IcebergTable) -> str | None:
-    """Return how the server's locations differ from the requested ones. None if they do not."""
+def _find_misplacement(desired: TableRecord, created: TableRecord, table: IcebergTable) -> str | None:
+    """Return what the server did instead of the request, as a predicate for "the server". None if the locations are as requested."""
     if created.canonical != desired.canonical:
         return f"assigned the location {created.location}"
     inside = f"{created.canonical}/"
