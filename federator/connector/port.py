@@ -1,8 +1,8 @@
 """The port that a connector implements.
 
 A ``Connector`` is a stateless description that opens a ``Catalog``: one connection (or pool) with operations on single objects and the
-bulk crawl. The port has three users: the facade (the official Lance interface), the pipeline's data source
-(``plan_shards``/``read_shard``) and the executor (``observe``/``declare_table``/``update_table``/``deregister_table``).
+bulk crawl. The port has three users: the facade (``lance.facade``, the official Lance interface), the crawl (``plan_shards``,
+``read_shard``) and the executor of plans (``observe``, ``declare_table``, ``update_table``, ``deregister_table``).
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from federator.connector.options import ConnectorSettings
 from federator.connector.temporary_credentials import TemporaryCredentials
 from federator.model import Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord
 
+#: the property that marks a table as Lance's, and its value
 TABLE_TYPE_KEY = "table_type"
+LANCE = "lance"
 #: the only column of a table that lance-namespace-impls declared without a schema
 PLACEHOLDER_COLUMN = "__placeholder_id"
-LANCE = "lance"
-#: Called once by a write, after its last read and immediately before the request that changes the catalog. An exception aborts the
-#: write before anything is changed.
+#: A last check of a write, for example of the origin of a mirrored table. The write calls it once: after its last read of the target,
+#: and immediately before the request that changes the catalog. An exception aborts the write before anything is changed.
 Confirm = Callable[[], None]
 
 
 def unconditional() -> None:
-    """Do nothing: the ``Confirm`` of a write that depends only on its own object."""
+    """Confirm every write. For a write that depends only on its own object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The result of observing one table: its record, or a description of a ``foreign`` object with its name.
+    """The result of observing one path: the record of a table, or in ``foreign`` a description of another object for messages.
 
-    If both are None, the table is proven absent.
+    If both are None, the path is proven absent.
     """
 
     record: TableRecord | None = None
@@ -185,14 +186,14 @@ class Catalog(ABC):
     def describe_recreate_loss(self, native: Mapping[str, Any]) -> str | None:
         """Return what a recreate of a saved table would lose, for example grants. None if it would lose nothing.
 
-        A catalog that implements ``read_native`` must implement this too.
+        A catalog that implements ``read_native`` must override this: the default never returns None, so that nothing is lost unseen.
         """
         return "this catalog does not report what a recreate would lose"
 
     def find_recreate_obstacle(self, before: TableRecord, after: TableRecord) -> str | None:
-        """Return why the catalog would refuse ``after`` once ``before`` is deregistered. None if it would not, or cannot tell.
+        """Return why the catalog would refuse to declare ``after`` once ``before`` is deregistered. None if no reason is known.
 
-        A recreate asks before it removes anything.
+        A recreate calls this before it removes anything.
         """
         return None
 
@@ -204,10 +205,10 @@ class Catalog(ABC):
         raise Unsupported(f"{self.source}: this catalog has no default location")
 
     def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
-        """Return the location of a new table without one: the default location, with a random suffix unless it is unused.
+        """Return the location of a new table whose location was not requested. None if the catalog chooses it.
 
-        A location is used if it contains data, or if another table is known to be declared there: neither may become the new table's.
-        Raise TableAlreadyExists if the name determines the location.
+        This is the default location, or one with a random suffix if ``is_unused`` returns False: there is data at the default location,
+        or another table is declared there. Raise TableAlreadyExists if it is used and the catalog requires it for this name.
         """
         default = self.default_location(path)
         if default is None or is_unused(default):
@@ -241,7 +242,7 @@ class Catalog(ABC):
         raise Unsupported(f"{self.source}: this catalog issues no credentials for tables")
 
     def canonical_path(self, path: Path) -> Path:
-        """Return the full path of an object that the catalog also accepts under a shorter one (Glue's root catalog)."""
+        """Return the full path of an object. Differs from ``path`` if the catalog accepts a shorter one, too (Glue's root catalog)."""
         return path
 
     # The identity of the catalog.
@@ -249,9 +250,9 @@ class Catalog(ABC):
     def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:
         """Return the identity of the catalog behind this connection. None if the catalog has no identity.
 
-        ``namespaces`` are those whose own parts are needed, None for all; a catalog may return more. An error means that the identity
-        is unknown, so no result of this connection is evidence. If a later connection of the same ``Catalog`` reaches another catalog,
-        it raises IdentityChanged.
+        An identity may have a part for each namespace. ``namespaces`` are those whose parts are needed, None for all; a catalog may
+        return more. Any error means that the identity is unknown, so no result of this connection is evidence. Raise IdentityChanged if
+        a later connection of the same ``Catalog`` reaches another catalog.
         """
         return None
 
@@ -302,12 +303,12 @@ class Catalog(ABC):
         return Observation(foreign="a managed table") if record.kind is Kind.MANAGED_TABLE else Observation(record)
 
     def ping(self) -> str:
-        """Make one cheap call that tests the connection. Return the server's version or an empty text."""
+        """Make one cheap call that tests the connection. Return the server's version, or an empty text. Raise CatalogError."""
         self.list_namespaces(())
         return ""
 
     def close(self) -> None:
-        """Close the connections. Safe to repeat."""
+        """Close the connections. A second call has no effect."""
 
     def __enter__(self) -> Self:
         return self
@@ -316,23 +317,23 @@ class Catalog(ABC):
         self.close()
 
 
-S = TypeVar("S", bound=ConnectorSettings)
+SettingsT = TypeVar("SettingsT", bound=ConnectorSettings)
 
 
-class Connector(ABC, Generic[S]):
+class Connector(ABC, Generic[SettingsT]):
     """A connector: the name of its impl, its settings type and capabilities, and how to open a catalog. Stateless."""
 
     impl: ClassVar[str]
-    settings_type: type[S]
+    settings_type: type[SettingsT]
     capabilities: ClassVar[Capabilities]
     #: the extra with the libraries: ``pip install lance-federator[<extra>]``
     extra: ClassVar[str | None] = None
 
     @abstractmethod
-    def open(self, source: str, settings: S) -> Catalog:
+    def open(self, source: str, settings: SettingsT) -> Catalog:
         """Open the catalog; it may connect lazily. Raise CatalogError. Libraries are imported here, not with the connector."""
 
-    def open_catalog(self, source: str, settings: S) -> Catalog:
+    def open_catalog(self, source: str, settings: SettingsT) -> Catalog:
         """Call ``open``. Raise ConfigError with the extra to install if a library is missing."""
         try:
             return self.open(source, settings)
@@ -340,19 +341,19 @@ class Connector(ABC, Generic[S]):
             hint = f"pip install 'lance-federator[{self.extra}]'" if self.extra else None
             raise ConfigError(f"the connector {self.impl!r} needs the module {error.name!r}", hint=hint) from error
 
-    def parse_settings(self, properties: Mapping[str, str], *, where: str = "") -> S:
+    def parse_settings(self, properties: Mapping[str, str], *, where: str = "") -> SettingsT:
         """Return typed settings from configuration, with references resolved. Raise ConfigError."""
         return self.settings_type.from_properties(self.impl, properties, where=where)
 
-    def capabilities_for(self, settings: S) -> Capabilities:
+    def capabilities_for(self, settings: SettingsT) -> Capabilities:
         """Return the capabilities of one configured source. Override this if they depend on its settings."""
         return self.capabilities
 
     def preload_imports(self) -> None:
-        """Import the modules for opening a catalog, in a process that is forked later: without connections or threads."""
+        """Import the modules for opening a catalog, before the process is forked: open no connections and start no threads."""
 
     def crawl_concurrency(self, properties: Mapping[str, str]) -> int:
-        """Return how many shards of one crawl may be read at once. Must not need secrets."""
+        """Return how many shards of one crawl may be read at once. Must not resolve the secret references of ``properties``."""
         return 2
 
 
