@@ -349,7 +349,7 @@ def test_tests_that_do_not_apply_are_not_collected(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_docstring_passes(tmp_path: Path) -> None:
-    text = str(contract.__doc__).split("runs it for your own connector::")[1].split("\nThe three fixtures")[0]
+    text = str(contract.__doc__).split("runs the suite for your own connector::")[1].split("\nThe three fixtures")[0]
     (tmp_path / "test_example.py").write_text(textwrap.dedent(text))
     output = run(tmp_path)
     assert " passed" in output

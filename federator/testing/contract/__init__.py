@@ -37,7 +37,7 @@ valid location. The suite cannot find out the following attributes and methods i
 ``make_managed``       adds a managed table marked as Lance to a namespace: it is never listed
 ``make_foreign``       adds a foreign object to a namespace: it is neither listed nor touched
 ``declares_once``      False if two concurrent declarations of one name can both succeed
-``write_requests``     parts of the requests that change or remove a table: the first message after ``confirm`` has one
+``write_requests``     bytes of the requests that change or remove a table: the first message after ``confirm`` contains one
 ``keeps_feed``         False if the server under test has no change feed, although the connector can read one
 ``crawls_everything``  False if a full crawl of the server would read more than the test may
 ``races_for_names``    False if concurrent declarations of one name could harm the server
