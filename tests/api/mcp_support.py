@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, ElicitResult
 
 from federator.api.app import create_app
-from federator.api.http_limits import limited_protocol
+from federator.api.http_limits import build_limited_protocol
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.settings import Settings
 from federator.store import Index, tokens
@@ -103,7 +103,7 @@ def text_of(result: CallToolResult) -> str:
 def run_service(index: Index, settings: Settings) -> Iterator[Running]:
     """The real app behind uvicorn, with the service's own limits."""
     app = create_app(settings)
-    config = uvicorn.Config(app, http=limited_protocol(settings.serve), ws="none", log_config=None)
+    config = uvicorn.Config(app, http=build_limited_protocol(settings.serve), ws="none", log_config=None)
     server = uvicorn.Server(config)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
