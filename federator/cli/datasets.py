@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from federator.views.history import PastDataset
 
 
-_COLUMNS = [Column("location", wide=True), Column("state"), Column("declared as", wide=True), Column("note", wide=True)]
+_COLUMNS = [Column("location", cut=True), Column("state"), Column("declared as", wide=True), Column("note", wide=True)]
 
 
 def datasets(

@@ -64,7 +64,7 @@ def show(cli: Cli, name: NAME, everything: ALL = False) -> None:
         cli.out.line("nothing declared yet")
         return
     limit = len(entries) if everything else _MAX_SHOWN
-    columns = [Column("target", wide=True), Column("origin", wide=True), Column("location", wide=True), Column("since")]
+    columns = [Column("target", wide=True), Column("origin", wide=True), Column("location", cut=True), Column("since")]
     cli.out.table(
         columns,
         [(entry["target"], entry["origin"], entry["location"], format_age(entry["updated_at"])) for entry in entries[:limit]],

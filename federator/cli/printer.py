@@ -27,6 +27,8 @@ _STYLES = {"ok": "green", "valid": "green", "done": "green", "warn": "yellow", "
 _MAX_ALIGNED_WIDTH = 72
 # Minimum width of a folded column; below it, a row that the terminal wraps is easier to read.
 _MIN_FOLDED_WIDTH = 16
+# Minimum width of a cell that loses its middle.
+_MIN_CUT_WIDTH = 24
 
 
 def escape_text(text: object, *, lines: bool = False) -> str:
@@ -61,11 +63,15 @@ def _redirect_to_null(descriptor: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. ``wide`` columns are folded on a narrow terminal; ``right`` columns are right-aligned."""
+    """A column of a table. On a narrow terminal, ``wide`` columns are folded and ``cut`` ones lose their middle.
+
+    ``right`` columns are right-aligned.
+    """
 
     title: str
     wide: bool = False
     right: bool = False
+    cut: bool = False
 
 
 class Printer:
@@ -119,8 +125,10 @@ class Printer:
             self._write(text)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-        """Print aligned columns with a header. On a terminal, wide columns are folded; otherwise each row is one line."""
+        """Print aligned columns with a header. On a terminal, columns are folded or cut; otherwise each row is one complete line."""
         cells = [[escape_text("" if cell is None else cell) for cell in row] for row in rows]
+        if self.is_terminal:
+            cells = self._cut(columns, cells)
         if self.is_terminal and self._fits(columns, cells):
             self._rich_table(columns, cells)
         else:
@@ -139,6 +147,24 @@ class Printer:
             self.line(title, style="bold")
             for line in lines:
                 self.line(f"  {line}")
+
+    def _cut(self, columns: Sequence[Column], rows: list[list[str]]) -> list[list[str]]:
+        """Shorten the cells of the ``cut`` columns to the width that the other columns leave, which they share."""
+        from rich.cells import cell_len
+
+        longest = [max(map(cell_len, (column.title, *(row[number] for row in rows)))) for number, column in enumerate(columns)]
+        number_cut = sum(column.cut for column in columns)
+        if not number_cut:
+            return rows
+        needed = sum(
+            2 + (min(length, _MIN_FOLDED_WIDTH) if column.wide else length)
+            for column, length in zip(columns, longest, strict=True)
+            if not column.cut
+        )
+        width = max(_MIN_CUT_WIDTH, (self.console.width - needed) // number_cut - 2)
+        return [
+            [cut_middle(cell, width) if column.cut else cell for column, cell in zip(columns, row, strict=True)] for row in rows
+        ]
 
     def _fits(self, columns: Sequence[Column], rows: list[list[str]]) -> bool:
         """Whether the table fits if wide columns are folded. If not, the terminal wraps whole rows, and nothing is cut off."""
@@ -184,6 +210,19 @@ class Printer:
             yield
         except BrokenPipeError:
             _redirect_to_null(1)
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Return a text of at most ``width`` terminal cells: its begin, an ellipsis and its end, which names the table of a location."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    begin = set_cell_size(text, (width - 1) // 3).rstrip()
+    end = text
+    while cell_len(begin) + 1 + cell_len(end) > width:
+        end = end[1:]
+    return f"{begin}…{end}"
 
 
 def style_state(text: str) -> Text:

@@ -70,7 +70,7 @@ def search(
         cli.print_note(
             f"no table matches {escape_text(query)}; these have similar names" + (f": {suggestions}" if suggestions else "")
         )
-    columns = [Column("table", wide=True), Column("state"), Column("location", wide=True)]
+    columns = [Column("table", wide=True), Column("state"), Column("location", cut=True)]
     cli.out.table(columns, [(node.id, node.verified or "", node.location) for node in results.nodes])
     if results.facets and facets:
         _show(cli, results.facets)

@@ -83,7 +83,7 @@ def ls(
             Column("name", wide=True),
             Column("kind"),
             Column("state"),
-            Column("location", wide=True),
+            Column("location", cut=True),
             Column("note", wide=True),
         ]
         cli.out.table(

@@ -8,8 +8,9 @@ import threading
 import time
 
 import pytest
+from rich.cells import cell_len
 
-from federator.cli.printer import Column, Printer, escape_text, format_age, format_count, format_duration
+from federator.cli.printer import Column, Printer, cut_middle, escape_text, format_age, format_count, format_duration
 from federator.cli.progress import ProgressDisplay
 from federator.stages.result import ProgressEvent
 
@@ -44,6 +45,29 @@ def test_a_table_loses_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch, wi
     assert "".join(printed.split()).count("x") == 80
     assert "y" * 15 in printed
     assert len(printed.splitlines()) <= lines
+
+
+@pytest.mark.parametrize(("terminal", "width"), [(True, "80"), (True, "200"), (False, "80")])
+def test_a_narrow_terminal_cuts_the_middle_of_locations(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, width: str) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    location = "s3://lake/" + "deep/" * 20 + "orders.lance"
+    Printer().table([Column("name"), Column("location", cut=True), Column("note", wide=True)], [("orders", location, "x" * 12)])
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    is_cut = terminal and width == "80"
+    assert (location in lines[1]) != is_cut
+    assert ("…" in lines[1]) == is_cut
+    assert "s3://lake/" in lines[1]
+    assert "orders.lance" in lines[1]
+    assert not is_cut or len(lines[1]) <= 80
+
+
+def test_a_cut_text_keeps_its_width_with_wide_characters() -> None:
+    assert cell_len(cut_middle("s3://湖/" + "表" * 40, 24)) <= 24
+    assert cut_middle("s3://lake/a", 24) == "s3://lake/a"
 
 
 def test_a_line_on_a_terminal_has_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
