@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import typer
 
 from federator.cli.context import Cli, command
@@ -19,6 +21,8 @@ def mcp(cli: Cli) -> None:
     settings = cli.settings
     as_json = cli.log_format == "json" if cli.log_format is not None else None
     logs.configure(json=as_json, default_format=settings.logs.format, default_level=settings.logs.level)
+    # The SDK reads stdin in a thread that nothing interrupts, so a handler in Python would wait for the next message.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     with cli.index() as index:
         run_stdio(index, settings)
 

@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -148,6 +149,22 @@ def test_stdout_has_nothing_but_messages_of_the_protocol(filled: Shell) -> None:
     assert (results[2]["isError"], results[3]["isError"]) == (True, False)
     # The logs of the SDK are there, on the other stream.
     assert "describe_table" in errors
+
+
+def test_an_interrupt_ends_the_command_without_another_message(filled: Shell) -> None:
+    with subprocess.Popen(
+        [sys.executable, *MAIN, "mcp"], cwd=filled.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == -signal.SIGINT
+        assert "Traceback" not in process.stderr.read()
 
 
 def test_without_an_index_the_command_says_what_to_do(shell: Shell) -> None:
