@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, product
 
-from federator.store import lexemes as w
+from federator.store import lexemes
 from federator.store.fulltext import Expression, Lexeme
 from federator.store.vocabulary import is_vocabulary_word
 from federator.views.search.query import TYPO_FIELDS, WORD_FIELDS, Corrections, Query, is_word_term
@@ -28,7 +28,7 @@ def list_correctable(query: Query) -> list[tuple[Term, str]]:
         (term, word)
         for term in query.terms
         if term.field in TYPO_FIELDS and is_word_term(term) and not term.quoted and not term.negated
-        for word in dict.fromkeys(w.split_words(term.value))
+        for word in dict.fromkeys(lexemes.split_words(term.value))
         if allowed_typos(word) and is_vocabulary_word(word)
     ]
     return words[:MAX_WORDS]
@@ -77,7 +77,7 @@ def _correct_text(text: str, query: Query, corrections: Mapping[str, str]) -> st
         begin = text.index(":", term.start) + 1 if term.field else term.start
         if begin < last:
             continue
-        for start, end, word in w.iter_word_spans(text[begin : term.end]):
+        for start, end, word in lexemes.iter_word_spans(text[begin : term.end]):
             if word in corrections:
                 corrected += text[last : begin + start] + corrections[word]
                 last = begin + end

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from federator.connector import InvalidInput
-from federator.store import lexemes as w
+from federator.store import lexemes
 from federator.store.fulltext import AllOf, AnyOf, Expression, Lexeme
 from federator.store.verifications import VERIFICATION_STATES
 from federator.views.search.terms import has_wildcard
@@ -46,17 +46,19 @@ def parse_anywhere(value: str) -> Conditions:
     """Return the conditions of a term without a field. Raise InvalidInput for a glob that is too long or has too many wildcards."""
     if has_wildcard(value) and not _is_word_prefix(value):
         return _parse_path_glob(value) if "$" in value else _parse_name_glob(value)
-    return words_in_field(w.ANYWHERE, value), []
+    return words_in_field(lexemes.ANYWHERE, value), []
 
 
 def _parse_name(value: str) -> Conditions:
-    return _parse_name_glob(value) if has_wildcard(value) else (words_in_field(w.NAME, value), [])
+    return _parse_name_glob(value) if has_wildcard(value) else (words_in_field(lexemes.NAME, value), [])
 
 
 def _parse_namespace(value: str) -> Conditions:
     if "$" not in value and (not has_wildcard(value) or _is_word_prefix(value)):
-        return words_in_field(w.LEVEL, value), []
-    return _literal_expression(value, (w.LEVEL,), (w.LEVEL,)), [RowFilter("namespace", "like", _to_like_pattern(value))]
+        return words_in_field(lexemes.LEVEL, value), []
+    return _literal_expression(value, (lexemes.LEVEL,), (lexemes.LEVEL,)), [
+        RowFilter("namespace", "like", _to_like_pattern(value))
+    ]
 
 
 def _parse_property(value: str) -> Conditions:
@@ -68,23 +70,23 @@ def _parse_property(value: str) -> Conditions:
             hint="use for example property:team=ops or property:team=o*",
         )
     if equals:
-        return Lexeme(w.PAIR + w.fold_whole(f"{key}={bare}"), prefix), []
-    return AnyOf((Lexeme(w.PAIR + w.fold_whole(f"{key}="), prefix=True), words_in_field(w.PROPERTY, key))), []
+        return Lexeme(lexemes.PAIR + lexemes.fold_whole(f"{key}={bare}"), prefix), []
+    return AnyOf((Lexeme(lexemes.PAIR + lexemes.fold_whole(f"{key}="), prefix=True), words_in_field(lexemes.PROPERTY, key))), []
 
 
 def _parse_column(value: str) -> Conditions:
-    return words_in_field(w.COLUMN, _reject_glob("column", value)), []
+    return words_in_field(lexemes.COLUMN, _reject_glob("column", value)), []
 
 
 def _parse_owner(value: str) -> Conditions:
-    return words_in_field(w.OWNER, _reject_glob("owner", value)), []
+    return words_in_field(lexemes.OWNER, _reject_glob("owner", value)), []
 
 
 def _parse_location(value: str) -> Conditions:
     literal = value.rstrip("*")
     # The first and the last word of the value may be parts of longer words.
-    inner = w.split_words(literal)[1:-1]
-    fields = (w.LOCATION, w.NAME, w.LEVEL)
+    inner = lexemes.split_words(literal)[1:-1]
+    fields = (lexemes.LOCATION, lexemes.NAME, lexemes.LEVEL)
     expression = AllOf(tuple(AnyOf(tuple(Lexeme(field + word) for field in fields)) for word in inner)) if inner else None
     return expression, [RowFilter("location", "like", "%" + _to_like_pattern(literal) + "%")]
 
@@ -116,7 +118,11 @@ def words_in_field(fields: str | Sequence[str], value: str) -> Expression:
     """
     prefix = value.endswith("*")
     splits = dict.fromkeys(
-        (tuple(w.split_words(value)), tuple(w.split_camel_case(value)), tuple(filter(None, (w.join_words(value),))))
+        (
+            tuple(lexemes.split_words(value)),
+            tuple(lexemes.split_camel_case(value)),
+            tuple(filter(None, (lexemes.join_words(value),))),
+        )
     )
     return AnyOf(tuple(AllOf(tuple(_iter_word_expressions(fields, words, prefix))) for words in splits if words))
 
@@ -129,12 +135,14 @@ def _iter_word_expressions(fields: str | Sequence[str], words: Sequence[str], pr
 
 def _parse_name_glob(value: str) -> Conditions:
     if _is_word_prefix(value):
-        return words_in_field(w.NAME, value), []
-    return _literal_expression(value, (w.NAME,), (w.NAME,)), [RowFilter("name", "like", _to_like_pattern(value))]
+        return words_in_field(lexemes.NAME, value), []
+    return _literal_expression(value, (lexemes.NAME,), (lexemes.NAME,)), [RowFilter("name", "like", _to_like_pattern(value))]
 
 
 def _parse_path_glob(value: str) -> Conditions:
-    return _literal_expression(value, (w.NAME, w.LEVEL), (w.NAME,)), [RowFilter("path", "like", _to_like_pattern(value))]
+    return _literal_expression(value, (lexemes.NAME, lexemes.LEVEL), (lexemes.NAME,)), [
+        RowFilter("path", "like", _to_like_pattern(value))
+    ]
 
 
 def _literal_expression(glob: str, fields: Sequence[str], last_fields: Sequence[str]) -> Expression | None:
@@ -147,7 +155,7 @@ def _literal_expression(glob: str, fields: Sequence[str], last_fields: Sequence[
     parts: list[Expression] = []
     for number, level in enumerate(levels):
         first, *pieces = re.split(r"[*?]", level)
-        word, is_incomplete = w.join_words(first), bool(pieces)
+        word, is_incomplete = lexemes.join_words(first), bool(pieces)
         # The last level is the table's name, unless a star may match several levels.
         level_fields = last_fields if number == len(levels) - 1 and not is_incomplete else fields
         if word:
@@ -166,7 +174,7 @@ def _list_complete_words(piece: str, *, is_last: bool) -> list[str]:
     if not piece.isascii() or "%" in piece:
         return []
     bounded = (_FROM_SEPARATOR if is_last else _BETWEEN_SEPARATORS).search(piece)
-    return w.split_words(bounded[0]) if bounded else []
+    return lexemes.split_words(bounded[0]) if bounded else []
 
 
 def _to_like_pattern(glob: str) -> str:
@@ -179,7 +187,7 @@ def _to_like_pattern(glob: str) -> str:
 
 def _is_word_prefix(value: str) -> bool:
     """Return whether a value is words of one name with a star at the end, and has no other wildcard: ``ord*``, not ``a$ord*``."""
-    return value.endswith("*") and not has_wildcard(value[:-1]) and "$" not in value and bool(w.split_words(value))
+    return value.endswith("*") and not has_wildcard(value[:-1]) and "$" not in value and bool(lexemes.split_words(value))
 
 
 def _reject_glob(field: str, value: str) -> str:

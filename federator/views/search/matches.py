@@ -16,7 +16,7 @@ from pydantic import Field
 from federator.model import Path, parse_path_key, path_key
 from federator.model.identifiers import DELIMITER
 from federator.runtime.redaction import is_secret_key, mask_url_secrets
-from federator.store import lexemes as w
+from federator.store import lexemes
 from federator.views.search.globs import Range, mark_glob, mark_path_glob, mark_substring
 from federator.views.search.query import WORD_FIELDS, Corrections, Query
 from federator.views.search.terms import Term, has_wildcard
@@ -73,17 +73,17 @@ class _Words:
             return []
         ranges = list(self._mark_words(text))
         if not ranges and (joined in self.complete or any(map(joined.startswith, self.prefixes))):
-            spans = list(w.iter_word_spans(text))
+            spans = list(lexemes.iter_word_spans(text))
             return [(spans[0][0], spans[-1][1])]
         return ranges
 
     def _mark_words(self, text: str) -> Iterator[Range]:
-        for start, end, word in w.iter_word_spans(text):
+        for start, end, word in lexemes.iter_word_spans(text):
             span = self._mark_word(start, end, word)
             if span is not None:
                 yield span
             elif not text[start:end].islower():
-                yield from filter(None, (self._mark_word(*part) for part in w.iter_camel_spans(text, start, end)))
+                yield from filter(None, (self._mark_word(*part) for part in lexemes.iter_camel_spans(text, start, end)))
 
     def _mark_word(self, start: int, end: int, folded: str) -> Range | None:
         if folded in self.complete:
@@ -144,8 +144,10 @@ class Matcher:
             wanted, equals, pattern = term.value.partition("=")
             if term.field != "property":
                 continue
-            prefix = w.fold_text(pattern.removesuffix("*"))
-            if w.fold_text(wanted) == w.fold_text(key) and (not equals or w.fold_text(value).startswith(prefix)):
+            prefix = lexemes.fold_text(pattern.removesuffix("*"))
+            if lexemes.fold_text(wanted) == lexemes.fold_text(key) and (
+                not equals or lexemes.fold_text(value).startswith(prefix)
+            ):
                 named = True
                 ranges += [(0, min(len(prefix), len(value)))] if prefix else []
             elif not equals:
@@ -177,7 +179,7 @@ class Matcher:
 # The names of namespaces, columns and owners recur from table to table.
 @lru_cache(maxsize=8_192)
 def _join_words(text: str) -> str:
-    return "".join(w.split_words(text))
+    return "".join(lexemes.split_words(text))
 
 
 def _make_words(term: Term, *, prefix: bool, corrections: Corrections) -> _Words:
@@ -185,7 +187,11 @@ def _make_words(term: Term, *, prefix: bool, corrections: Corrections) -> _Words
     value = term.value.removesuffix("*")
     if has_wildcard(value) or ("$" in value and has_wildcard(term.value)):
         return _Words(fields, frozenset())
-    splits = [tuple(w.split_words(value)), tuple(w.split_camel_case(value)), tuple(filter(None, (w.join_words(value),)))]
+    splits = [
+        tuple(lexemes.split_words(value)),
+        tuple(lexemes.split_camel_case(value)),
+        tuple(filter(None, (lexemes.join_words(value),))),
+    ]
     if corrections and corrections.keys() & splits[0]:
         corrected = (word for part in splits[0] for word in corrections.get(part, (part,)))
         return _Words(fields & _NAMES, frozenset(corrected))

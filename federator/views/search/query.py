@@ -13,15 +13,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from federator.store import lexemes as w
+from federator.store import lexemes
 from federator.store.fulltext import AllOf, AnyOf, Excluding, Expression, Lexeme
 from federator.views.search.fields import FIELDS, Conditions, RowFilter, parse_anywhere, words_in_field
 from federator.views.search.terms import Term, has_wildcard, split_terms
 
 #: the lexemes' field of a term's words, for terms that consist of words
-WORD_FIELDS = {None: w.ANYWHERE, "name": w.NAME, "namespace": w.LEVEL, "column": w.COLUMN, "owner": w.OWNER}
+WORD_FIELDS = {
+    None: lexemes.ANYWHERE,
+    "name": lexemes.NAME,
+    "namespace": lexemes.LEVEL,
+    "column": lexemes.COLUMN,
+    "owner": lexemes.OWNER,
+}
 #: the lexemes' fields in which a word with typos is looked up: those of the vocabulary
-TYPO_FIELDS = {None: (w.NAME, w.LEVEL, w.COLUMN), "name": (w.NAME,), "namespace": (w.LEVEL,), "column": (w.COLUMN,)}
+TYPO_FIELDS = {
+    None: (lexemes.NAME, lexemes.LEVEL, lexemes.COLUMN),
+    "name": (lexemes.NAME,),
+    "namespace": (lexemes.LEVEL,),
+    "column": (lexemes.COLUMN,),
+}
 
 #: the words of the vocabulary that stand for a word with typos
 Corrections = Mapping[str, Sequence[str]]
@@ -68,7 +79,7 @@ def parse_query(text: str) -> Query:
     terms = tuple(split_terms(text))
     query = _build_query(terms, _parse_term)
     last = terms[-1] if terms else None
-    if last is None or last.quoted or last.negated or not is_word_term(last) or not w.split_words(last.value):
+    if last is None or last.quoted or last.negated or not is_word_term(last) or not lexemes.split_words(last.value):
         return query
     completed: Conditions = (words_in_field(WORD_FIELDS[last.field], f"{last.value}*"), [])
     relaxed = _build_query(terms, lambda term: completed if term is last else _parse_term(term))
@@ -79,7 +90,7 @@ def correct_query(query: Query, corrections: Corrections) -> Query:
     """Return a query whose words with typos stand for any of their corrections, in names only. It has one rank."""
 
     def parse(term: Term) -> Conditions:
-        words = w.split_words(term.value) if is_word_term(term) and term.field in TYPO_FIELDS and not term.quoted else []
+        words = lexemes.split_words(term.value) if is_word_term(term) and term.field in TYPO_FIELDS and not term.quoted else []
         if term.negated or not corrections.keys() & words:
             return _parse_term(term)
         return AllOf(tuple(_correct_word(term, word, corrections) for word in words)), []
@@ -98,7 +109,7 @@ def complete_query(text: str) -> str:
     A last term with a field, a wildcard, a quotation mark or a minus stays as it is.
     """
     before, _, last = text.rstrip().rpartition(" ")
-    if not w.split_words(last) or has_wildcard(last) or ":" in last or '"' in last or last.startswith("-"):
+    if not lexemes.split_words(last) or has_wildcard(last) or ":" in last or '"' in last or last.startswith("-"):
         return text
     return f"{before} {last}*" if "$" in last else f"{before} name:{last}*"
 
@@ -122,8 +133,8 @@ def _build_query(terms: tuple[Term, ...], parse: Callable[[Term], Conditions]) -
     tiers: tuple[Expression, ...] = ()
     if names:
         tiers = (
-            AnyOf(tuple(Lexeme(w.WHOLE + w.fold_whole(name)) for name in names)),
-            AnyOf(tuple(words_in_field(w.NAME, name) for name in names)),
+            AnyOf(tuple(Lexeme(lexemes.WHOLE + lexemes.fold_whole(name)) for name in names)),
+            AnyOf(tuple(words_in_field(lexemes.NAME, name) for name in names)),
         )
     if not matching:
         return Query(terms, None, tuple(filters), tiers, lacking=AnyOf(tuple(excluded)) if excluded else None)
