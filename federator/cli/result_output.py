@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Maximum number of changes that are listed because they were not done.
 _MAX_SHOWN = 20
+# Columns of a crawl that are omitted if they say nothing about any source.
+_OPTIONAL = frozenset({"carried", "note"})
 
 
 def result_to_json(result: RunResult) -> dict[str, Any]:
@@ -59,7 +61,11 @@ def print_sources(cli: Cli, result: RunResult) -> None:
     ]
     # Errors have the name of a source, or a kind and a name ("mirror x"). ``print_errors`` prints them below the table.
     rows += [(name, "failed", *[""] * 7, "see below") for name in result.errors if not name.startswith("mirror ")]
-    cli.out.table(columns, rows)
+    # The whole table is wider than a terminal of 80 columns; most crawls carry nothing and have no note.
+    shown = [
+        number for number, column in enumerate(columns) if column.title not in _OPTIONAL or any(row[number] for row in rows)
+    ]
+    cli.out.table([columns[number] for number in shown], [[row[number] for number in shown] for row in rows])
     print_hints(cli, result.sources)
 
 
