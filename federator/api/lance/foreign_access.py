@@ -28,7 +28,7 @@ def may_read_locations(
         return True
     if _is_declared(index, target, EVERYTHING):
         return False
-    # A visible table above the target is no permission here: its own location may be another principal's link.
+    # That the table with the link is visible is no permission for the target: another principal may have made the link.
     resolved_target = target[0]
     locations = datasets.list_tables_that_may_overlap(index, resolved_target, aliases)
     hidden = sorted({canonical for object_id, canonical in locations.items() if not scopes.covers(parse_path_key(object_id))})
