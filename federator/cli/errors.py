@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,15 @@ _DISK_HINTS = {
     errno.EROFS: "the file system is mounted read-only: mount it writable, or choose another path",
 }
 
+# The parser of options passes on the texts of the library that checks their values.
+_PARSER_TEXTS = (
+    (re.compile(r"Value error, "), ""),
+    (re.compile(r"Input should be a valid (\w+), unable to parse.*"), r"it must be a valid \1"),
+    (re.compile(r"Input should be greater than or equal to "), "it must be at least "),
+    (re.compile(r"Input should be less than or equal to "), "it must be at most "),
+    (re.compile(r"Input should be "), "it must be "),
+)
+
 
 def print_error(error: FederatorError, *, json_format: bool = False) -> int:
     """Print an expected error on stderr. Return the exit code."""
@@ -79,6 +89,8 @@ def print_usage_error(error: typer.TyperException) -> int:
         sys.stderr.write(text + "\n")
         return USAGE
     path = ctx.command_path if ctx is not None else "federator"
+    for pattern, replacement in _PARSER_TEXTS:
+        text = pattern.sub(replacement, text)
     print_message(text[:1].lower() + text[1:].rstrip("."), f"{path} --help")
     return USAGE
 

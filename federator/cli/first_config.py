@@ -60,7 +60,7 @@ _HIVE_ROOT = ("Where tables are declared without a location of their own.", (("r
 #: connector → template, in the order of the questions
 TEMPLATES = {
     "dir": SourceTemplate(
-        "files", "A directory of Lance tables: a path (relative to this file), or s3://bucket/prefix.", "path or URI", "tables", "path"
+        "files", "A directory of Lance tables: a path, or s3://bucket/prefix.", "path, relative to the file, or URI", "tables", "path"
     ),
     "hive3": SourceTemplate(
         "hive", "A Hive Metastore 3 or 4.", "URI", "thrift://localhost:9083", "uri", (), (_KERBEROS, _HIVE_TLS, _HIVE_ROOT)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from federator import logs
-from federator.connector import FederatorError, StateError
+from federator.connector import ConfigError, FederatorError
 from federator.connector.options import resolve_reference
 from federator.model import canonical_json
 from federator.model.notices import Notice, NoticeEvent, Severity
@@ -103,10 +103,10 @@ def queue_notifications(index: Index, settings: Settings, now: float, *, at_once
 
 
 def send_test(index: Index, settings: Settings, name: str) -> Notification:
-    """Send a test through a channel at once. Return the notification afterwards. Raise StateError for an unknown channel."""
+    """Send a test through a channel at once. Return the notification afterwards. Raise ConfigError for an unknown channel."""
     if name not in settings.notify:
         known = ", ".join(settings.notify) or "none is configured"
-        raise StateError(f"unknown channel: {name!r}", hint=f"channels: {known}")
+        raise ConfigError(f"unknown channel: {name!r}", hint=f"channels: {known}")
     notice = Notice(NoticeEvent.TEST, "test", "Lance Federator reaches this channel.")
     stored = notices.StoredNotice(0, time.time(), notice)
     group = NoticeGroup(group_key((), notice))
