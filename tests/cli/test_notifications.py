@@ -54,7 +54,7 @@ def test_a_channel_is_tried(shell: Shell) -> None:
         assert failed.exit_code == 1
         assert "ops: dead, it returned 404" in failed.stdout
     unknown = shell.run("notifications", "test", "nobody")
-    assert unknown.exit_code == 1
+    assert unknown.exit_code == 64
     assert "channels: ops" in unknown.stderr
 
 
