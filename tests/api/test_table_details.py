@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -144,3 +145,13 @@ def test_only_tables_have_them(chain: Api, view: str) -> None:
     assert chain.get(f"/api/v1/{view}/lake$sales").status_code == 404
     assert chain.get(f"/api/v1/{view}/lake").status_code == 404
     assert chain.get(f"/api/v1/{view}/nowhere$x").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["a\nb", "orders\n", "\norders", "orders\r\n", "\u2028"])
+@pytest.mark.parametrize("view", ["tables", "graph", "schema", "snippets", "explain"])
+def test_a_name_with_line_breaks_is_that_of_one_table(chain: Api, index: Index, view: str, name: str) -> None:
+    path = f"/api/v1/{view}/{quote(f'lake$sales${name}', safe='')}"
+    if view != "explain":
+        assert chain.get(path).status_code == 404
+    fill(index, "lake", table("lake", "sales", "orders"), table("lake", "sales", name))
+    assert chain.json(path)["id"] == f"lake$sales${name}"

@@ -70,7 +70,7 @@ def get_datasets(
 
 
 @router.get(
-    "/datasets/{location:path}", response_model=DatasetDetail | history.PastDataset, responses=_RESPONSES, summary="One dataset"
+    "/datasets/{location:text}", response_model=DatasetDetail | history.PastDataset, responses=_RESPONSES, summary="One dataset"
 )
 def get_dataset(
     request: Request,

@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/v1", tags=["explain"])
 
 
 @router.get(
-    "/explain/{id:path}", response_model=Explanation, responses={**not_modified_docs(), **problem_docs(400, 404)},
+    "/explain/{id:text}", response_model=Explanation, responses={**not_modified_docs(), **problem_docs(400, 404)},
     summary="Explain an object",
 )  # fmt: skip
 def get_explanation(

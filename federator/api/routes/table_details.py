@@ -22,7 +22,7 @@ _RESPONSES = {**not_modified_docs(), **problem_docs(400, 404)}
 _Id = Annotated[str, Path(max_length=4000, description="object id", examples=["lake_hive$sales$orders"])]
 
 
-@router.get("/graph/{id:path}", response_model=DeclarationGraph, responses=_RESPONSES, summary="Graph of declarations")
+@router.get("/graph/{id:text}", response_model=DeclarationGraph, responses=_RESPONSES, summary="Graph of declarations")
 def get_graph(request: Request, index: IndexDep, principal: PrincipalDep, id: _Id) -> Response:  # noqa: A002 - the name in the URL's template
     """A table with its origins and its copies over all mirrors, and the other declarations of its location.
 
@@ -31,13 +31,13 @@ def get_graph(request: Request, index: IndexDep, principal: PrincipalDep, id: _I
     return etag_response(request, build_graph(index, parse_path_key(require_storable(id, "id")), scopes=principal.scopes))
 
 
-@router.get("/schema/{id:path}", response_model=SchemaComparison, responses=_RESPONSES, summary="Declared and stored columns")
+@router.get("/schema/{id:text}", response_model=SchemaComparison, responses=_RESPONSES, summary="Declared and stored columns")
 def get_schema(request: Request, index: IndexDep, principal: PrincipalDep, id: _Id) -> Response:  # noqa: A002
     """The columns of a table as its catalog declares them, and as the last verification read them, with their differences."""
     return etag_response(request, compare_schemas(index, parse_path_key(require_storable(id, "id")), scopes=principal.scopes))
 
 
-@router.get("/snippets/{id:path}", response_model=SnippetList, responses=_RESPONSES, summary="Code that opens a table")
+@router.get("/snippets/{id:text}", response_model=SnippetList, responses=_RESPONSES, summary="Code that opens a table")
 def get_snippets(
     request: Request, index: IndexDep, principal: PrincipalDep, id: _Id,  # noqa: A002
     uri: Annotated[

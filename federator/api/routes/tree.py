@@ -91,7 +91,7 @@ def _tree_at_response(
     return etag_response(request, Tree(path=path_key(node), freshness=None, nodes=nodes, next=end, as_of=snapshot.at))
 
 
-@router.get("/tables/{id:path}", response_model=tree.Table | history.PastTable, responses=_RESPONSES, summary="One table")
+@router.get("/tables/{id:text}", response_model=tree.Table | history.PastTable, responses=_RESPONSES, summary="One table")
 def get_table(
     request: Request,
     index: IndexDep,
