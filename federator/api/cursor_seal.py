@@ -11,18 +11,16 @@ import base64
 import binascii
 import hashlib
 import hmac
-import secrets
 from functools import cached_property
 
 from federator.connector import InvalidInput
 from federator.runtime.redaction import mask_url_secrets
 from federator.store import Index
-from federator.store.key_values import claim_value, get_value
+from federator.store.key_values import read_key
 
 # No position begins with this text: positions are URIs, JSON or names from responses.
 _PREFIX = "\x01sealed:"
 _KEY_NAME = "cursor_key"
-_KEY_BYTES = 32
 _TAG_BYTES = 16
 
 
@@ -65,9 +63,4 @@ class CursorSeal:
 
     @cached_property
     def _key(self) -> bytes:
-        with self._index.read() as connection:
-            stored = get_value(connection, _KEY_NAME)
-        if stored is None:
-            with self._index.write() as connection:
-                stored = claim_value(connection, _KEY_NAME, secrets.token_hex(_KEY_BYTES))
-        return bytes.fromhex(stored)
+        return read_key(self._index, _KEY_NAME)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
 import pytest
 
 from federator.model import TableRecord
@@ -17,7 +19,7 @@ from federator.planning.release import guarded_digest
 from federator.settings import parse_settings
 from federator.store import Index, migrations, open_index, plans, requests
 from tests.api import worlds
-from tests.api.mcp_support import Person, Running, run_service, text_of
+from tests.api.mcp_support import Caller, Person, Running, run_service, text_of
 
 NO_CLIENT = "this tool needs the confirmation of a person, and the client cannot ask one (MCP elicitation)"
 
@@ -99,11 +101,44 @@ def test_nothing_is_approved_if_the_person_does_not_confirm(running: Running, pe
 
 def test_an_answer_that_does_not_fit_approves_nothing(running: Running) -> None:
     digest = held_plan(running.index, 3)
-    for content in (None, {}, {"confirm": "perhaps"}):
+    for content in (None, {}, {"confirm": "perhaps"}, {"confirm": "true"}, {"confirm": 1}):
         caller = running.caller(f"odd-{content}", "operator")
         result = caller.call("approve_plan", {"digest": digest}, elicitation_callback=Person("accept", content))
         assert text_of(result) == "nothing was changed: the client's answer does not fit the question"
     assert state_of(running.index, digest) == ("held", None)
+
+
+def test_an_answer_without_its_question_approves_nothing(running: Running) -> None:
+    """The answer of another plan, of another principal, or of nobody: the client gets the question."""
+    digest, other = held_plan(running.index, 10), held_plan(running.index, 11)
+    operator = running.caller("forges", "operator")
+    yes = {"confirmation": {"action": "accept", "content": {"confirm": True}}}
+    asked = post(operator, digest)["result"]
+    assert set(asked["inputRequests"]) == {"confirmation"}
+    assert post(operator, digest, inputResponses=yes)["result"]["inputRequests"] == asked["inputRequests"]
+    for caller, plan in ((operator, other), (running.caller("another", "operator"), digest)):
+        refused = post(caller, plan, inputResponses=yes, requestState=asked["requestState"])
+        assert refused["error"]["data"] == {"reason": "invalid_request_state"}
+    assert state_of(running.index, digest) == state_of(running.index, other) == ("held", None)
+    post(operator, digest, inputResponses=yes, requestState=asked["requestState"])
+    assert state_of(running.index, digest) == ("approved", "token:forges")
+
+
+def post(caller: Caller, digest: str, **more: object) -> dict[str, Any]:
+    """A call of approve_plan without the SDK's client."""
+    prefix, version = "io.modelcontextprotocol", "2026-07-28"
+    about = {
+        f"{prefix}/protocolVersion": version, f"{prefix}/clientInfo": {"name": "tests", "version": "1"},
+        f"{prefix}/clientCapabilities": {"elicitation": {"form": {}}},
+    }  # fmt: skip
+    params = {"name": "approve_plan", "arguments": {"digest": digest}, "_meta": about, **more}
+    headers = {
+        **caller.headers, "accept": "application/json, text/event-stream", "mcp-protocol-version": version,
+        "mcp-method": "tools/call", "mcp-name": "approve_plan",
+    }  # fmt: skip
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    answer: dict[str, Any] = httpx.post(f"{caller.url}/mcp", json=body, headers=headers, timeout=60).json()
+    return answer
 
 
 def test_a_client_that_cannot_ask_is_refused(running: Running) -> None:

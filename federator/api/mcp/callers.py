@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 from starlette.requests import Request
 
@@ -40,3 +41,8 @@ class Callers:
         if not isinstance(request, Request):
             raise RuntimeError("a call over HTTP has no request")
         return request
+
+
+def name_principal(context: ServerRequestContext[Any, Any]) -> str | None:
+    """Return the name of the principal of a call over HTTP. The state of a question is bound to it."""
+    return str(context.request.scope["principal"].name) if context.request is not None else None

@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcp_types.version import is_version_at_least
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, StrictBool, ValidationError
 
 _KEY = "confirmation"
 # From this version of the protocol on, a question is a result of the call, and the client calls again with the answer.
@@ -26,7 +26,7 @@ _UNABLE = (
 class Confirmation(BaseModel):
     """The form that the client shows to its user."""
 
-    confirm: bool = Field(description="yes: do it; no: change nothing")
+    confirm: StrictBool = Field(description="yes: do it; no: change nothing")
 
 
 async def ask(context: Context[Any, Any], question: str, *, command: str) -> InputRequiredResult | None:
@@ -38,9 +38,10 @@ async def ask(context: Context[Any, Any], question: str, *, command: str) -> Inp
         raise ToolError(_UNABLE.format(command=command))
     if is_version_at_least(context.protocol_version or "", _QUESTION_AS_RESULT):
         answer = (context.input_responses or {}).get(_KEY)
-        if answer is None:
+        # An answer counts only together with the state of its question, which the SDK seals for this tool, arguments and principal.
+        if answer is None or context.request_state != question:
             form = ElicitRequestFormParams(message=question, requested_schema=render_elicitation_schema(Confirmation))
-            return InputRequiredResult(input_requests={_KEY: ElicitRequest(params=form)})
+            return InputRequiredResult(input_requests={_KEY: ElicitRequest(params=form)}, request_state=question)
         is_confirmed = isinstance(answer, ElicitResult) and answer.action == "accept" and _is_yes(answer.content)
     else:
         try:

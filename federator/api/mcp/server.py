@@ -7,14 +7,14 @@ import logging
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from mcp.server.mcpserver import Context, MCPServer, ResourceSecurity
+from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
 import federator
-from federator.api.mcp.callers import Callers
+from federator.api.mcp.callers import Callers, name_principal
 from federator.api.mcp.read_tools import ReadTools
 from federator.api.mcp.requests import ApiRequests, RequestFailed, build_routes, to_text
 from federator.api.mcp.write_tools import WriteTools
@@ -23,7 +23,10 @@ from federator.connector import FederatorError
 from federator.model.scopes import EVERYTHING
 from federator.settings import Settings
 from federator.store import Index
+from federator.store.key_values import read_key
 
+# The key that seals the state of questions over HTTP. The processes of a service share it, because any of them may get the answer.
+_STATE_KEY = "mcp_state_key"
 _INSTRUCTIONS = (
     "Lance Federator indexes the Lance tables of all catalogs of a company. Object ids are paths, source$namespace$table; a $ inside "
     "a name is %24. Results are pages: `next` is the cursor of the following page. They come from the index; `freshness` says how "
@@ -34,12 +37,13 @@ _INSTRUCTIONS = (
 class FederatorMcp(MCPServer[Any]):
     """An MCP server whose errors are those of the API: what failed, where, and what to do."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool], state_security: RequestStateSecurity) -> None:
         root = logging.getLogger()
         handlers, level = root.handlers[:], root.level
         super().__init__(
             "federator", title="Lance Federator", version=federator.__version__, instructions=_INSTRUCTIONS, tools=list(tools),
             subscriptions=False, resource_security=ResourceSecurity(exempt_params={"id"}),
+            request_state_security=state_security,
         )  # fmt: skip
         # The SDK sets up the logs of the process, which is the task of federator.logs.
         root.handlers[:] = handlers
@@ -80,7 +84,7 @@ def _format(error: FederatorError) -> str:
 def build_server(index: Index, settings: Settings, *, local: Principal | None = None) -> FederatorMcp:
     """Return the server. ``local``: the principal of all calls; None: that of each call's HTTP request."""
     api, callers = ApiRequests(build_routes(index, settings)), Callers(local, _service_address(settings))
-    server = FederatorMcp([*ReadTools(api, callers).build(), *WriteTools(api, callers).build()])
+    server = FederatorMcp([*ReadTools(api, callers).build(), *WriteTools(api, callers).build()], _state_security(index, local))
 
     async def read(context: Context[Any, Any], path: str, /, **query: Any) -> str:
         try:
@@ -108,6 +112,12 @@ def build_server(index: Index, settings: Settings, *, local: Principal | None = 
 def _service_address(settings: Settings) -> str:
     host = settings.serve.host
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.serve.port}/"
+
+
+def _state_security(index: Index, local: Principal | None) -> RequestStateSecurity:
+    if local is not None:
+        return RequestStateSecurity.ephemeral()
+    return RequestStateSecurity(keys=[read_key(index, _STATE_KEY)], bind_principal=name_principal)
 
 
 def run_stdio(index: Index, settings: Settings) -> None:
