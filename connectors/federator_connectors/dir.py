@@ -6,8 +6,9 @@ A subdirectory is a table even if it is empty or contains other files. Opening s
   whose names start with ``_`` or ``.`` are not tables. New tables are created as ``x.lance`` with the marker ``.lance-reserved``
   until data is written. The marker ``.lance-deregistered`` hides a deregistered table; its data stays, and RegisterTable shows the
   table again.
-- The directory is a path (a relative one starts at the process's working directory) or a URI: ``file:``, ``s3://``, ``gs://``,
-  ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage options in ``dir.storage.*``.
+- The directory is a path or a URI: ``file:``, ``s3://``, ``gs://``, ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage
+  options in ``dir.storage.*``. A relative path starts at the directory of the configuration file, or at the working directory if
+  there is no such file.
 - A directory cannot store properties or locations outside itself: both are Unsupported, and so is altering.
 - If pylance has created a ``__manifest``, its child namespaces and its tables are read, too; its tables may be anywhere below the
   directory. ``dir.manifest_enabled = true`` also creates namespaces; ``false`` ignores the manifest. Tables in a namespace are

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from federator.runtime.text import escape_cell, escape_json
+
 _TIMES = frozenset({"at", "since", "first_seen", "last_seen"})
 # Content that a digest or a hash chain covers: it is printed as it was recorded.
 _RECORDED = frozenset({"plan", "detail"})
@@ -31,15 +33,18 @@ def format_document(data: Any, output: Output, rows: str | None = None) -> str:
     """
     readable = _with_iso_times(data)
     if output is Output.JSON:
-        return json.dumps(readable, indent=2, ensure_ascii=False) + "\n"
+        return _to_json(readable, indent=2) + "\n"
     entries = readable[rows] if rows else [readable]
     if output is Output.JSONL:
-        return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+        return "".join(_to_json(entry) + "\n" for entry in entries)
     return _format_csv(entries)
 
 
 def _format_csv(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return a table with a header. Lists and objects are JSON in their cell; null is an empty cell."""
+    """Return a table with a header. Lists and objects are JSON in their cell; null is an empty cell.
+
+    Texts are escaped as in the CSV files of reports.
+    """
     if not entries:
         return ""
     stream = io.StringIO()
@@ -51,9 +56,11 @@ def _format_csv(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value, ensure_ascii=False)
+    return escape_cell(value or "") if value is None or isinstance(value, str) else _to_json(value)
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    return escape_json(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def _with_iso_times(value: Any, key: str = "") -> Any:

@@ -14,10 +14,11 @@ _HEAD = """\
 # The command line
 
 Data goes to stdout, progress and errors to stderr. `--output json` prints one JSON document with stable keys. `--output jsonl` and
-`--output csv` print one line for each entry of a list, else one line for the document. Lists and objects in a cell of CSV are JSON.
-Times are ISO 8601 in UTC. An error is `{"error": {...}}` on stderr in each of the three formats. Pipes and `NO_COLOR` turn colour off;
-colour never carries information of its own. The common options (`--config`, `--output`, `--quiet`) are accepted before and after a
-command's name.
+`--output csv` print one line for each entry of a list, else one line for the document. In CSV, lists and objects
+in a cell are JSON, control characters are escaped, and a text that a spreadsheet would evaluate starts with an apostrophe. JSON has the
+exact texts. Times are ISO 8601 in UTC. An error is `{"error": {...}}` on stderr in each of the three formats. Pipes and `NO_COLOR` turn
+colour off; colour never carries information of its own. The common options (`--config`, `--output`, `--quiet`) are accepted before and
+after a command's name.
 
 Paths begin with the source's name: `'lake$sales$orders'`. In a shell, `$` needs quotes; `lake/sales/orders` is accepted as well.
 A `$` or `%` inside a name is written `%24` or `%25`.

@@ -8,10 +8,25 @@ from datetime import UTC, datetime
 # C0 and C1 controls, line separators, bidirectional controls and surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+#: regular expression of the characters that start a formula in spreadsheets, including full-width forms
+FORMULA_START = r"\A[=+\-@\t\r\n＝＋－＠]"
+
 
 def escape_controls(text: str, *, keep: str = "") -> str:
     """Replace control characters except those in ``keep`` by escapes: a name must not control the terminal that shows it."""
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def escape_json(text: str) -> str:
+    """Escape the control characters within JSON text, which its parser reads as the same characters. Line breaks stay."""
+    return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+def escape_cell(text: str) -> str:
+    """Return a text for a cell of CSV: control characters are escaped except tabs and line breaks, and a text that a spreadsheet would
+    evaluate starts with an apostrophe (OWASP, CSV injection)."""
+    escaped = escape_controls(text, keep="\t\r\n")
+    return f"'{escaped}" if re.match(FORMULA_START, escaped) else escaped
 
 
 def first_line(error: BaseException, max_length: int | None = None) -> str:

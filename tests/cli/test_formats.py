@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from federator.runtime.text import escape_cell
 from tests.cli.conftest import Shell
 
 #: command → key of its list
@@ -31,7 +32,7 @@ def test_a_list_has_the_same_entries_in_each_format(filled: Shell, words: tuple[
     assert lines == entries
     assert len(rows) == len(entries)
     for row, entry in zip(rows, entries, strict=True):
-        texts = {key: value for key, value in entry.items() if isinstance(value, str)}
+        texts = {key: escape_cell(value) for key, value in entry.items() if isinstance(value, str)}
         assert {key: row[key] for key in texts} == texts
         assert all(row[key] == "" for key, value in entry.items() if value is None)
 

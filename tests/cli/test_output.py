@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
+import re
 import sys
 import threading
 import time
@@ -10,6 +13,7 @@ import time
 import pytest
 from rich.cells import cell_len
 
+from federator.cli.documents import Output, format_document
 from federator.cli.printer import Column, Printer, cut_middle, escape_text, format_age, format_count, format_duration
 from federator.cli.progress import ProgressDisplay
 from federator.stages.result import ProgressEvent
@@ -31,6 +35,21 @@ class Terminal(io.StringIO):
 )  # fmt: skip
 def test_names_cannot_steer_a_terminal(text: str, printed: str) -> None:
     assert escape_text(text) == printed
+
+
+def test_no_format_for_programs_steers_a_terminal_or_a_spreadsheet() -> None:
+    names = ["=cmd()", "-dash", "\u202egpj.exe", "\x9b31mred", "\x1b[31m", "two\nlines", "\ud800", "plain, 'quoted'", '"']
+    document = {"tables": [{"name": name, "location": None} for name in names]}
+    for output in (Output.JSON, Output.JSONL, Output.CSV):
+        text = format_document(document, output, "tables")
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e\ud800]", text)
+    assert json.loads(format_document(document, Output.JSON, "tables")) == document
+    lines = format_document(document, Output.JSONL, "tables").splitlines()
+    assert [json.loads(line)["name"] for line in lines] == names
+    rows = list(csv.DictReader(io.StringIO(format_document(document, Output.CSV, "tables"))))
+    assert [row["name"] for row in rows] == [
+        "'=cmd()", "'-dash", "\\u202egpj.exe", "\\x9b31mred", "\\x1b[31m", "two\nlines", "\\ud800", "plain, 'quoted'", '"',
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("width", "lines"), [("60", 4), ("20", 4)])

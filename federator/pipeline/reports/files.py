@@ -13,13 +13,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from federator.pipeline.reports.sections import Report
-from federator.runtime.text import escape_controls
+from federator.runtime.text import FORMULA_START, escape_controls
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 # At least the characters that ``escape_controls`` replaces. Arrow finds their texts much faster than Python.
 _CONTROL = r"[\p{Cc}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
-# Characters that start a formula in spreadsheets, including full-width forms.
-_FORMULA = r"\A[=+\-@\t\r\n＝＋－＠]"
 
 
 def write_details(rows: pa.RecordBatchReader, directory: Path, name: str, formats: Sequence[str]) -> list[Path]:
@@ -77,7 +75,7 @@ def _escape_texts(texts: pa.Array) -> pa.Array:
     if pc.any(controls).as_py():
         escaped = [escape_controls(text.as_py(), keep="\t\r\n") for text in texts.filter(controls)]
         texts = pc.replace_with_mask(texts, pc.fill_null(controls, False), pa.array(escaped, texts.type))
-    return pc.if_else(pc.match_substring_regex(texts, _FORMULA), pc.binary_join_element_wise("'", texts, ""), texts)
+    return pc.if_else(pc.match_substring_regex(texts, FORMULA_START), pc.binary_join_element_wise("'", texts, ""), texts)
 
 
 def _to_timestamps(seconds: pa.Array) -> pa.Array:
