@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from federator.cli.context import Cli, command
 from federator.connector.errors import ConfigError
 from federator.runtime.config_file import DEFAULT_FILE
 from federator.runtime.private_files import create_private_text
+
+if TYPE_CHECKING:
+    from federator.cli.first_config import SourceTemplate
 
 
 def init(
@@ -48,10 +51,17 @@ def init(
         "iceberg": iceberg, "rest": rest,
     }  # fmt: skip
     addresses = {impl: values for impl, values in values_by_impl.items() if values}
-    if not addresses:
-        addresses = _ask_for_sources() if _can_ask(cli) else {"dir": ["tables"]}
+    if not addresses and _can_ask(cli):
+        addresses = _ask_for_sources(target)
+    elif not addresses:
+        cli.print_note(
+            "no source was named, so the file has the directory 'tables': change it there, or name sources by options"
+        )
+        addresses = {"dir": ["tables"]}
+    for impl, values in addresses.items():
+        for value in values:
+            _check_source(impl, value, target)
     text = render_config(addresses)
-    _check_config(text, target)
     try:
         create_private_text(target, text)
     except FileExistsError:
@@ -74,8 +84,8 @@ def _can_ask(cli: Cli) -> bool:
     return not (cli.json or cli.quiet) and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _ask_for_sources() -> dict[str, list[str]]:
-    """Ask for connectors and addresses until there are no more. Raise typer.Abort if the person ends it."""
+def _ask_for_sources(target: Path) -> dict[str, list[str]]:
+    """Ask for connectors and addresses until there are no more; ``target`` is the new file. Raise typer.Abort if the person ends it."""
     from federator.cli.first_config import TEMPLATES
 
     for impl, template in TEMPLATES.items():
@@ -83,9 +93,7 @@ def _ask_for_sources() -> dict[str, list[str]]:
     addresses: dict[str, list[str]] = {}
     while not addresses or typer.confirm("Another source?", err=True):
         impl = _ask_for_connector(list(TEMPLATES))
-        template = TEMPLATES[impl]
-        address = typer.prompt(template.address, default=template.example, err=True)
-        addresses.setdefault(impl, []).append(address)
+        addresses.setdefault(impl, []).append(_ask_for_address(impl, TEMPLATES[impl], target))
     return addresses
 
 
@@ -95,11 +103,25 @@ def _ask_for_connector(known: list[str]) -> str:
     return str(impl)
 
 
-def _check_config(text: str, file: Path) -> None:
-    """Raise ConfigError for an invalid value, before the file is written."""
+def _ask_for_address(impl: str, template: SourceTemplate, target: Path) -> str:
+    while True:
+        address: str = typer.prompt(template.address, default=template.example, err=True)
+        try:
+            _check_source(impl, address, target)
+        except ConfigError as error:
+            typer.echo(error.message, err=True)
+        else:
+            return address
+
+
+def _check_source(impl: str, address: str, target: Path) -> None:
+    """Raise ConfigError for an address that a configuration file ``target`` cannot have."""
+    from federator.cli.first_config import render_config
     from federator.settings import parse_settings
 
-    parse_settings(tomllib.loads(text), file)
+    if not address.strip():
+        raise ConfigError(f"the address of the source ({impl}) is empty")
+    parse_settings(tomllib.loads(render_config({impl: [address]})), target)
 
 
 def register(app: typer.Typer) -> None:

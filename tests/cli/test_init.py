@@ -34,7 +34,8 @@ def test_it_does_not_follow_a_link(shell: Shell) -> None:
 
 
 def test_an_invalid_address_writes_nothing(shell: Shell) -> None:
-    assert shell.run("init", str(shell.folder / "new.toml"), "--hive3", "no uri").exit_code == 64
+    for option, address in (("--hive3", "no uri"), ("--dir", ""), ("--glue", " ")):
+        assert shell.run("init", str(shell.folder / "new.toml"), option, address).exit_code == 64
     assert not (shell.folder / "new.toml").exists()
 
 
@@ -68,7 +69,7 @@ def test_each_commented_setting_of_a_source_is_valid(shell: Shell, impl: str, mo
 
 def test_it_asks_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("federator.cli.init._can_ask", lambda cli: True)
-    answers = "nonsense\nhive3\nthrift://m:9083\ny\nglue\neu-west-1\nn\n"
+    answers = "nonsense\nhive3\nftp://m\nthrift://m:9083\ny\nglue\n   \neu-west-1\nn\n"
     file = shell.folder / "new.toml"
     result = CliRunner().invoke(app, ["init", str(file)], input=answers)
     assert result.exit_code == 0, result.output
@@ -77,9 +78,13 @@ def test_it_asks_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
         "hive": {"impl": "hive3", "hive3": {"uri": "thrift://m:9083"}}, "aws": {"impl": "glue", "glue": {"region": "eu-west-1"}},
     }  # fmt: skip
     assert "one of: dir, hive3" in result.stderr
+    assert "'ftp://m' is not allowed" in result.stderr
+    assert "the address of the source (glue) is empty" in result.stderr
 
 
 def test_it_does_not_ask_a_script(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    assert shell.run("init", str(shell.folder / "new.toml")).exit_code == 0
+    result = shell.run("init", str(shell.folder / "new.toml"))
+    assert result.exit_code == 0
+    assert "no source was named, so the file has the directory 'tables'" in result.stderr
     assert shell.json("validate", "-c", str(shell.folder / "new.toml"))["sources"][0]["name"] == "files"
