@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,8 +22,9 @@ from mcp.types import CallToolResult, ElicitResult
 from federator.api.app import create_app
 from federator.api.http_limits import build_limited_protocol
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.settings import Settings
-from federator.store import Index, tokens
+from federator.settings import Settings, parse_settings
+from federator.store import Index, migrations, open_index, tokens
+from tests.api import worlds
 
 
 @dataclass
@@ -117,3 +119,15 @@ def run_service(index: Index, settings: Settings) -> Iterator[Running]:
         finally:
             server.should_exit = True
             thread.join()
+
+
+@contextmanager
+def run_world(folder: Path) -> Iterator[Running]:
+    """The service over the index of ``worlds.build``."""
+    index = open_index("sqlite:///federator.db", base=folder)
+    migrations.upgrade_schema(index)
+    worlds.build(index)
+    settings = worlds.settings(lambda **raw: parse_settings({"instance": {"id": "t"}, **raw}, folder / "f.toml"))
+    with run_service(index, settings) as running:
+        yield running
+    index.close()

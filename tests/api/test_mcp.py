@@ -20,10 +20,9 @@ from mcp.shared.exceptions import MCPError
 from federator.api.mcp.server import build_server
 from federator.model.scopes import Scopes
 from federator.settings import Settings, parse_settings
-from federator.store import Index, migrations, open_index
-from tests.api import worlds
+from federator.store import Index
 from tests.api.conftest import Api
-from tests.api.mcp_support import Caller, Running, run_service, text_of
+from tests.api.mcp_support import Caller, Running, run_service, run_world, text_of
 from tests.api.worlds import HIDDEN, RUN_BOTH, RUN_SEEN, SEEN
 
 READS = {
@@ -35,15 +34,8 @@ WRITES = {"request_plan", "approve_plan"}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("mcp")
-    index = open_index("sqlite:///federator.db", base=folder)
-    migrations.upgrade_schema(index)
-    worlds.build(index)
-    with run_service(
-        index, worlds.settings(lambda **raw: parse_settings({"instance": {"id": "t"}, **raw}, folder / "f.toml"))
-    ) as it:
-        yield it
-    index.close()
+    with run_world(tmp_path_factory.mktemp("mcp")) as service:
+        yield service
 
 
 @pytest.fixture(scope="module")

@@ -16,25 +16,16 @@ from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
-from federator.settings import parse_settings
-from federator.store import Index, migrations, open_index, plans, requests
-from tests.api import worlds
-from tests.api.mcp_support import Caller, Person, Running, run_service, text_of
+from federator.store import Index, plans, requests
+from tests.api.mcp_support import Caller, Person, Running, run_world, text_of
 
 NO_CLIENT = "this tool needs the confirmation of a person, and the client cannot ask one (MCP elicitation)"
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("mcp")
-    index = open_index("sqlite:///federator.db", base=folder)
-    migrations.upgrade_schema(index)
-    worlds.build(index)
-    with run_service(
-        index, worlds.settings(lambda **raw: parse_settings({"instance": {"id": "t"}, **raw}, folder / "f.toml"))
-    ) as it:
-        yield it
-    index.close()
+    with run_world(tmp_path_factory.mktemp("mcp")) as service:
+        yield service
 
 
 def held_plan(index: Index, number: int, size: int = 12) -> str:
