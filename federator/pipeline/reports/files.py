@@ -13,10 +13,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from federator.pipeline.reports.sections import Report
-from federator.runtime.text import FORMULA_START, escape_controls
+from federator.runtime.text import FORMULA_START, escape_cell
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
-# At least the characters that ``escape_controls`` replaces. Arrow finds their texts much faster than Python.
+# At least the characters that ``escape_cell`` replaces. Arrow finds their texts much faster than Python.
 _CONTROL = r"[\p{Cc}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
 
 
@@ -71,11 +71,11 @@ def _escape_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _escape_texts(texts: pa.Array) -> pa.Array:
-    controls = pc.match_substring_regex(texts, _CONTROL)
-    if pc.any(controls).as_py():
-        escaped = [escape_controls(text.as_py(), keep="\t\r\n") for text in texts.filter(controls)]
-        texts = pc.replace_with_mask(texts, pc.fill_null(controls, False), pa.array(escaped, texts.type))
-    return pc.if_else(pc.match_substring_regex(texts, FORMULA_START), pc.binary_join_element_wise("'", texts, ""), texts)
+    unsafe = pc.match_substring_regex(texts, f"{_CONTROL}|{FORMULA_START}")
+    if not pc.any(unsafe).as_py():
+        return texts
+    escaped = pa.array([escape_cell(text.as_py()) for text in texts.filter(unsafe)], texts.type)
+    return pc.replace_with_mask(texts, pc.fill_null(unsafe, False), escaped)
 
 
 def _to_timestamps(seconds: pa.Array) -> pa.Array:
