@@ -77,7 +77,7 @@ def install_security(
     app: Starlette, settings: Settings, index: Index, token: str | None, *, open_paths: Collection[str],
     sessions: SessionAuthenticator | None,
 ) -> None:  # fmt: skip
-    """Add the security middleware in front of the routes and middleware that the app already has, and set ``state.requires_token``.
+    """Add the security middleware in front of the routes and middleware that the app already has.
 
     ``open_paths`` need no credential. ``sessions``: None if people cannot sign in with a browser.
     """
@@ -87,8 +87,7 @@ def install_security(
         from federator.api.oidc import JwtVerifier
 
         verifier = JwtVerifier(serve.oidc)
-    app.state.requires_token = required = requires_credential(settings)
-    authentication = Authenticator(index, token=token, oidc=verifier, required=required)
+    authentication = Authenticator(index, token=token, oidc=verifier, required=requires_credential(settings))
     limits = RequestRateLimiter(serve.requests_per_second, serve.burst)
     app.add_middleware(
         SecurityMiddleware, authentication=authentication, sessions=sessions, limits=limits, loopback=loopback,

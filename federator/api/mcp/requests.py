@@ -19,7 +19,6 @@ from federator.api import problems
 from federator.api.cursor_seal import CursorSeal
 from federator.api.principals import Principal
 from federator.api.routes import datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree
-from federator.api.security_middleware import requires_credential
 from federator.connector import FederatorError
 from federator.settings import Settings
 from federator.store import Index
@@ -40,7 +39,6 @@ def build_routes(index: Index, settings: Settings) -> FastAPI:
     """Return an app with the routes that the tools use, without middleware: its caller has authenticated the principal."""
     app = FastAPI(openapi_url=None)
     app.state.index, app.state.settings, app.state.cursor_seal = index, settings, CursorSeal(index)
-    app.state.requires_token = requires_credential(settings)
     problems.install_problem_handlers(app)
     for module in (datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree):
         app.include_router(module.router)

@@ -6,10 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from federator.api.dependencies import IndexDep, PrincipalDep
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.models.snippets import SnippetList
 from federator.api.paging import etag_response, not_modified_docs, require_storable
 from federator.api.problems import problem_docs
+from federator.api.security_middleware import requires_credential
 from federator.lance.snippets import build_snippets
 from federator.model import Kind, parse_path_key
 from federator.views.declaration_graph import DeclarationGraph, build_graph
@@ -39,7 +40,7 @@ def get_schema(request: Request, index: IndexDep, principal: PrincipalDep, id: _
 
 @router.get("/snippets/{id:text}", response_model=SnippetList, responses=_RESPONSES, summary="Code that opens a table")
 def get_snippets(
-    request: Request, index: IndexDep, principal: PrincipalDep, id: _Id,  # noqa: A002
+    request: Request, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, id: _Id,  # noqa: A002
     uri: Annotated[
         str | None, Query(max_length=2000, description="address of the service in the code; default: that of the request")
     ] = None,
@@ -52,7 +53,7 @@ def get_snippets(
     table = get_table(index, node, scopes=principal.scopes)
     obstacle = _find_obstacle(table)
     address = require_storable(uri, "uri") if uri is not None else str(request.base_url)
-    snippets = build_snippets(address, node, requires_token=request.app.state.requires_token) if obstacle is None else []
+    snippets = build_snippets(address, node, requires_token=requires_credential(settings)) if obstacle is None else []
     return etag_response(
         request,
         SnippetList(id=table.id, snippets=snippets, obstacle=obstacle, freshness=table.freshness),
