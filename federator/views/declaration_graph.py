@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 from sqlalchemy import Connection, and_, or_, select
 
-from federator.model import Path, TableRecord, object_id, parse_path_key, path_key
+from federator.model import Path, TableRecord, parse_path_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import Index, records, verifications, visibility
 from federator.store import tables as t
@@ -111,13 +111,7 @@ def _list_links(connection: Connection, ids: Iterable[str], scopes: Scopes) -> l
         touched, e.is_table == 1, visibility.is_covered(connection, scopes, e.origin_source, e.origin_path),
         visibility.is_covered(connection, scopes, e.target_source, e.target_path),
     ).order_by(e.origin_source, e.origin_path, e.mirror, e.target_path).limit(_MAX_LINKS + 1)  # fmt: skip
-    return [
-        MirrorLink(
-            row["mirror"], object_id(row["origin_source"], row["origin_path"]),
-            object_id(row["target_source"], row["target_path"]), row["run_id"], row["updated_at"],
-        )
-        for row in connection.execute(query).mappings()
-    ]  # fmt: skip
+    return [MirrorLink.from_row(row) for row in connection.execute(query).mappings()]
 
 
 def _count_levels(ids: Iterable[str], links: Iterable[MirrorLink]) -> dict[str, int]:

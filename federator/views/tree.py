@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field
 from sqlalchemy import Connection, RowMapping, Select, Text, bindparam, select
@@ -80,6 +80,12 @@ class MirrorLink:
     target: str
     run_id: str
     updated_at: Timestamp
+
+    @classmethod
+    def from_row(cls, row: RowMapping) -> Self:
+        """Build the link from a row of the ledger."""
+        origin, target = (object_id(row[f"{end}_source"], row[f"{end}_path"]) for end in ("origin", "target"))
+        return cls(row["mirror"], origin, target, row["run_id"], row["updated_at"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,13 +295,7 @@ def _build_verification(row: RowMapping, scopes: Scopes) -> TableVerification:
 
 def _mirror_links(connection: Connection, source: str, path: str, scopes: Scopes) -> list[MirrorLink]:
     rows = connection.execute(_select_ledger_entries(connection, scopes), {"source": source, "path": path}).mappings()
-    return [
-        MirrorLink(
-            row["mirror"], object_id(row["origin_source"], row["origin_path"]),
-            object_id(row["target_source"], row["target_path"]), row["run_id"], row["updated_at"],
-        )
-        for row in rows
-    ]  # fmt: skip
+    return [MirrorLink.from_row(row) for row in rows]
 
 
 @cache_statement
