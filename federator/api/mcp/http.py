@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from federator.api.problems import NotFound
 from federator.settings import Settings
+from federator.settings.field_types import LOOPBACK
 from federator.store import Index
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 1_000_000
-_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 def install_mcp(app: FastAPI, index: Index, settings: Settings, *, loopback: bool) -> None:
@@ -67,7 +67,8 @@ class McpEndpoint:
         credential there."""
         from mcp.server.transport_security import TransportSecuritySettings
 
-        patterns = [pattern for host in _LOOPBACK_HOSTS for pattern in (host, f"{host}:*")]
+        hosts = [f"[{host}]" if ":" in host else host for host in LOOPBACK]
+        patterns = [pattern for host in hosts for pattern in (host, f"{host}:*")]
         origins = [f"{scheme}://{pattern}" for scheme in ("http", "https") for pattern in patterns]
         return TransportSecuritySettings(
             enable_dns_rebinding_protection=self._loopback, allowed_hosts=patterns,
