@@ -51,6 +51,9 @@ def init(
         "iceberg": iceberg, "rest": rest,
     }  # fmt: skip
     addresses = {impl: values for impl, values in values_by_impl.items() if values}
+    for impl, values in addresses.items():
+        for value in values:
+            _check_source(impl, value, target)
     if not addresses and _can_ask(cli):
         addresses = _ask_for_sources(target)
     elif not addresses:
@@ -58,9 +61,6 @@ def init(
             "no source was named, so the file has the directory 'tables': change it there, or name sources by options"
         )
         addresses = {"dir": ["tables"]}
-    for impl, values in addresses.items():
-        for value in values:
-            _check_source(impl, value, target)
     text = render_config(addresses)
     try:
         create_private_text(target, text)
