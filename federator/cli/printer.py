@@ -115,11 +115,10 @@ class Printer:
         text = mask_readable(format_document(data, self.output, rows))
         if rows and self.output is not Output.JSON and data.get("more"):
             sys.stderr.write("note: there are more; --limit N shows them\n")
-        # A lone surrogate cannot be encoded as UTF-8; backslashreplace gives the JSON escape for it.
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.flush()
             with self._pipe():
-                sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+                sys.stdout.buffer.write(text.encode())
                 sys.stdout.buffer.flush()
         else:
             self._write(text)
