@@ -92,14 +92,20 @@ def is_abandoned(state: str, code: str | None) -> bool:
     return state == INTENT or (state == "failed" and code in ABANDONED_CODES)
 
 
-def has_landed(line: JournalLine, op_id: str, indexed: TableRecord | None) -> bool:
-    """Tell whether a call was carried out after its outcome had been resolved as not made.
+def needs_resolution(line: JournalLine, op_id: str, find_table: FindTable) -> bool:
+    """Tell whether the outcome of a line is to be determined: it has none, or its call was carried out after the outcome had been
+    determined as not made.
 
-    ``indexed`` is the table at its target path; the marker of the operation shows it.
+    ``find_table`` returns the indexed table of a target source and path. The marker of the operation at that table shows the latter.
     """
-    marker = find_bound_marker(indexed) if indexed is not None and line.change.is_table else None
-    resolved = line.state != INTENT and is_abandoned(line.state, line.code)
-    return resolved and marker is not None and marker.op_id == op_id
+    change, state, code = line
+    if state == INTENT:
+        return True
+    if not change.is_table or not is_abandoned(state, code):
+        return False
+    indexed = find_table(change.target_source, change.target_path)
+    marker = find_bound_marker(indexed) if indexed is not None else None
+    return marker is not None and marker.op_id == op_id
 
 
 def list_removals(lines: Iterable[JournalLine], find_table: FindTable) -> list[str]:

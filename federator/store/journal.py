@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, insert, select, update
 
 from federator.connector import StateError
-from federator.model import canonical_json, parse_path_key
+from federator.model import TableRecord, canonical_json, parse_path_key
 from federator.planning.changes import Action, Change
 from federator.planning.journal_lines import (
     ABANDONED_CODES,
@@ -24,7 +24,7 @@ from federator.planning.journal_lines import (
     JournalEffect,
     JournalLine,
     Question,
-    has_landed,
+    needs_resolution,
     pending_paths,
 )
 from federator.planning.reasons import Reason
@@ -82,7 +82,7 @@ def record_outcome(
 
 
 def list_open_intents(connection: Connection, mirror: str) -> list[StoredIntent]:
-    """List the intents of a mirror that are to be resolved, the oldest first.
+    """List the intents of a mirror that are to be resolved (``journal_lines.needs_resolution``), the oldest first.
 
     They have no outcome: their calls are running, their processes have died, or the catalog did not respond when the outcome was
     resolved. Or the outcome was that the call was not carried out, and the index now has a table with the marker of the operation.
@@ -90,27 +90,26 @@ def list_open_intents(connection: Connection, mirror: str) -> list[StoredIntent]
     j = t.journal.c
     columns = [j[name] for name in _COLUMNS]
     query = select(*columns, j.state, j.code).where(j.mirror == mirror, (j.state == INTENT) | _may_have_landed())
+
+    def find_table(source: str, path: str) -> TableRecord | None:
+        return records.find_table(connection, source, parse_path_key(path))
+
     intents = []
     for *values, state, code in connection.execute(query.order_by(j.intent_at)).all():
         row = dict(zip(_COLUMNS, values, strict=True))
         saved = row["saved"] and json.loads(row["saved"])
         intent = StoredIntent(**{**row, "change": json.loads(row["change"]), "saved": saved})
-        if state == INTENT or _has_landed(connection, intent, state, code):
+        if needs_resolution(JournalLine(Change.from_json(intent.change), state, code), intent.op_id, find_table):
             intents.append(intent)
     return intents
 
 
 def _may_have_landed() -> ColumnElement[bool]:
-    """Return a condition that holds for every line of which ``journal_lines.has_landed`` is true, and for few others."""
+    """Return a condition that holds for every line with an outcome that needs a resolution, and for few others."""
     j, r = t.journal.c, t.record.c
     at_target = (r.source == j.target_source, r.path == j.target_path, r.is_table == 1)
     mentions = r.properties.contains(j.op_id) | func.coalesce(r.doc, "").contains(j.op_id)
     return abandoned_condition() & exists().where(*at_target, mentions).correlate(t.journal)
-
-
-def _has_landed(connection: Connection, intent: StoredIntent, state: str, code: str | None) -> bool:
-    indexed = records.find_table(connection, intent.target_source, parse_path_key(intent.target_path))
-    return has_landed(JournalLine(Change.from_json(intent.change), state, code), intent.op_id, indexed)
 
 
 def has_intent(connection: Connection, op_id: str, mirror: str, target: str) -> bool:

@@ -83,13 +83,9 @@ class MemoryIndex:
     ) -> bool:
         """Publishes a crawl and counts misses and losses; returns whether all of it was newer than what was known."""
         proven, state = crawls.validate_arrivals(source, crawls.collect_arrivals(items)), self.states[source]
-        evidence, before = (
-            (proven.coverage, proven.namespaces),
-            [(path, table.canonical) for path, table in state.tables.items()],
-        )
-        read = {
-            (int(isinstance(record, TableRecord)), record.key): record for record in items if not isinstance(record, Coverage)
-        }
+        evidence = proven.coverage, proven.namespaces
+        before = [(path, table.canonical) for path, table in state.tables.items()]
+        read = {(int(isinstance(item, TableRecord)), item.key): item for item in items if not isinstance(item, Coverage)}
         crawl = {key: Version(record.kind, record.digest) for key, record in read.items()}
         known = {key: Version(r.kind, r.digest, state.observed.get(key)) for key, r in self._indexed(source).items()}
         made = publication.difference(known, crawl, *evidence, began_at)
@@ -100,9 +96,8 @@ class MemoryIndex:
         counts = losses.count_losses(made.removed, made.written, before, after)
         state.version += 1
         state.losses.append(losses.Loss(source, state.version, len(before), *counts, back))
-        lost = misses.lost_origins(
-            {entry.origin_path for entry in self.entries(origin_source=source, is_table=1)}, state.tables
-        )
+        origins = {entry.origin_path for entry in self.entries(origin_source=source, is_table=1)}
+        lost = misses.lost_origins(origins, state.tables)
         missed = misses.update_misses(state.misses, state.config, lost, *evidence, began_at)
         state.misses = missed.applied(state.misses, state.config)
         # SQL keeps no ``found``: what is kept at all counts as found.
@@ -161,7 +156,7 @@ class MemoryIndex:
         """``store.plans.save_plan`` and ``supersede``: the state follows from the valid approvals."""
         before, state = self.plans.pop(plan.digest, None), release.release_state(plan, self.approved(plan.mirror, now))
         for other in self.plans.values():
-            if other.state == "held" and other.plan.mirror == plan.mirror:
+            if other.state == "held" and (other.plan.mirror, other.plan.mirror_digest) == (plan.mirror, plan.mirror_digest):
                 other.state = "outdated"
         saved = before if before is not None and release.keeps_state(before.state, state) else SavedPlan(plan, state, now)
         self.plans[plan.digest] = saved
@@ -181,9 +176,8 @@ class MemoryIndex:
 
     def entries(self, **columns: Any) -> list[OwnedObject]:
         """The ledger's entries with these values."""
-        return [
-            entry for entry in self.ledger.values() if all(getattr(entry, name) == value for name, value in columns.items())
-        ]
+        rows = self.ledger.values()
+        return [entry for entry in rows if all(getattr(entry, name) == value for name, value in columns.items())]
 
     def ledger_of(self, mirror: str) -> list[OwnedObject]:
         return self.entries(mirror=mirror)
@@ -230,10 +224,8 @@ class MemoryIndex:
         return [row.intent for row in self.journal.values() if row.mirror == mirror and self._is_open(row)]
 
     def _is_open(self, row: Entry) -> bool:
-        change = row.intent.change
-        line = journal_lines.JournalLine(change, row.state, row.code)
-        indexed = self.table(change.target_source, change.target_path)
-        return row.state == journal_lines.INTENT or journal_lines.has_landed(line, row.intent.op_id, indexed)
+        line = journal_lines.JournalLine(row.intent.change, row.state, row.code)
+        return journal_lines.needs_resolution(line, row.intent.op_id, self.table)
 
     def lines(self, mirror: str, _: Any, since: float, /) -> list[journal_lines.JournalLine]:
         rows = (row for row in self.journal.values() if row.mirror == mirror and row.at >= since)

@@ -28,7 +28,7 @@ from federator.planning.losses import Loss
 from federator.planning.misses import MissUpdate
 from federator.planning.origins import ExpectedOrigin
 from federator.planning.planner import OriginObservation
-from tests.prove import applying
+from tests.prove import world
 
 
 def _absence() -> list[Any]:
@@ -124,7 +124,7 @@ def _leases() -> list[Any]:
 
 
 def _cascades() -> list[Any]:
-    return [patch.object(module, "drop_refusal", lambda _: None) for module in (namespaces, applying)]
+    return [patch.object(module, "drop_refusal", lambda _: None) for module in (namespaces, world)]
 
 
 def _identity() -> list[Any]:

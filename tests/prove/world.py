@@ -5,6 +5,7 @@ Decisions, their facts and execution are the product's own; the order of a run (
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -17,13 +18,18 @@ from federator.planning.crawls import unread_coverage
 from federator.planning.decision import CrawlEvidence
 from federator.planning.ledger import OwnedObject
 from federator.planning.mapping import MirrorContext
-from federator.planning.plan import Plan
+from federator.planning.namespaces import drop_refusal
+from federator.planning.plan import Plan, check_plan
+from federator.planning.release import release_changes
 from federator.planning.rule import MirrorRule
 from federator.stages.confirm_source import intact
-from tests.prove import applying, replacing
+from tests.prove import replacing
+from tests.prove.armed import Crash
 from tests.prove.catalog import LightCatalog
+from tests.prove.faults import FaultyJournal
 from tests.prove.index import MemoryIndex, SavedPlan, State
 from tests.prove.oracle import Oracle
+from tests.prove.watching import WatchedApplication, WatchedExecutor
 from tests.prove.worlds import Kind
 
 #: a Thursday
@@ -156,7 +162,8 @@ class World:
         if open_ and not self._known(instance, rule):
             return False
         if open_:
-            applying.resume(self, instance, rule)
+            with self._survived():
+                self._application(instance, rule).resume()
         return True
 
     def approve(self, instance: Instance, saved: SavedPlan) -> None:
@@ -190,9 +197,45 @@ class World:
         self.oracle.doubts.confirmed(instance, catalog, self.oracle)
 
     def apply(self, instance: Instance, saved: SavedPlan, *, stored: bool = False) -> None:
-        """``stages.apply.apply_plans`` for one plan."""
-        if self._known(instance, instance.rules[saved.plan.mirror]):
-            applying.apply(self, instance, saved, stored=stored)
+        """``stages.apply.apply_plans`` for one plan, which may be ``stored`` and read back."""
+        rule = instance.rules[saved.plan.mirror]
+        if not self._known(instance, rule):
+            return
+        plan = Plan.from_json(saved.plan.to_json()) if stored else saved.plan
+        with self._survived():
+            check_plan(plan, digest=saved.plan.digest, mirror_digest=rule.digest)
+            released = release_changes(plan, instance.index.approved(rule.name, self.now))
+            if released.waiting:
+                self.oracle.count_reasons(rule, [waiting.reason.value for waiting in released.waiting])
+                self.say(f"    {len(released.waiting)} of {len(plan.changes)} changes wait: {released.waiting[0].hold}")
+            if released.changes:
+                try:
+                    self._application(instance, rule, stored=stored).apply(plan, released)
+                finally:
+                    for source in (rule.origin, rule.target):
+                        self.catalogs[source].armed.calm()
+                        self.catalogs[source].land()
+        if saved.state == "applied":
+            self.oracle.doubts.let_go(instance, saved)
+
+    @contextmanager
+    def _survived(self) -> Iterator[None]:
+        """What ends an application ends no world: its process dies, or it loses a lease."""
+        try:
+            yield
+        except (Crash, StateError) as error:
+            self.say(f"    {str(error) or 'the process dies'}")
+
+    def _application(self, instance: Instance, rule: MirrorRule, *, stored: bool = False) -> WatchedApplication:
+        origin, target, stop = self.catalogs[rule.origin], self.catalogs[rule.target], threading.Event()
+        now = self.oracle.now
+        executor = WatchedExecutor(
+            FaultyJournal(instance.index, rule, now, self, instance, stop), rule, origin, target,
+            target.capabilities.keeps_properties, stop, clock=now, monotonic=now, op_ids=self.operation,
+            max_failures=2 if instance.impatient else None, stored=stored, drop_refusal=drop_refusal(target.capabilities),
+            world=self, instance=instance,
+        )  # fmt: skip
+        return WatchedApplication(executor, instance.index, self, instance)
 
     def _known(self, instance: Instance, rule: MirrorRule) -> bool:
         """``stages.apply._check_confirmed``, and ``apply.source_identity.check_identity`` of a mirror's two connections."""

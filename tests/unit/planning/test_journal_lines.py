@@ -10,12 +10,12 @@ from federator.planning.journal_lines import (
     JournalEffect,
     JournalLine,
     counts_as_removal,
-    has_landed,
     list_late_removals,
     list_obstructed_paths,
     list_refused_recreates,
     list_removals,
     list_unfinished_renames,
+    needs_resolution,
     pending_paths,
 )
 from federator.planning.ownership import OwnershipMarker
@@ -49,17 +49,17 @@ def test_a_removal_that_was_given_up_counts_where_the_target_shows_its_effect() 
     assert list_removals([JournalLine(DROP, "failed", "15")], absent) == []
 
 
-def test_a_call_that_was_given_up_has_landed_where_the_target_has_its_marker() -> None:
+def test_a_line_needs_a_resolution_without_outcome_or_where_the_target_has_the_marker_of_a_call_that_was_given_up() -> None:
     marker = OwnershipMarker("prod", "copy", "lake$s$t", "op1")
     marked = replace(THERE, properties=marker.to_properties(("s", "t")))
     given_up = JournalLine(DECLARE, "failed", "not_made")
-    assert has_landed(given_up, "op1", marked)
-    assert not has_landed(given_up, "op2", marked)
-    assert not has_landed(given_up, "op1", THERE)
-    assert not has_landed(given_up, "op1", None)
-    assert not has_landed(given_up, "op1", replace(marked, path=("s", "copy of t")))
-    assert not has_landed(JournalLine(DECLARE, "done", None), "op1", marked)
-    assert not has_landed(JournalLine(DECLARE, "intent", None), "op1", marked)
+    assert needs_resolution(given_up, "op1", lambda *_: marked)
+    assert not needs_resolution(given_up, "op2", lambda *_: marked)
+    assert not needs_resolution(given_up, "op1", present)
+    assert not needs_resolution(given_up, "op1", absent)
+    assert not needs_resolution(given_up, "op1", lambda *_: replace(marked, path=("s", "copy of t")))
+    assert not needs_resolution(JournalLine(DECLARE, "done", None), "op1", lambda *_: marked)
+    assert needs_resolution(JournalLine(DECLARE, "intent", None), "op1", absent)
 
 
 def test_an_intent_without_outcome_counts_whatever_the_index_has() -> None:

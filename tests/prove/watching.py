@@ -1,8 +1,7 @@
-"""Applying in a world: the product's ``Application`` over memory, and what the oracle and the story are told of it."""
+"""What the oracle and the story are told while the product's ``Application`` applies a plan in a world."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,17 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from federator.apply import Application, Executor, Outcome, OutcomeState
 from federator.apply.application import list_observations
-from federator.connector import StateError
 from federator.planning.changes import NAMESPACE_ACTIONS, Action, Change
-from federator.planning.namespaces import drop_refusal
-from federator.planning.plan import Plan, check_plan
 from federator.planning.reasons import ApplyCode, Reason
-from federator.planning.release import release_changes
 from federator.planning.rule import MirrorRule
-from tests.prove.armed import Crash
 from tests.prove.books import Actor
-from tests.prove.faults import FaultyJournal
-from tests.prove.index import SavedPlan
 from tests.prove.oracle import keeps_marks
 
 if TYPE_CHECKING:
@@ -68,48 +60,6 @@ class WatchedApplication(Application):
             self.world.oracle.published(self.instance, self.world.catalogs[rule.target], observation)
         for outcome in outcomes:
             _tell(self.world, self.instance, rule, outcome)
-
-
-def resume(world: World, instance: Instance, rule: MirrorRule) -> None:
-    """Resolves the open calls of one mirror."""
-    try:
-        _application(world, instance, rule).resume()
-    except (Crash, StateError) as error:
-        world.say(f"    {str(error) or 'the process dies'}")
-
-
-def apply(world: World, instance: Instance, saved: SavedPlan, *, stored: bool) -> None:
-    """Applies one plan, which may be ``stored`` and read back."""
-    rule = instance.rules[saved.plan.mirror]
-    plan = Plan.from_json(saved.plan.to_json()) if stored else saved.plan
-    try:
-        check_plan(plan, digest=saved.plan.digest, mirror_digest=rule.digest)
-        granted = release_changes(plan, instance.index.approved(rule.name, world.now))
-        if granted.waiting:
-            world.oracle.count_reasons(rule, [waiting.reason.value for waiting in granted.waiting])
-            world.say(f"    {len(granted.waiting)} of {len(plan.changes)} changes wait: {granted.waiting[0].hold}")
-        if granted.changes:
-            try:
-                _application(world, instance, rule, stored=stored).apply(plan, granted)
-            finally:
-                for source in (rule.origin, rule.target):
-                    world.catalogs[source].armed.calm()
-                    world.catalogs[source].land()
-    except (Crash, StateError) as error:
-        world.say(f"    {str(error) or 'the process dies'}")
-    if saved.state == "applied":
-        world.oracle.doubts.let_go(instance, saved)
-
-
-def _application(world: World, instance: Instance, rule: MirrorRule, *, stored: bool = False) -> Application:
-    origin, target, stop = world.catalogs[rule.origin], world.catalogs[rule.target], threading.Event()
-    journal = FaultyJournal(instance.index, rule, world.oracle.now, world, instance, stop)
-    executor = WatchedExecutor(
-        journal, rule, origin, target, target.capabilities.keeps_properties, stop, clock=world.oracle.now, monotonic=world.oracle.now,
-        op_ids=world.operation, max_failures=2 if instance.impatient else None, stored=stored, world=world, instance=instance,
-        drop_refusal=drop_refusal(target.capabilities),
-    )  # fmt: skip
-    return WatchedApplication(executor, instance.index, world, instance)
 
 
 def _tell(world: World, instance: Instance, rule: MirrorRule, outcome: Outcome) -> None:
