@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +11,6 @@ from typing import Any
 
 import httpx
 import httpx2
-import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, ElicitResult
@@ -25,6 +21,7 @@ from federator.model.scopes import EVERYTHING, Scopes
 from federator.settings import Settings, parse_settings
 from federator.store import Index, migrations, open_index, tokens
 from tests.api import worlds
+from tests.fixtures.serving import serve_app
 
 
 @dataclass
@@ -104,21 +101,8 @@ def text_of(result: CallToolResult) -> str:
 @contextmanager
 def run_service(index: Index, settings: Settings) -> Iterator[Running]:
     """The real app behind uvicorn, with the service's own limits."""
-    app = create_app(settings)
-    config = uvicorn.Config(app, http=build_limited_protocol(settings.serve), ws="none", log_config=None)
-    server = uvicorn.Server(config)
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-        thread.start()
-        while not server.started:
-            assert thread.is_alive(), "the service ended before it began"
-            time.sleep(0.01)
-        try:
-            yield Running(f"http://127.0.0.1:{listener.getsockname()[1]}", index)
-        finally:
-            server.should_exit = True
-            thread.join()
+    with serve_app(create_app(settings), http=build_limited_protocol(settings.serve), ws="none") as url:
+        yield Running(url, index)
 
 
 @contextmanager

@@ -6,15 +6,13 @@ import asyncio
 import re
 import select
 import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
-import uvicorn
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -24,6 +22,7 @@ from federator.api.http_limits import build_limited_protocol
 from federator.api.lance import general_spec, namespaces, table_metadata, table_read, table_write, tables, unsupported
 from federator.settings.sections import ServeSettings
 from tests.api.service_process import CONFIG, Process
+from tests.fixtures.serving import serve_app
 
 LANCE = (namespaces, tables, table_read, table_metadata, table_write, unsupported, general_spec)
 
@@ -124,25 +123,12 @@ async def _reluctant(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse(str(size))(scope, receive, send)
 
 
-@contextmanager
-def _served() -> Iterator[int]:
-    protocol = build_limited_protocol(ServeSettings(body_timeout=0.25, body_progress=1000))
-    server = uvicorn.Server(uvicorn.Config(_reluctant, http=protocol, ws="none", lifespan="off", log_config=None))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join(30)
-
-
 def test_the_time_of_the_service_itself_does_not_count() -> None:
     body = b"x" * (8 << 20)
-    with _served() as port:
-        assert httpx.post(f"http://127.0.0.1:{port}/", content=body, timeout=30).text == str(len(body))
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    protocol = build_limited_protocol(ServeSettings(body_timeout=0.25, body_progress=1000))
+    with serve_app(_reluctant, http=protocol, ws="none", lifespan="off") as url:
+        assert httpx.post(f"{url}/", content=body, timeout=30).text == str(len(body))
+        with _connect(url) as connection:
             connection.sendall(_head("POST", "/", "Content-Length: 5000", "Expect: 100-continue"))
             assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
             connection.sendall(b"x" * 5000)

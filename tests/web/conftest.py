@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from federator.api.app import create_app
@@ -27,6 +25,7 @@ from federator.settings import parse_settings
 from federator.store import Connection, Index, coverage, migrations, open_index, plans, revisions, runs, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
+from tests.fixtures.serving import serve_app
 from tests.integration.index_support import fill, namespace, table
 
 _SCHEMA = '[{"name":"id","type":"bigint"},{"name":"price","type":"double"}]'
@@ -145,16 +144,8 @@ def run_service(folder: Path, **serve: object) -> Iterator[Service]:
             connection, digest=plan.digest, mirror="nightly", run_id="r", state="held", body=body, guarded=guarded_digest(plan)
         )
     run = runs.insert_run(index, "crawl", trigger="request", actor="ann")
-    server = uvicorn.Server(uvicorn.Config(create_app(parse_settings(raw, folder / "federator.toml")), port=0, log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-        assert thread.is_alive(), "the service did not start"
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield Service(f"http://127.0.0.1:{port}", index, plan.digest, run)
-    server.should_exit = server.force_exit = True
-    thread.join()
+    with serve_app(create_app(parse_settings(raw, folder / "federator.toml")), force_exit=True) as url:
+        yield Service(url, index, plan.digest, run)
     index.close()
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from federator.api.app import create_app
 from federator.settings import parse_settings
 from federator.store import open_index, requests
 from tests.fixtures.identity_provider import CALLBACK, Provider, run_provider
+from tests.fixtures.serving import loopback_listener, serve_app
 
 
 @pytest.fixture
@@ -30,27 +27,20 @@ def provider() -> Iterator[Provider]:
 def url(provider: Provider, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A service on loopback that people sign in to."""
     shutil.copy(filled, tmp_path / "federator.db")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        provider.register(address + CALLBACK)
-        monkeypatch.setenv("CLIENT_SECRET", provider.client_secret)
-        sign_in = {"client_id": provider.client_id, "client_secret": "${CLIENT_SECRET}", "redirect_uri": address + CALLBACK}
-        oidc = {
-            "issuer": provider.url, "audience": "api", "role_claim": "groups", "roles": {"ops": "operator"},
-            "scopes": {"ops": ["*"]}, "sign_in": sign_in,
-        }  # fmt: skip
-        sources = {name: {"impl": "federator.testing:CONNECTOR", "store": f"web-{name}"} for name in ("lake", "copy")}
-        raw = {"instance": {"id": "test"}, "sources": sources, "serve": {"oidc": oidc}}
-        app = create_app(parse_settings(raw, tmp_path / "federator.toml"))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-            assert thread.is_alive(), "the service did not start"
+    listener = loopback_listener()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    provider.register(address + CALLBACK)
+    monkeypatch.setenv("CLIENT_SECRET", provider.client_secret)
+    sign_in = {"client_id": provider.client_id, "client_secret": "${CLIENT_SECRET}", "redirect_uri": address + CALLBACK}
+    oidc = {
+        "issuer": provider.url, "audience": "api", "role_claim": "groups", "roles": {"ops": "operator"},
+        "scopes": {"ops": ["*"]}, "sign_in": sign_in,
+    }  # fmt: skip
+    sources = {name: {"impl": "federator.testing:CONNECTOR", "store": f"web-{name}"} for name in ("lake", "copy")}
+    raw = {"instance": {"id": "test"}, "sources": sources, "serve": {"oidc": oidc}}
+    app = create_app(parse_settings(raw, tmp_path / "federator.toml"))
+    with serve_app(app, listener, force_exit=True):
         yield address
-        server.should_exit = server.force_exit = True
-        thread.join()
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +10,6 @@ from typing import Any
 
 import pytest
 import requests
-import uvicorn
 from fastapi import FastAPI, Request
 
 from federator.api import dependencies
@@ -28,6 +24,7 @@ from federator.testing import MemoryStore, get_memory_store
 from federator.testing.contract import unique_name
 from tests.api.lance.table_clients import Client, Tables
 from tests.fixtures.rest import reference_server
+from tests.fixtures.serving import serve_app
 from tests.integration.index_support import fill
 
 #: the test's own way to be somebody else: ``role path,path``; who may sign in how is tested elsewhere
@@ -85,22 +82,11 @@ def served(
         fill(index, name)
     app = create_app(settings)
     app.dependency_overrides[dependencies._get_principal] = _caller
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
-    # Of the protocol TCP by name, as the service's own: asyncio then sends small answers at once.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-        thread.start()
-        while not server.started:
-            assert thread.is_alive(), "the server ended before it began"
-            time.sleep(0.01)
-        try:
-            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        with serve_app(app) as url:
             yield Service(url, app, index, settings, root, get_memory_store(store))
-        finally:
-            server.should_exit = True
-            thread.join()
-            index.close()
+    finally:
+        index.close()
 
 
 def _caller(request: Request) -> Principal:
