@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -21,6 +21,7 @@ from federator.model import canonical_location
 from federator.pipeline.local_frames import local_frame
 from federator.registry import get_connector
 from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
+from federator.store.verifications import DueLocation
 
 _DDL = "canonical string, location string, checked_at double, answer string"
 # After this many timeouts in a row, a task makes no further requests to a store.
@@ -28,10 +29,9 @@ _MAX_TIMEOUTS = 3
 
 
 def verify_locations(
-    spark: SparkSession, spec: SourceSpec, locations: Sequence[Mapping[str, str]], *, timeout: float, seconds: float
+    spark: SparkSession, spec: SourceSpec, locations: Sequence[DueLocation], *, timeout: float, seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """Inspect locations (``canonical``, ``location``) with the source's own ``storage.*`` options; yield rows of the table
-    ``dataset``.
+    """Inspect locations with the source's own ``storage.*`` options; yield rows of the table ``dataset``.
 
     A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once. A task makes no further requests
     to a store after a few timeouts in a row. After ``seconds`` no further location is inspected: the rest, the end of
@@ -40,7 +40,7 @@ def verify_locations(
     if not locations:
         return
     end = time.time() + seconds
-    rows = [(row["canonical"], row["location"]) for row in locations]
+    rows = [(due.canonical, due.location) for due in locations]
     partitions = max(1, min(len(rows), verification_parallelism()))
     frame = local_frame(spark, ("canonical", "location"), distribute_by_store(rows, partitions), parts=partitions)
 

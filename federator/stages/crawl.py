@@ -146,7 +146,7 @@ def _verify_due_locations(context: RunContext, name: str, seconds: float) -> Non
             verify_locations(
                 context.spark_session(),
                 context.source_spec(name),
-                [dict(row) for row in due],
+                due,
                 timeout=limits.timeout,
                 seconds=seconds,
             )

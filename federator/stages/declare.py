@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federator.connector import Catalog, SourceSpec, Unsupported
-from federator.model import Path, canonical_location, iter_ancestors, local_path, parent_locations, path_key
+from federator.model import Path, canonical_location, iter_ancestors, local_path, parent_locations
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import (
     DeclarationCandidate,
@@ -86,7 +86,7 @@ def _build_candidates(
         observation = catalog.observe(path)
         with context.index.read() as connection:
             declared = records.list_declarations_at(connection, [inspected.canonical]).get(inspected.canonical, [])
-        other_paths = [row["path"] for row in declared if row["source"] == target and row["path"] != path_key(path)]
+        other_paths = [table.key for table in declared if table.source == target and table.path != path]
         yield DeclarationCandidate(
             path, inspected.location, inspected.canonical, inspected.result["state"], inspected.result["message"],
             observation.record, observation.foreign, other_paths, list(_missing_namespaces(catalog, path)),

@@ -3,9 +3,9 @@
 Only ``store``, ``views`` and ``migrations/`` contain SQL.
 """
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError as DatabaseError
 
 from federator.store.engine import Index, open_index
 
-__all__ = ["Connection", "DatabaseError", "Index", "RowMapping", "open_index"]
+__all__ = ["Connection", "DatabaseError", "Index", "open_index"]

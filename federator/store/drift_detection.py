@@ -181,10 +181,10 @@ def _detect_missing(connection: Connection, only: DirtySet | None) -> Iterator[D
         [missing] if only is None else [missing.where(t.dataset.c.canonical.in_(chunk)) for chunk in chunked(only.locations)]
     )
     locations = [location for query in queries for location in connection.execute(query).scalars()]
-    for location, rows in list_declarations_at(connection, locations).items():
-        for row in rows:
-            subject = object_id(row["source"], row["path"])
-            yield Drift(DriftKind.MISSING, row["source"], subject, location, "nothing is at its location")
+    for location, tables in list_declarations_at(connection, locations).items():
+        for table in tables:
+            subject = object_id(table.source, table.key)
+            yield Drift(DriftKind.MISSING, table.source, subject, location, "nothing is at its location")
 
 
 def _detect_schema_drift(connection: Connection, only: DirtySet | None) -> Iterator[Drift]:
@@ -203,9 +203,9 @@ def _detect_schema_drift(connection: Connection, only: DirtySet | None) -> Itera
 
 def _detect_duplicates(connection: Connection, only: DirtySet | None) -> Iterator[Drift]:
     locations = _list_duplicate_locations(connection) if only is None else list(only.locations)
-    for location, rows in list_declarations_at(connection, locations).items():
-        for source, same_source in groupby(rows, key=lambda row: row["source"]):
-            first, *duplicates = (object_id(source, row["path"]) for row in same_source)
+    for location, tables in list_declarations_at(connection, locations).items():
+        for source, same_source in groupby(tables, key=lambda table: table.source):
+            first, *duplicates = (object_id(source, table.key) for table in same_source)
             for duplicate in duplicates:
                 yield Drift(DriftKind.DUPLICATE, source, duplicate, first, f"both are at {location}")
 

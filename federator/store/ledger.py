@@ -54,6 +54,15 @@ def list_entries_of_source(connection: Connection, source: str) -> list[OwnedObj
     return [OwnedObject(**row) for row in connection.execute(query).mappings()]
 
 
+def list_entries_of_object(connection: Connection, source: str, path: str) -> list[OwnedObject]:
+    """List the entries with an object as origin or target, by mirror and target path."""
+    e = t.ledger.c
+    is_target = and_(e.target_source == source, e.target_path == path)
+    is_origin = and_(e.origin_source == source, e.origin_path == path)
+    query = select(t.ledger).where(is_target | is_origin).order_by(e.mirror, e.target_path)
+    return [OwnedObject(**row) for row in connection.execute(query).mappings()]
+
+
 def list_entries(connection: Connection, mirror: str) -> list[OwnedObject]:
     """List every entry of a mirror, by target path."""
     query = select(t.ledger).where(t.ledger.c.mirror == mirror).order_by(t.ledger.c.target_path)

@@ -24,7 +24,7 @@ class PlanFacts:
         return records.list_paths_by_location(self.connection, source, locations)
 
     def verified(self, locations: Sequence[str]) -> Mapping[str, str]:
-        return {key: str(row["state"]) for key, row in verifications.list_verifications(self.connection, locations).items()}
+        return {key: found.state for key, found in verifications.list_verifications(self.connection, locations).items()}
 
     def namespaces(self, source: str) -> Collection[str]:
         return records.list_namespace_keys(self.connection, source)

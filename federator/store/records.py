@@ -252,19 +252,19 @@ def select_current_tables(columns: Sequence[Any], *conditions: ColumnElement[boo
 
 def list_declarations_at(
     connection: Connection, locations: Sequence[str], scopes: Scopes = EVERYTHING
-) -> dict[str, list[RowMapping]]:
+) -> dict[str, list[TableRecord]]:
     """Return the declarations at each canonical location that ``scopes`` cover, by source and path.
 
     A declaration at a location alias counts for the location that it stands for.
     """
-    declarations: dict[str, list[RowMapping]] = {}
+    declarations: dict[str, list[TableRecord]] = {}
     covered = visibility.is_covered(connection, scopes, r.source, r.path)
     for chunk in chunked(locations):
         resolved = _resolve_alias_spellings(connection, chunk)
         for query in select_current_tables([t.record], r.canonical.in_(list(resolved)), covered):
             for row in connection.execute(query).mappings():
-                declarations.setdefault(resolved[row["canonical"]], []).append(row)
-    return {location: sorted(rows, key=lambda row: (row["source"], row["path"])) for location, rows in declarations.items()}
+                declarations.setdefault(resolved[row["canonical"]], []).append(table_from_row(row["source"], dict(row)))
+    return {location: sorted(tables, key=lambda table: (table.source, table.key)) for location, tables in declarations.items()}
 
 
 def _resolve_alias_spellings(connection: Connection, locations: Sequence[str]) -> dict[str, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     Connection,
-    RowMapping,
     and_,
     bindparam,
     case,
@@ -20,6 +20,7 @@ from sqlalchemy import (
 from federator.model import Kind, LocationAliases, canonical_location
 from federator.store import records
 from federator.store import tables as t
+from federator.store.field_types import columns_of
 from federator.store.sql import chunked, has_prefix
 
 d, r = t.dataset.c, t.record.c
@@ -36,14 +37,49 @@ VERIFICATION_STATES = (
 _STATES_WORST_FIRST = ("unreachable", "denied", "corrupt", "missing", "not_lance", "empty", "declared_only", "valid")
 
 
-_STATE = select(t.dataset).where(t.dataset.c.canonical == bindparam("canonical"))
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The verification state of a canonical location, with one field for each column.
+
+    ``location`` is the spelling that was inspected, ``size`` in bytes, ``schema`` JSON of the Lance schema, ``fingerprint`` its hash.
+    ``changed_at`` is the time of the newest version, and ``since`` the time since which state and schema are as they are.
+    """
+
+    canonical: str
+    location: str
+    state: str
+    message: str | None
+    version: int | None
+    rows: int | None
+    fragments: int | None
+    schema: str | None
+    checked_at: float
+    checked_through: str
+    size: int | None
+    indices: int | None
+    fingerprint: str | None
+    format: str | None
+    changed_at: float | None
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class DueLocation:
+    """A location to verify: its canonical form, and the spelling of a declaration."""
+
+    canonical: str
+    location: str
+
+
+_COLUMNS = columns_of(t.dataset, Verification)
+_STATE = select(*_COLUMNS).where(t.dataset.c.canonical == bindparam("canonical"))
 
 
 def refresh_location_aliases(connection: Connection, aliases: LocationAliases) -> None:
     """Refresh the ``alias`` table for declared locations. Call it after each published crawl."""
     resolved: dict[str, str] = {}
     for prefix in aliases.prefixes:
-        inside = or_(r.canonical == prefix, has_prefix(connection, r.canonical, _location_prefix(prefix)))
+        inside = or_(r.canonical == prefix, has_prefix(connection, r.canonical, prefix_below(prefix)))
         query = select(r.canonical).where(inside, r.is_table == 1).distinct()
         resolved |= {location: canonical_location(location, aliases) for location in connection.execute(query).scalars()}
     connection.execute(delete(t.alias))
@@ -51,8 +87,8 @@ def refresh_location_aliases(connection: Connection, aliases: LocationAliases) -
         connection.execute(insert(t.alias), [{"canonical": alias, "place": location} for alias, location in resolved.items()])
 
 
-def list_due_locations(connection: Connection, source: str, *, checked_before: float, limit: int) -> list[RowMapping]:
-    """List distinct declared locations of a source that are due for verification, as rows of ``canonical`` and ``location``.
+def list_due_locations(connection: Connection, source: str, *, checked_before: float, limit: int) -> list[DueLocation]:
+    """List distinct declared locations of a source that are due for verification.
 
     A location is due if it was never inspected, declared again since its inspection, unreachable at its inspection, or inspected before
     ``checked_before``. Locations never inspected come first, then those declared again, then worse states and older inspections.
@@ -74,7 +110,7 @@ def list_due_locations(connection: Connection, source: str, *, checked_before: f
         .order_by(d.checked_at.is_not(None), case((redeclared, 0), else_=1), state_rank, d.checked_at, state.c.canonical)
         .limit(limit)
     )
-    distinct = {row["canonical"]: row for row in connection.execute(query).mappings()}
+    distinct = {row.canonical: DueLocation(row.canonical, row.location) for row in connection.execute(query)}
     return list(distinct.values())
 
 
@@ -89,21 +125,22 @@ def save_verifications(connection: Connection, rows: Iterable[Mapping[str, Any]]
         connection.execute(insert(t.dataset), [{**row, "since": since[row["canonical"]]} for row in batch])
 
 
-def list_verifications(connection: Connection, canonicals: Sequence[str]) -> dict[str, RowMapping]:
+def list_verifications(connection: Connection, canonicals: Sequence[str]) -> dict[str, Verification]:
     """Return verification states by canonical location. Locations that were never inspected are left out."""
-    states: dict[str, RowMapping] = {}
+    states: dict[str, Verification] = {}
     for chunk in chunked(canonicals):
-        query = select(t.dataset).where(t.dataset.c.canonical.in_(chunk))
-        states.update({row["canonical"]: row for row in connection.execute(query).mappings()})
+        query = select(*_COLUMNS).where(t.dataset.c.canonical.in_(chunk))
+        states.update({row["canonical"]: Verification(**row) for row in connection.execute(query).mappings()})
     return states
 
 
-def find_verification(connection: Connection, canonical: str) -> RowMapping | None:
+def find_verification(connection: Connection, canonical: str) -> Verification | None:
     """Return the verification state of a canonical location. None if the location was never inspected."""
-    return connection.execute(_STATE, {"canonical": canonical}).mappings().first()
+    row = connection.execute(_STATE, {"canonical": canonical}).mappings().first()
+    return Verification(**row) if row is not None else None
 
 
-def _location_prefix(location: str) -> str:
+def prefix_below(location: str) -> str:
     """Return the prefix of all canonical locations below a location."""
     return location if location.endswith("/") else location + "/"
 

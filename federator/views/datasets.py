@@ -15,7 +15,6 @@ from pydantic import Field
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    RowMapping,
     Select,
     exists,
     func,
@@ -25,8 +24,7 @@ from sqlalchemy import (
 )
 
 from federator.connector import TableNotFound
-from federator.model import LocationAliases, canonical_location, parent_locations, parse_path_key, path_key
-from federator.model.rows import table_from_row
+from federator.model import LocationAliases, TableRecord, canonical_location, parent_locations, parse_path_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.comparison import Disagreement, find_disagreements
 from federator.store import pending_publications, visibility
@@ -35,7 +33,7 @@ from federator.store.engine import Index
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.records import list_declarations_at, select_current_tables
 from federator.store.sql import MAX_BIND_VALUES, has_prefix
-from federator.store.verifications import UNVERIFIED, _location_prefix, list_verifications
+from federator.store.verifications import UNVERIFIED, Verification, list_verifications, prefix_below
 
 # The most tables below one location that its detail lists; a bucket may contain a million.
 _MAX_CONTAINED = 100
@@ -158,8 +156,8 @@ def list_declaring_tables(index: Index, location: str, aliases: LocationAliases)
     with index.read() as connection:
         # Read first, because a publication removes the pending observation last.
         pending = pending_publications.list_pending_tables(connection)
-        rows = list_declarations_at(connection, [canonical]).get(canonical, [])
-    published = {path_key((row["source"], *parse_path_key(row["path"]))) for row in rows}
+        declared = list_declarations_at(connection, [canonical]).get(canonical, [])
+    published = {path_key((table.source, *table.path)) for table in declared}
     pending_here = {
         key
         for key, record in pending.items()
@@ -177,7 +175,7 @@ def list_tables_that_may_overlap(
     path are returned, because symbolic links can lead from one to another. Direct writes that are not yet published count.
     """
     canonical = canonical_location(location, aliases)
-    begin = canonical if neighbours else _location_prefix(canonical)
+    begin = canonical if neighbours else prefix_below(canonical)
     prefix = _ANY_PATH if canonical.startswith(_ANY_PATH) else begin
     own, alias = r.canonical, t.alias.c.place
     with index.read() as connection:
@@ -205,9 +203,9 @@ def list_tables_that_may_overlap(
     return found
 
 
-def visible_verifying_source(row: RowMapping, scopes: Scopes) -> str | None:
+def visible_verifying_source(verification: Verification, scopes: Scopes) -> str | None:
     """Return the source whose settings were used to inspect a location. None if the scopes cover nothing of this source."""
-    return str(row["checked_through"]) if scopes.is_visible((row["checked_through"],)) else None
+    return verification.checked_through if scopes.is_visible((verification.checked_through,)) else None
 
 
 def _list_locations(connection: Connection, filters: DatasetFilter, scopes: Scopes, *, after: str, limit: int) -> list[str]:
@@ -251,7 +249,7 @@ def _select_distinct_locations(
 def _list_locations_below(connection: Connection, location: str, scopes: Scopes) -> list[str]:
     covered = visibility.is_covered(connection, scopes, r.source, r.path)
     query = _select_distinct_locations(
-        lambda column: [has_prefix(connection, column, _location_prefix(location)), covered], _MAX_CONTAINED
+        lambda column: [has_prefix(connection, column, prefix_below(location)), covered], _MAX_CONTAINED
     )
     return list(connection.execute(query).scalars())
 
@@ -266,8 +264,8 @@ def _build_views(
     declared = list_declarations_at(connection, locations, scopes)
     if conflicting:
         # Filter before the other queries, because few datasets have a conflict.
-        declared = {location: rows for location, rows in declared.items() if _has_conflict(rows)}
-    verified = list_verifications(connection, [row["canonical"] for rows in declared.values() for row in rows])
+        declared = {location: tables for location, tables in declared.items() if _has_conflict(tables)}
+    verified = list_verifications(connection, [str(table.canonical) for tables in declared.values() for table in tables])
     parents = {location: parent_locations(location) for location in declared}
     known = list_declarations_at(connection, sorted({parent for above in parents.values() for parent in above}), scopes)
     return [
@@ -277,24 +275,23 @@ def _build_views(
     ]
 
 
-def _has_conflict(rows: Sequence[RowMapping]) -> bool:
-    if len({row["source"] for row in rows}) < len(rows):
+def _has_conflict(tables: Sequence[TableRecord]) -> bool:
+    if len({table.source for table in tables}) < len(tables):
         return True
-    return len(rows) > 1 and bool(find_disagreements([table_from_row(row["source"], dict(row)) for row in rows]))
+    return len(tables) > 1 and bool(find_disagreements(tables))
 
 
 def _build_view(
-    location: str, rows: list[RowMapping], verified: Mapping[str, RowMapping], inside: list[str], scopes: Scopes
+    location: str, tables: Sequence[TableRecord], verified: Mapping[str, Verification], inside: list[str], scopes: Scopes
 ) -> Dataset:
-    tables = [table_from_row(row["source"], dict(row)) for row in rows]
     ids = [path_key((table.source, *table.path)) for table in tables]
     sources = [table.source for table in tables]
     # A dataset may have been inspected under each of its aliases: the newest state counts.
-    states = [verified[name] for name in {row["canonical"] for row in rows} if name in verified]
-    newest = max(states, key=lambda state: state["checked_at"], default=None)
+    states = [verified[name] for name in {str(table.canonical) for table in tables} if name in verified]
+    newest = max(states, key=lambda verification: verification.checked_at, default=None)
     return Dataset(
         location=location,
-        state=newest["state"] if newest else UNVERIFIED,
+        state=newest.state if newest else UNVERIFIED,
         declarations=[
             Declaration(name, table.kind.value, str(table.location)) for name, table in zip(ids, tables, strict=True)
         ],
@@ -306,8 +303,10 @@ def _build_view(
     )
 
 
-def _build_verification(row: RowMapping, scopes: Scopes) -> DatasetVerification:
-    fields = {name: value for name, value in row.items() if name not in ("canonical", "location", "state")}
-    fields["checked_through"] = visible_verifying_source(row, scopes)
-    fields["schema"] = json.loads(row["schema"]) if row["schema"] else None
-    return DatasetVerification(**fields)
+def _build_verification(found: Verification, scopes: Scopes) -> DatasetVerification:
+    return DatasetVerification(
+        message=found.message, version=found.version, rows=found.rows, size=found.size, fragments=found.fragments,
+        indices=found.indices, format=found.format, fingerprint=found.fingerprint, changed_at=found.changed_at,
+        checked_at=found.checked_at, checked_through=visible_verifying_source(found, scopes),
+        schema=json.loads(found.schema) if found.schema else None, since=found.since,
+    )  # fmt: skip

@@ -145,5 +145,5 @@ def _describe(connection: Connection, table: str, level: int, known: Mapping[str
     state = None
     if found is not None and found.canonical:
         verification = verifications.find_verification(connection, found.canonical)
-        state = str(verification["state"]) if verification is not None else UNVERIFIED
+        state = verification.state if verification is not None else UNVERIFIED
     return GraphTable(table, source, level, found is not None, location, state)

@@ -14,12 +14,13 @@ from federator.connector import InvalidInput, TableNotFound
 from federator.model import Coverage, CoverageState, Path, iter_ancestors, object_id, parse_path_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.evidence import count_spaced_misses, is_covered
+from federator.planning.ledger import OwnedObject
 from federator.planning.plan import Plan
 from federator.planning.release import WaitingChange
 from federator.planning.rule import MirrorRule
 from federator.planning.selection import is_selected
 from federator.settings import Settings
-from federator.store import Connection, Index, RowMapping, approvals, coverage, records, verifications
+from federator.store import Connection, Index, approvals, coverage, ledger, records, verifications
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.plans import StoredPlan
 from federator.store.records import IndexedRecord
@@ -113,9 +114,9 @@ def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes 
         writes = [
             row
             for row in object_history.list_writes(connection, source, key, origins)
-            if scopes.covers_all or row["mirror"] in rules
+            if scopes.covers_all or row.mirror in rules
         ]
-        entries = [row for row in object_history.list_ledger_entries(connection, source, key) if _covers_both_ends(row, scopes)]
+        entries = [row for row in ledger.list_entries_of_object(connection, source, key) if _covers_both_ends(row, scopes)]
         parts = list(_mirror_roles(connection, rules, source, path, entries, exists=found is not None))
         verified = _verification_state(connection, found)
     return Explanation(
@@ -127,8 +128,9 @@ def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes 
     )  # fmt: skip
 
 
-def _covers_both_ends(entry: RowMapping, scopes: Scopes) -> bool:
-    return all(scopes.covers((entry[f"{end}_source"], *parse_path_key(entry[f"{end}_path"]))) for end in ("origin", "target"))
+def _covers_both_ends(entry: OwnedObject, scopes: Scopes) -> bool:
+    ends = (entry.origin_source, entry.origin_path), (entry.target_source, entry.target_path)
+    return all(scopes.covers((source, *parse_path_key(path))) for source, path in ends)
 
 
 def _find_record(connection: Connection, source: str, path: Path, revision: int) -> IndexedRecord | None:
@@ -142,7 +144,7 @@ def _verification_state(connection: Connection, indexed: IndexedRecord | None) -
     if indexed is None or not indexed.canonical:
         return None
     verification = verifications.list_verifications(connection, [indexed.canonical]).get(indexed.canonical)
-    return str(verification["state"]) if verification else None
+    return verification.state if verification else None
 
 
 def _ancestor_keys(path: Path) -> list[str]:
@@ -163,16 +165,14 @@ def _find_evidence(node: Path, known: Mapping[str, Coverage], crawled_at: float 
 
 
 def _summarize(
-    exists: bool, versions: Sequence[object_history.ObjectVersion], entries: Sequence[RowMapping], evidence: ListingEvidence,
+    exists: bool, versions: Sequence[object_history.ObjectVersion], entries: Sequence[OwnedObject], evidence: ListingEvidence,
     source: str, key: str,
 ) -> str:  # fmt: skip
     if exists:
-        owner = next((e for e in entries if e["target_source"] == source and e["target_path"] == key), None)
+        owner = next((entry for entry in entries if (entry.target_source, entry.target_path) == (source, key)), None)
         if owner is None:
             return f"{source} has it, and no mirror of this instance declared it"
-        return (
-            f"{source} has it since mirror {owner['mirror']} declared it from {owner['origin_source']}${owner['origin_path']}"
-        )
+        return f"{source} has it since mirror {owner.mirror} declared it from {owner.origin_source}${owner.origin_path}"
     listing = f"the listing of {evidence.namespace or 'the root'}"
     if not evidence.proves:
         return f"it is not known whether {source} has it: {listing} is {evidence.state}" + (
@@ -189,7 +189,7 @@ def _mirror_roles(
     rules: Mapping[str, MirrorRule],
     source: str,
     path: Path,
-    entries: Sequence[RowMapping],
+    entries: Sequence[OwnedObject],
     *,
     exists: bool,
 ) -> Iterator[MirrorRole]:
@@ -197,22 +197,23 @@ def _mirror_roles(
     for name, rule in rules.items():
         sides: tuple[tuple[Role, str], ...] = (("origin", rule.origin), ("target", rule.target))
         for role in [role for role, side in sides if side == source]:
-            own = [e for e in entries if e["mirror"] == name and e[f"{role}_source"] == source and e[f"{role}_path"] == key]
+            own = [entry for entry in entries if entry.mirror == name and _end(entry, role) == (source, key)]
             part = _mirror_role(connection, rule, role, path, own, exists=exists)
             if part is not None:
                 yield part
 
 
 def _mirror_role(
-    connection: Connection, rule: MirrorRule, role: Role, path: Path, entries: Sequence[RowMapping], *, exists: bool
+    connection: Connection, rule: MirrorRule, role: Role, path: Path, entries: Sequence[OwnedObject], *, exists: bool
 ) -> MirrorRole | None:
-    key, other = path_key(path), "target" if role == "origin" else "origin"
+    key = path_key(path)
+    other: Role = "target" if role == "origin" else "origin"
     newest = object_history.find_newest_plan(connection, rule.name)
     planned = _find_in_plan(newest, role, key)
     if not entries and planned is None and (role == "target" or not exists):
         return None
-    counterpart = _counterpart_id(rule, other, entries[0] if entries else planned)
-    origin_path = entries[0]["origin_path"] if entries else key
+    counterpart = object_id(*_end(entries[0], other)) if entries else _planned_counterpart(rule, other, planned)
+    origin_path = entries[0].origin_path if entries else key
     misses = object_history.list_misses(connection, rule.origin, origin_path) if entries else []
     waiting = _find_waiting(connection, newest, planned)
     outcome = _find_outcome(connection, newest, planned)
@@ -224,12 +225,16 @@ def _mirror_role(
     )  # fmt: skip
 
 
-def _counterpart_id(rule: MirrorRule, other: str, counterpart: Mapping[str, Any] | RowMapping | None) -> str | None:
-    """Return the object id at the mirror's other side. None if a refusal names none."""
-    if counterpart is None or not counterpart[f"{other}_path"]:
+def _end(entry: OwnedObject, role: Role) -> tuple[str, str]:
+    """Return source and path key of a ledger entry's origin or target."""
+    return (entry.origin_source, entry.origin_path) if role == "origin" else (entry.target_source, entry.target_path)
+
+
+def _planned_counterpart(rule: MirrorRule, other: Role, planned: Mapping[str, Any] | None) -> str | None:
+    """Return the object id at the other side of a planned change or refusal. None if it names none."""
+    if planned is None or not planned[f"{other}_path"]:
         return None
-    source = counterpart.get(f"{other}_source") or rule.origin
-    return f"{source}${counterpart[f'{other}_path']}"
+    return object_id(planned.get(f"{other}_source") or rule.origin, planned[f"{other}_path"])
 
 
 def _find_in_plan(newest: tuple[StoredPlan, dict[str, Any]] | None, role: str, key: str) -> dict[str, Any] | None:
@@ -242,7 +247,7 @@ def _find_in_plan(newest: tuple[StoredPlan, dict[str, Any]] | None, role: str, k
 
 def _find_outcome(
     connection: Connection, newest: tuple[StoredPlan, dict[str, Any]] | None, planned: Mapping[str, Any] | None
-) -> RowMapping | None:
+) -> object_history.ObjectWrite | None:
     """Return the journal line of the planned change. None if it was not started."""
     if newest is None or planned is None or "action" not in planned:
         return None
@@ -261,7 +266,7 @@ def _find_waiting(
 
 def _describe_next(
     rule: MirrorRule, role: str, path: Path, newest: tuple[StoredPlan, dict[str, Any]] | None,
-    planned: Mapping[str, Any] | None, waiting: WaitingChange | None, outcome: RowMapping | None, in_ledger: bool,
+    planned: Mapping[str, Any] | None, waiting: WaitingChange | None, outcome: object_history.ObjectWrite | None, in_ledger: bool,
 ) -> tuple[str | None, str]:  # fmt: skip
     """Return the reason code of a refusal or a hold, if any, and a description of what happens next."""
     if newest is None:
@@ -275,11 +280,11 @@ def _describe_next(
         return planned["reason"], f"left as it is: {planned['detail']}"
     planned_change = f"{planned['action']}: {planned['reason']}"
     state, digest = newest[0].state, newest[0].digest[:12]
-    if state == "applied" and outcome is not None and outcome["state"] == "done":
+    if state == "applied" and outcome is not None and outcome.state == "done":
         return None, f"nothing: {planned_change}, carried out by plan {digest}"
     if state == "applied":
-        happened = f"{outcome['state']} by plan {digest}: {outcome['message']}" if outcome else f"not started by plan {digest}"
-        return outcome["code"] if outcome else None, f"{planned_change}; {happened}; the next sync of {rule.name} decides again"
+        happened = f"{outcome.state} by plan {digest}: {outcome.message}" if outcome else f"not started by plan {digest}"
+        return outcome.code if outcome else None, f"{planned_change}; {happened}; the next sync of {rule.name} decides again"
     if state == "rejected" and (waiting is not None or not newest[1].get("holds")):
         return None, f"{planned_change}; rejected by {newest[0].decided_by}, until a plan has other evidence"
     if waiting is not None:
@@ -287,21 +292,22 @@ def _describe_next(
     return None, f"{planned_change}; the next sync of {rule.name} carries it out"
 
 
-def _object_events(versions: Sequence[object_history.ObjectVersion], writes: Sequence[RowMapping]) -> Iterator[ObjectEvent]:
+def _object_events(
+    versions: Sequence[object_history.ObjectVersion], writes: Sequence[object_history.ObjectWrite]
+) -> Iterator[ObjectEvent]:
     before: object_history.ObjectVersion | None = None
     for version in versions:
         continues = before is not None and before.ended == version.began_revision
         what = "changed" if continues else "appeared"
         detail = f"revision {version.began_revision}"
-        if continues and before is not None and before.row["location"] != version.row["location"]:
-            detail += f", location {before.row['location']} → {version.row['location']}"
+        if continues and before is not None and before.location != version.location:
+            detail += f", location {before.location} → {version.location}"
         yield ObjectEvent(version.began_at or 0.0, version.began_by or "", what, detail, None)
         before = version
     for version, following in zip_longest(versions, versions[1:]):
         if version.ended is not None and (following is None or following.began_revision != version.ended):
             yield ObjectEvent(version.ended_at or 0.0, version.ended_by or "", "gone", f"revision {version.ended}", None)
-    for row in writes:
-        change = json.loads(row["change"])
-        detail = "; ".join(filter(None, (change["reason"], row["message"])))
-        target = object_id(row["target_source"], row["target_path"])
-        yield ObjectEvent(row["intent_at"], row["run_id"], f"{row['action']} {target}: {row['state']}", detail, row["mirror"])
+    for write in writes:
+        detail = "; ".join(filter(None, (json.loads(write.change)["reason"], write.message)))
+        target = object_id(write.target_source, write.target_path)
+        yield ObjectEvent(write.intent_at, write.run_id, f"{write.action} {target}: {write.state}", detail, write.mirror)

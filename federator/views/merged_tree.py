@@ -129,7 +129,7 @@ def _verification_states(connection: Connection, canonicals: list[str], snapshot
             canonical: past.state
             for canonical, past in verification_history.list_states_at(connection, canonicals, snapshot.at).items()
         }
-    return {canonical: str(row["state"]) for canonical, row in verifications.list_verifications(connection, canonicals).items()}
+    return {canonical: found.state for canonical, found in verifications.list_verifications(connection, canonicals).items()}
 
 
 def _find_branches(

@@ -1,4 +1,4 @@
-"""History of one object: its versions, its writes in the journal, and its ledger entries."""
+"""History of one object: its versions, and its writes in the journal."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, or_, select
+from sqlalchemy import Connection, and_, or_, select
 
 from federator.store import plans
 from federator.store import tables as t
+from federator.store.field_types import columns_of
 from federator.store.plans import StoredPlan
 
 # The most versions and writes of one object; older ones are left out.
@@ -21,13 +22,32 @@ _MAX_ENTRIES = 50
 class ObjectVersion:
     """One state of an object, from ``began_revision`` to the revision ``ended``. Times are seconds since the epoch."""
 
-    row: RowMapping
+    location: str | None
     began_revision: int
     began_at: float | None
     began_by: str | None
     ended: int | None
     ended_at: float | None
     ended_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectWrite:
+    """A line of the journal: a write to the object, or to its copy by a mirror. ``change`` is JSON."""
+
+    mirror: str
+    run_id: str
+    action: str
+    target_source: str
+    target_path: str
+    change: str
+    state: str
+    code: str | None
+    message: str | None
+    intent_at: float
+
+
+_WRITE_COLUMNS = columns_of(t.journal, ObjectWrite)
 
 
 def list_versions(connection: Connection, source: str, path: str) -> list[ObjectVersion]:
@@ -37,48 +57,37 @@ def list_versions(connection: Connection, source: str, path: str) -> list[Object
     ended = and_(last.c.source == r.source, last.c.number == r.valid_to, last.c.published_at.is_not(None))
     joined = t.record.join(first, begun).outerjoin(last, ended)
     columns = [
-        first.c.published_at.label("began_at"), first.c.run_id.label("began_by"), last.c.number.label("ended"),
+        r.location, first.c.number.label("began_revision"), first.c.published_at.label("began_at"),
+        first.c.run_id.label("began_by"), last.c.number.label("ended"),
         last.c.published_at.label("ended_at"), last.c.run_id.label("ended_by"),
     ]  # fmt: skip
-    query = select(t.record, *columns).select_from(joined)
+    query = select(*columns).select_from(joined)
     query = query.where(r.source == source, r.path == path, first.c.published_at.is_not(None))
     rows = connection.execute(query.order_by(r.valid_from.desc()).limit(_MAX_ENTRIES)).mappings()
-    versions = [
-        ObjectVersion(row, row["valid_from"], row["began_at"], row["began_by"], row["ended"], row["ended_at"], row["ended_by"])
-        for row in rows
-    ]
-    return versions[::-1]
+    return [ObjectVersion(**row) for row in rows][::-1]
 
 
-def list_writes(connection: Connection, source: str, path: str, origin_mirrors: list[str]) -> list[RowMapping]:
+def list_writes(connection: Connection, source: str, path: str, origin_mirrors: list[str]) -> list[ObjectWrite]:
     """List the newest journal lines of an object, oldest first: as a target, and as an origin of ``origin_mirrors``."""
     j = t.journal.c
     same_object = or_(
         and_(j.target_source == source, j.target_path == path), and_(j.mirror.in_(origin_mirrors), j.origin_path == path)
     )
-    rows = connection.execute(select(t.journal).where(same_object).order_by(j.intent_at.desc()).limit(_MAX_ENTRIES)).mappings()
-    return list(rows)[::-1]
+    query = select(*_WRITE_COLUMNS).where(same_object).order_by(j.intent_at.desc()).limit(_MAX_ENTRIES)
+    return [ObjectWrite(**row) for row in connection.execute(query).mappings()][::-1]
 
 
-def find_outcome(connection: Connection, plan: str, change: Mapping[str, Any]) -> RowMapping | None:
-    """Return the newest journal line of a plan's change, with ``state``, ``code`` and ``message``. None if it was never started."""
+def find_outcome(connection: Connection, plan: str, change: Mapping[str, Any]) -> ObjectWrite | None:
+    """Return the newest write for a plan's change. None if it was never started."""
     j = t.journal.c
-    query = select(j.state, j.code, j.message).where(
+    query = select(*_WRITE_COLUMNS).where(
         j.plan == plan,
         j.action == change["action"],
         j.target_source == change["target_source"],
         j.target_path == change["target_path"],
     )
-    return connection.execute(query.order_by(j.intent_at.desc())).mappings().first()
-
-
-def list_ledger_entries(connection: Connection, source: str, path: str) -> list[RowMapping]:
-    """List the ledger entries with an object as origin or target, by mirror."""
-    e = t.ledger.c
-    same_object = or_(
-        and_(e.target_source == source, e.target_path == path), and_(e.origin_source == source, e.origin_path == path)
-    )
-    return list(connection.execute(select(t.ledger).where(same_object).order_by(e.mirror, e.target_path)).mappings())
+    row = connection.execute(query.order_by(j.intent_at.desc())).mappings().first()
+    return ObjectWrite(**row) if row is not None else None
 
 
 def find_newest_plan(connection: Connection, mirror: str) -> tuple[StoredPlan, dict[str, Any]] | None:

@@ -24,6 +24,7 @@ from federator.store.engine import Index
 from federator.store.field_types import Timestamp
 from federator.store.records import ChildEntry, IndexedRecord
 from federator.store.sql import cache_statement
+from federator.store.verifications import Verification
 from federator.views import datasets, freshness
 from federator.views.freshness import Freshness, visible_state
 
@@ -284,13 +285,12 @@ def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], sco
     )  # fmt: skip
 
 
-def _build_verification(row: RowMapping, scopes: Scopes) -> TableVerification:
-    names = ("canonical", "state", "message", "version", "rows", "fragments", "checked_at")
+def _build_verification(found: Verification, scopes: Scopes) -> TableVerification:
     return TableVerification(
-        **{name: row[name] for name in names},
-        checked_through=datasets.visible_verifying_source(row, scopes),
-        schema=json.loads(row["schema"]) if row["schema"] else None,
-    )
+        canonical=found.canonical, state=found.state, message=found.message, version=found.version, rows=found.rows,
+        fragments=found.fragments, checked_at=found.checked_at, checked_through=datasets.visible_verifying_source(found, scopes),
+        schema=json.loads(found.schema) if found.schema else None,
+    )  # fmt: skip
 
 
 def _mirror_links(connection: Connection, source: str, path: str, scopes: Scopes) -> list[MirrorLink]:

@@ -13,6 +13,7 @@ from federator.connector import SourceSpec
 from federator.pipeline import session
 from federator.pipeline.verify import verification_parallelism, verify_locations
 from federator.settings import parse_settings
+from federator.store.verifications import DueLocation
 from tests.bench.measure import Row, ratio, seconds
 
 TABLES = 20_000
@@ -36,7 +37,7 @@ def run(directory: Path) -> list[Row]:
     paths = [str(directory / "tables" / f"t{number}.lance") for number in range(TABLES)]
     for path in paths:
         shutil.copytree(directory / "one.lance", path)
-    rows = [{"canonical": f"file://{path}", "location": path} for path in paths]
+    rows = [DueLocation(f"file://{path}", path) for path in paths]
     settings = parse_settings({"sources": {"lake": {"impl": "dir", "root": str(directory)}}}, directory / "federator.toml")
     spark, spec = session.get_session(settings), SourceSpec("lake", "dir", {"root": str(directory)})
 

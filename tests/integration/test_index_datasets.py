@@ -107,6 +107,12 @@ def test_due_is_what_is_new_changed_unreachable_or_old_with_the_worst_first(inde
     fill(index, "lake", table("lake", "s", "changed", location="s3a://b/changed", doc="new"), run="run-2")
     with index.read() as connection:
         due = verifications.list_due_locations(connection, "lake", checked_before=now - 600, limit=100)
-        assert [row["canonical"].rpartition("/")[2] for row in due] == ["new", "changed", "unreachable", "missing", "valid"]
-        assert due[1]["location"] == "s3a://b/changed"
+        assert [location.canonical.rpartition("/")[2] for location in due] == [
+            "new",
+            "changed",
+            "unreachable",
+            "missing",
+            "valid",
+        ]
+        assert due[1].location == "s3a://b/changed"
         assert len(verifications.list_due_locations(connection, "lake", checked_before=now - 600, limit=2)) == 2

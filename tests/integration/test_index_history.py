@@ -254,7 +254,7 @@ def test_past_states_of_a_location(index: Index) -> None:
         COLUMNS
     )
     with index.read() as connection:
-        assert verifications.list_verifications(connection, [location])[location]["since"] == 500.0
+        assert verifications.list_verifications(connection, [location])[location].since == 500.0
 
 
 def test_a_comparison_shows_locations_whose_state_differs(index: Index) -> None:

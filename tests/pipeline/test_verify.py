@@ -23,6 +23,7 @@ from federator.service import Federator
 from federator.settings import parse_settings
 from federator.stages.result import ProgressEvent
 from federator.store import tables as t
+from federator.store.verifications import DueLocation
 from federator.testing import MemoryStore
 from federator.views import datasets, drift
 from tests.fixtures.glue import client_of, principals
@@ -153,7 +154,7 @@ def test_the_sources_own_options_open_it_and_time_ends_it(
     lance.write_dataset(ROWS, location, storage_options=s3_storage_options)
     storage = {f"storage.{key}": value for key, value in s3_storage_options.items()}
     running = get_session(parse_settings({}, tmp_path / "federator.toml"))
-    requested = [{"canonical": location, "location": location}, {"canonical": "file:///nothing", "location": "/nothing"}]
+    requested = [DueLocation(location, location), DueLocation("file:///nothing", "/nothing")]
     spec = SourceSpec("lake", "federator.testing:CONNECTOR", storage)
     results = {row["canonical"]: row for row in verify_locations(running, spec, requested, timeout=60.0, seconds=600.0)}
     assert {name: row["state"] for name, row in results.items()} == {location: "valid", "file:///nothing": "missing"}
@@ -184,7 +185,7 @@ def test_tasks_open_at_once(spark: None, tmp_path: Path, monkeypatch: pytest.Mon
         storage |= {"aws_access_key_id": "a", "aws_secret_access_key": "b", "client_max_retries": "0"}
         spec = SourceSpec("lake", "federator.testing:CONNECTOR", {f"storage.{key}": value for key, value in storage.items()})
         running = get_session(parse_settings({}, tmp_path / "federator.toml"))
-        requested = [{"canonical": location, "location": location} for location in ("s3://one/t.lance", "s3://two/t.lance")]
+        requested = [DueLocation(location, location) for location in ("s3://one/t.lance", "s3://two/t.lance")]
         states = [row["state"] for row in verify_locations(running, spec, requested, timeout=120.0, seconds=600.0)]
         server.shutdown()
     assert states == ["denied", "denied"]

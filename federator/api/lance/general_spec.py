@@ -258,11 +258,11 @@ def get_table(body: Table, index: IndexDep, settings: SettingsDep, principal: Pr
     if record.canonical is not None and (record.kind is Kind.TABLE or record.is_read_only):
         with index.read() as connection:
             verification = verifications.list_verifications(connection, [record.canonical]).get(record.canonical)
-        state = verification["state"] if verification is not None else "valid"
+        state = verification.state if verification is not None else "valid"
         if verification is not None and (state in ("not_lance", "corrupt") or is_empty_directory(table, state)):
             raise InvalidInput(
                 f"{path_key(table.path)}: the content of {record.location} does not follow the Lance table format: "
-                f"{verification['message']}"
+                f"{verification.message}"
             )
     return json_response(_table_response(table.path, record))
 

@@ -54,6 +54,6 @@ def find_state(pool: CallerPool, index: Index, table: VisibleTable) -> str:
         return "missing"
     with index.read() as connection:
         verification = verifications.list_verifications(connection, [canonical_location]).get(canonical_location)
-    if verification is not None and verification["state"] == "valid":
+    if verification is not None and verification.state == "valid":
         return "valid"
     return str(pool.run("inspect", table_handle(table))["state"])

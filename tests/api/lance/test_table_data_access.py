@@ -124,7 +124,7 @@ def test_a_write_is_in_the_audit_and_in_the_index_at_once(service: Service) -> N
     with service.index.read() as connection:
         canonical = canonical_location(str(location))
         result = verifications.list_verifications(connection, [canonical])[canonical]
-    assert (result["state"], result["version"], result["rows"], result["checked_through"]) == ("valid", 2, 100, "lake")
+    assert (result.state, result.version, result.rows, result.checked_through) == ("valid", 2, 100, "lake")
     assert ask(service, "delete", {"predicate": "no = 1"}, id=id).status_code == 400
     events = service.get("/api/v1/audit", params={"subject": f"lake${name}", "limit": 100}).json()["events"]
     response = [(event["kind"], event["actor"], event["detail"]["action"], event["detail"]["state"]) for event in events]
