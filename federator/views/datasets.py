@@ -303,10 +303,10 @@ def _build_view(
     )
 
 
-def _build_verification(found: Verification, scopes: Scopes) -> DatasetVerification:
+def _build_verification(verification: Verification, scopes: Scopes) -> DatasetVerification:
     return DatasetVerification(
-        message=found.message, version=found.version, rows=found.rows, size=found.size, fragments=found.fragments,
-        indices=found.indices, format=found.format, fingerprint=found.fingerprint, changed_at=found.changed_at,
-        checked_at=found.checked_at, checked_through=visible_verifying_source(found, scopes),
-        schema=json.loads(found.schema) if found.schema else None, since=found.since,
+        message=verification.message, version=verification.version, rows=verification.rows, size=verification.size, fragments=verification.fragments,
+        indices=verification.indices, format=verification.format, fingerprint=verification.fingerprint, changed_at=verification.changed_at,
+        checked_at=verification.checked_at, checked_through=visible_verifying_source(verification, scopes),
+        schema=json.loads(verification.schema) if verification.schema else None, since=verification.since,
     )  # fmt: skip

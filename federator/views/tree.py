@@ -285,11 +285,11 @@ def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], sco
     )  # fmt: skip
 
 
-def _build_verification(found: Verification, scopes: Scopes) -> TableVerification:
+def _build_verification(verification: Verification, scopes: Scopes) -> TableVerification:
     return TableVerification(
-        canonical=found.canonical, state=found.state, message=found.message, version=found.version, rows=found.rows,
-        fragments=found.fragments, checked_at=found.checked_at, checked_through=datasets.visible_verifying_source(found, scopes),
-        schema=json.loads(found.schema) if found.schema else None,
+        canonical=verification.canonical, state=verification.state, message=verification.message, version=verification.version, rows=verification.rows,
+        fragments=verification.fragments, checked_at=verification.checked_at, checked_through=datasets.visible_verifying_source(verification, scopes),
+        schema=json.loads(verification.schema) if verification.schema else None,
     )  # fmt: skip
 
 
