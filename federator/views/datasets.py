@@ -303,10 +303,10 @@ def _build_view(
     )
 
 
-def _build_verification(verification: Verification, scopes: Scopes) -> DatasetVerification:
+def _build_verification(stored: Verification, scopes: Scopes) -> DatasetVerification:
     return DatasetVerification(
-        message=verification.message, version=verification.version, rows=verification.rows, size=verification.size, fragments=verification.fragments,
-        indices=verification.indices, format=verification.format, fingerprint=verification.fingerprint, changed_at=verification.changed_at,
-        checked_at=verification.checked_at, checked_through=visible_verifying_source(verification, scopes),
-        schema=json.loads(verification.schema) if verification.schema else None, since=verification.since,
+        message=stored.message, version=stored.version, rows=stored.rows, size=stored.size, fragments=stored.fragments,
+        indices=stored.indices, format=stored.format, fingerprint=stored.fingerprint, changed_at=stored.changed_at,
+        checked_at=stored.checked_at, checked_through=visible_verifying_source(stored, scopes),
+        schema=json.loads(stored.schema) if stored.schema else None, since=stored.since,
     )  # fmt: skip

@@ -285,11 +285,11 @@ def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], sco
     )  # fmt: skip
 
 
-def _build_verification(verification: Verification, scopes: Scopes) -> TableVerification:
+def _build_verification(stored: Verification, scopes: Scopes) -> TableVerification:
     return TableVerification(
-        canonical=verification.canonical, state=verification.state, message=verification.message, version=verification.version, rows=verification.rows,
-        fragments=verification.fragments, checked_at=verification.checked_at, checked_through=datasets.visible_verifying_source(verification, scopes),
-        schema=json.loads(verification.schema) if verification.schema else None,
+        canonical=stored.canonical, state=stored.state, message=stored.message, version=stored.version, rows=stored.rows,
+        fragments=stored.fragments, checked_at=stored.checked_at, checked_through=datasets.visible_verifying_source(stored, scopes),
+        schema=json.loads(stored.schema) if stored.schema else None,
     )  # fmt: skip
 
 
