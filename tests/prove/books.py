@@ -163,14 +163,17 @@ class Books:
         at, _ = self.approved.get((actor.instance.id, actor.rule.name, key), (float("-inf"), None))
         return actor.approved or at > self.world.now - 7 * 86_400.0
 
-    def remade(self, catalog: LightCatalog, record: TableRecord) -> None:
-        """A user is about to recreate an object with the same content. While the call that made it has no outcome, or the outcome
-        that it was not made, its identity is in no ledger: nobody can tell the two apart."""
+    def remade(self, catalog: LightCatalog, record: TableRecord, uid: int) -> None:
+        """A user is about to recreate the object ``uid`` with the same content.
+
+        While the call that made it has no outcome, or the outcome that it was not made, its identity is in no ledger: nobody can tell
+        the two apart.
+        """
         op_id = record.properties.get("federator.op") or (record.doc or "").rpartition(" op=")[2].rstrip("]")
         for instance in self.world.instances:
             entry = instance.index.journal.get(op_id)
             if entry is not None and is_abandoned(entry.state, entry.code):
-                owners = self.owners.get((catalog.source, catalog.uids[record.key]), set())
+                owners = self.owners.get((catalog.source, uid), set())
                 self.owners[catalog.source, catalog.next_uid] = set(owners)
 
     def later(self, effect: Callable[[], None]) -> Callable[[], None]:

@@ -160,7 +160,7 @@ def tamper_with(world: World, catalog: LightCatalog, b: int, c: int) -> None:
     if what == "mark_lost":
         catalog.change(key, **without_mark(record))
     elif what == "recreated_by_user":
-        world.oracle.remade(catalog, record)
+        world.oracle.remade(catalog, record, catalog.uids[key])
         catalog.put(record)
     elif what == "moved_by_user":
         catalog.change(key, location=GOOD[c // 8 % 3])
@@ -311,9 +311,10 @@ def _arm_return(world: World, a: int, b: int, c: int) -> None:
     def act() -> None:
         world.oracle.struck("origin_acts", rule.origin)
         if c % 4:
-            for record in origin.dropped[-3:]:
+            for record, uid in origin.dropped[-3:]:
                 if record.key not in origin.tables and path_key(record.path[:-1]) in ("", *origin.namespaces):
                     world.say(f"    users declare {origin.source}${record.key} again")
+                    world.oracle.remade(origin, record, uid)
                     origin.put(record)
         elif key := _pick(origin.natives(), c):
             world.say(f"    users move {origin.source}${key}")

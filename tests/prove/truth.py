@@ -26,8 +26,8 @@ class CatalogTruth:
     hidden: set[str] = field(default_factory=set)
     #: writes whose effect comes after their answer was given up
     late: list[Callable[[], None]] = field(default_factory=list)
-    #: tables that users dropped and may declare again as they were, the newest last
-    dropped: list[TableRecord] = field(default_factory=list)
+    #: tables that users dropped and may declare again as they were, and who they were; the newest last
+    dropped: list[tuple[TableRecord, int]] = field(default_factory=list)
     #: which catalog answers at the address, and which past its feed of changes has
     number: int = 0
     past: int = 0
@@ -91,7 +91,7 @@ class CatalogTruth:
 
     def remove(self, key: str) -> None:
         if key in self.tables:
-            self.dropped.append(self.tables[key])
+            self.dropped.append((self.tables[key], self.uids[key]))
         self._touch().tables.pop(key, None)
         self.foreign.pop(key, None)
 
