@@ -233,6 +233,10 @@ class MeteredCatalog(Catalog):
     def plan_shards_for(self, namespaces: Sequence[Path]) -> Sequence[Shard]:
         return self._inner.plan_shards_for(namespaces)
 
+    def describe_tables(self, namespace: Path, names: Sequence[str]) -> Sequence[TableRecord]:
+        with self._measure("describe"):
+            return self._inner.describe_tables(namespace, names)
+
     def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         started_at, spent, errors = time.time(), 0.0, Counter[str]()
         items = iter(self._inner.read_shard(shard))

@@ -290,6 +290,15 @@ class Catalog(ABC):
         """Return the objects to read again since ``cursor``, or the reason for a full crawl. Unchanged objects may be included."""
         raise Unsupported(f"{self.source}: this catalog has no change feed")
 
+    def describe_tables(self, namespace: Path, names: Sequence[str]) -> Sequence[TableRecord]:
+        """Return those of the named tables that a crawl of the namespace would return. The others are omitted.
+
+        Raise CatalogError if it is not known of each table whether it exists. A connector with a change feed overrides this if it can
+        read several tables in one request.
+        """
+        observations = (self.observe((*namespace, name)) for name in names)
+        return [observation.record for observation in observations if observation.record is not None]
+
     def observe(self, path: Path) -> Observation:
         """Read one table directly. Only a response that the table is not found counts as absence; other errors are raised."""
         try:

@@ -2,7 +2,7 @@
 
 Presence (evidence of the listing) and detail (evidence of the children's content) are separate. So a table that was listed but could
 not be described is present. Only ``complete`` presence can prove that an object is absent. ``carried`` evidence was complete in an
-earlier revision, and the change feed has named nothing in the namespace since. It shows what exists and proves no absence.
+earlier revision. Since then, only the tables that the change feed names were read. It shows what exists and proves no absence.
 """
 
 from __future__ import annotations

@@ -22,20 +22,24 @@ from federator.pipeline.crawl_columns import DDL
 from federator.pipeline.shard_reader import CrawlTask, plan_crawl_tasks, read_crawl_task
 from federator.pipeline.staging import crawl_batches
 from federator.pipeline.staging_area import StagingArea
+from federator.planning.incremental import NamedTables
 from federator.planning.storable import storable_items
 from federator.registry import get_connector
 
 
 def stage_crawl(
-    spark: SparkSession, spec: SourceSpec, staging: StagingArea, *, deadline: float, only: Sequence[Path] | None = None
-) -> str:
-    """Write the crawl of a source to staging and return the path. With ``only``, the crawl reads just these namespaces.
+    spark: SparkSession, spec: SourceSpec, staging: StagingArea, *, deadline: float, only: Sequence[Path] | None = None,
+    tables: Sequence[NamedTables] = (),
+) -> str:  # fmt: skip
+    """Write the crawl of a source to staging and return the path.
+
+    With ``only``, the crawl reads just these namespaces, and ``tables`` of others.
 
     An error of the catalog or a deadline becomes failed coverage. Only Spark's own errors are raised.
     """
     if hasattr(spark, "sparkContext"):  # Spark Connect has none
         spark.sparkContext.setJobDescription(f"crawl {spec.name}")
-    tasks = plan_metered_tasks(spec, deadline, only)
+    tasks = plan_metered_tasks(spec, deadline, only, tables)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -48,11 +52,11 @@ def stage_crawl(
 
 
 def plan_metered_tasks(
-    spec: SourceSpec, deadline: float, only: Sequence[Path] | None = None
+    spec: SourceSpec, deadline: float, only: Sequence[Path] | None = None, tables: Sequence[NamedTables] = ()
 ) -> list[tuple[CrawlTask, CallCounts]]:
     """Return the crawl tasks of a source, each with calls to count. The first has all calls of the planning, the others have none."""
     concurrency, meter = get_connector(spec.impl).crawl_concurrency(spec.properties), CallMeter()
-    tasks = plan_crawl_tasks(spec, concurrency, deadline, meter, only=only)
+    tasks = plan_crawl_tasks(spec, concurrency, deadline, meter, only=only, tables=tables)
     return [(task, meter.drain()) for task in tasks]
 
 

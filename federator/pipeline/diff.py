@@ -124,10 +124,8 @@ def _diff_in_task(
     spark: SparkSession, reader: IndexReader, crawled: ValidatedCrawl, staged: str, revision: int, staging: StagingArea
 ) -> RevisionDelta:
     """Compare a small crawl in one task. Its new and changed records are read from its staged rows."""
-    namespaces = crawled.namespaces_to_read
-    compare = partial(
-        compare_staged_keys, reader, crawled.source, revision, staged, namespaces, crawled.began_at, current_time()
-    )
+    scope = crawled.namespaces_to_read, crawled.tables_outside()
+    compare = partial(compare_staged_keys, reader, crawled.source, revision, staged, *scope, crawled.began_at, current_time())
     effects = run_in_task(spark, compare)
     added, changed, missing = (
         [key for key, effect in effects if effect is kind] for kind in (Effect.ADDED, Effect.CHANGED, Effect.MISSING)
@@ -177,7 +175,9 @@ def _compare_keys(
         indexed = read_ranges(spark, reader, crawled.source, revision, KEY_COLUMNS, _KEYS_DDL, ranges)
         small = len(ranges) == 1
     else:
-        indexed = _keys_in_namespaces(spark, reader, crawled.source, revision, sorted(crawled.namespaces_to_read))
+        indexed = _keys_in_scope(
+            spark, reader, crawled.source, revision, sorted(crawled.namespaces_to_read), crawled.tables_outside()
+        )
         small = True
     if small and crawled.record_count <= MAX_ROWS:
         # One partition on each side joins without a shuffle, which would take most of the time for small sources.
@@ -210,17 +210,19 @@ def effect_column(began_at: float, now: float) -> Column:
     )
 
 
-def _keys_in_namespaces(
-    spark: SparkSession, reader: IndexReader, source: str, revision: int, namespaces: Sequence[str]
+def _keys_in_scope(
+    spark: SparkSession, reader: IndexReader, source: str, revision: int, namespaces: Sequence[str], tables: Sequence[str]
 ) -> DataFrame:
-    """Return the keys of the indexed objects directly in some namespaces (path keys)."""
-    parts = min(len(namespaces), spark_parallelism(spark))
-    tasks = [namespaces[part::parts] for part in range(parts)]
+    """Return the keys of the indexed objects directly in some namespaces, and of some tables (path keys)."""
+    parts = max(1, min(len(namespaces), spark_parallelism(spark)))
+    tasks = [(namespaces[part::parts], tables[part::parts]) for part in range(parts)]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                yield from reader.read_children(source, revision, KEY_COLUMNS, tasks[part])
+                in_namespaces, by_name = tasks[part]
+                yield from reader.read_children(source, revision, KEY_COLUMNS, in_namespaces)
+                yield from reader.read_tables(source, revision, KEY_COLUMNS, by_name)
 
     return spark.range(0, parts, 1, parts).mapInArrow(read, _KEYS_DDL)
 

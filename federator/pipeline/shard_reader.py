@@ -14,9 +14,11 @@ from federator.connector import Catalog, CatalogError, FederatorError, Shard, So
 from federator.connector.call_metrics import PROCESS_METER, CallMeter
 from federator.connector.errors import Internal
 from federator.connector.native_errors import as_federator_error
-from federator.model import ROOT, Coverage, Path, Record, failed_evidence
+from federator.model import ROOT, Coverage, Path, Record, failed_evidence, fold_digest
 from federator.pipeline.deadlines import _DeadlineExceeded, _iterate_with_deadline
+from federator.planning.crawls import READ_BY_NAME
 from federator.planning.identity import IdentityReading
+from federator.planning.incremental import NamedTables
 from federator.registry import open_catalog
 
 Item = Record | Coverage | IdentityReading
@@ -27,23 +29,28 @@ class CrawlTask:
     """Some shards, or the error of the planning. ``identities`` were read during the planning."""
 
     number: int
-    shards: tuple[Shard, ...] = ()
+    shards: tuple[Shard | NamedTables, ...] = ()
     error: FederatorError | None = None
     identities: tuple[IdentityReading, ...] = ()
 
 
 def plan_crawl_tasks(
-    spec: SourceSpec, concurrency: int, deadline: float, meter: CallMeter = PROCESS_METER, *, only: Sequence[Path] | None = None
-) -> list[CrawlTask]:
-    """Split a source's crawl, or that of the namespaces ``only``, into at most ``concurrency`` tasks.
+    spec: SourceSpec, concurrency: int, deadline: float, meter: CallMeter = PROCESS_METER, *, only: Sequence[Path] | None = None,
+    tables: Sequence[NamedTables] = (),
+) -> list[CrawlTask]:  # fmt: skip
+    """Split a source's crawl, or that of the namespaces ``only`` and of ``tables``, into at most ``concurrency`` tasks.
 
     A source that does not respond becomes one task with its error.
     """
 
-    def plan() -> Iterator[tuple[Sequence[Shard], tuple[IdentityReading, ...]]]:
+    def plan() -> Iterator[tuple[Sequence[Shard | NamedTables], tuple[IdentityReading, ...]]]:
         with open_catalog(spec, meter) as catalog:
-            before = IdentityReading(catalog.identity(only))
-            shards = catalog.plan_shards() if only is None else catalog.plan_shards_for(only)
+            involved = None if only is None else [*only, *(named.namespace for named in tables)]
+            before = IdentityReading(catalog.identity(involved))
+            shards: list[Shard | NamedTables] = [
+                *(catalog.plan_shards() if only is None else catalog.plan_shards_for(only)),
+                *tables,
+            ]
             # Read the identity again: behind a load balancer, a later request may reach another catalog.
             yield shards, (before, IdentityReading(catalog.identity()))
 
@@ -97,14 +104,14 @@ def read_crawl_task(spec: SourceSpec, task: CrawlTask, deadline: float, meter: C
                 catalog.close()
 
 
-def read_shard(catalog: Catalog, shard: Shard, deadline: float) -> Generator[Item, None, bool]:
+def read_shard(catalog: Catalog, shard: Shard | NamedTables, deadline: float) -> Generator[Item, None, bool]:
     """Yield one shard's items. If the shard fails, its namespaces without coverage get a failed one.
 
     Return whether the catalog is still busy with the shard.
     """
     covered: set[object] = set()
     try:
-        for item in _iterate_with_deadline(lambda: catalog.read_shard(shard), deadline):
+        for item in _iterate_with_deadline(lambda: _read_items(catalog, shard), deadline):
             if isinstance(item, Coverage):
                 covered.add(item.namespace)
             yield item
@@ -114,6 +121,29 @@ def read_shard(catalog: Catalog, shard: Shard, deadline: float) -> Generator[Ite
                 yield _failed_coverage(catalog.source, namespace, as_federator_error(catalog.source, error))
         return isinstance(error, _DeadlineExceeded)
     return False
+
+
+def _read_items(catalog: Catalog, shard: Shard | NamedTables) -> Iterator[Record | Coverage]:
+    if isinstance(shard, NamedTables):
+        return _read_named_tables(catalog, shard)
+    return catalog.read_shard(shard)
+
+
+def _read_named_tables(catalog: Catalog, named: NamedTables) -> Iterator[Record | Coverage]:
+    """Yield the tables, then carried coverage with their number. If one is not as expected, read the namespace as a whole."""
+    try:
+        tables = catalog.describe_tables(named.namespace, named.names)
+        is_whole = not named.expected <= {table.path[-1] for table in tables}
+    except CatalogError:
+        # A crawl of the namespace says which table is the reason, and reads the others.
+        is_whole = True
+    if is_whole:
+        for shard in catalog.plan_shards_for([named.namespace]):
+            yield from catalog.read_shard(shard)
+        return
+    yield from tables
+    digest = fold_digest(table.digest for table in tables)
+    yield Coverage(catalog.source, named.namespace, READ_BY_NAME, READ_BY_NAME, len(tables), digest)
 
 
 def read_identity(catalog: Catalog, deadline: float, namespaces: Collection[Path] | None = ()) -> IdentityReading:

@@ -72,12 +72,14 @@ def compare_staged_keys(
     revision: int,
     staged: str,
     namespaces: Collection[str] | None,
+    tables: Sequence[str],
     began_at: float,
     now: float,
 ) -> Differences:
     """Return the objects that differ between a crawl and the published revision.
 
-    ``namespaces`` are the path keys of the namespaces that were to be read (None: all). Observations later than ``now`` do not count.
+    ``namespaces`` are the path keys of the namespaces that were to be read (None: all), and ``tables`` those of tables of other
+    namespaces. Observations later than ``now`` do not count.
     """
     crawled: dict[tuple[int, str], Version] = {}
     for row in _staged_rows(staged, _KEYS):
@@ -85,7 +87,7 @@ def compare_staged_keys(
             # If pages shift during the listing, an object may appear twice; keep the first.
             crawled.setdefault((row["is_table"], row["path"]), Version(row["kind"], row["digest"], row["began_at"]))
     indexed: dict[tuple[int, str], Version] = {}
-    for batch in _indexed_keys(reader, source, revision, namespaces):
+    for batch in _indexed_keys(reader, source, revision, namespaces, tables):
         for is_table, path, kind, digest, observed_at in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             indexed[is_table, path] = Version(kind, digest, known_time(observed_at, now))
     effects = ((key, compare_versions(indexed.get(key), crawled.get(key), began_at)) for key in {**crawled, **indexed})
@@ -106,13 +108,15 @@ def select_records(batches: Iterator[pa.RecordBatch], keys: Collection[tuple[int
 
 
 def _indexed_keys(
-    reader: IndexReader, source: str, revision: int, namespaces: Collection[str] | None
+    reader: IndexReader, source: str, revision: int, namespaces: Collection[str] | None, tables: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     if revision == 0:
-        return iter(())
+        return
     if namespaces is None:
-        return reader.read_range(source, revision, KEY_COLUMNS, KeyRange(None, None))
-    return reader.read_children(source, revision, KEY_COLUMNS, sorted(namespaces))
+        yield from reader.read_range(source, revision, KEY_COLUMNS, KeyRange(None, None))
+        return
+    yield from reader.read_children(source, revision, KEY_COLUMNS, sorted(namespaces))
+    yield from reader.read_tables(source, revision, KEY_COLUMNS, tables)
 
 
 def _staged_rows(staged: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

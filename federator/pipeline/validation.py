@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -12,12 +12,13 @@ from pyspark.sql import functions as F
 
 from federator.connector.call_metrics import CallCounts
 from federator.connector.errors import IdentityChanged
-from federator.model import ROOT, Coverage, path_key
+from federator.model import ROOT, Coverage, parent_path, parse_path_key, path_key
 from federator.pipeline.crawl_columns import COVERAGE, DDL, IDENTITY, RECORD
 from federator.pipeline.small_crawls import Arrivals, collect_staged_arrivals, run_in_task
 from federator.pipeline.staging import coverage_from_row, identity_from_row
 from federator.planning.crawls import Arrival, list_failures, unread_coverage, validate_arrivals
 from federator.planning.identity import IdentityReading
+from federator.planning.incremental import NamedTables
 
 _COVERAGE = (
     "source", "namespace", "presence", "presence_code", "presence_reason", "detail", "detail_code", "detail_reason", "records",
@@ -33,7 +34,8 @@ class ValidatedCrawl:
     ``small`` says that one task may read them. ``coverage`` and ``namespaces`` are what they prove. ``began_at`` is the time when
     reading started, and ``calls`` are the catalog calls.
     ``namespaces_to_read`` are the path keys of the namespaces that were to be read (None: all); the coverage of the others is
-    carried. ``identities`` are those of the connections.
+    carried, and ``tables_to_read`` are the path keys of their tables that were read by name. ``identities`` are those of the
+    connections.
     """
 
     source: str
@@ -45,6 +47,7 @@ class ValidatedCrawl:
     began_at: float
     calls: CallCounts = field(default_factory=CallCounts)
     namespaces_to_read: frozenset[str] | None = None
+    tables_to_read: frozenset[str] = frozenset()
     identities: tuple[IdentityReading, ...] = ()
 
     @property
@@ -58,6 +61,11 @@ class ValidatedCrawl:
             namespace_coverage.complete_or_carried and not namespace_coverage.complete
             for namespace_coverage in self.coverage.values()
         )
+
+    def tables_outside(self) -> list[str]:
+        """Return the tables that were read by name, without those of namespaces that were then read as a whole."""
+        namespaces = self.namespaces_to_read or ()
+        return sorted(key for key in self.tables_to_read if path_key(parent_path(parse_path_key(key))) not in namespaces)
 
 
 def unchanged_crawl(source: str, carried: Mapping[str, Coverage], *, began_at: float) -> ValidatedCrawl:
@@ -74,20 +82,24 @@ def unproven(crawled: ValidatedCrawl, problem: str) -> ValidatedCrawl:
 def validate_crawl(
     spark: SparkSession, source: str, staged: str, *, began_at: float, small: bool,
     read: frozenset[str] | None = None, carried: Mapping[str, Coverage] = MappingProxyType({}),
+    tables: Sequence[NamedTables] = (),
 ) -> ValidatedCrawl:  # fmt: skip
     """Read a staging file and validate it. This is one small action with one row per namespace; one Python task if it is ``small``.
 
-    ``read`` and ``carried`` are for an incremental crawl: the namespaces that were to be read, and the coverage of the others.
+    ``read``, ``carried`` and ``tables`` are for an incremental crawl: the namespaces that were to be read as a whole, the coverage of
+    the others, and their tables that were to be read by name.
     """
     if small:
         arrivals, calls, identities = run_in_task(spark, partial(collect_staged_arrivals, staged))
     else:
         arrivals, calls, identities = _group_arrivals(spark, staged)
-    proven = validate_arrivals(source, arrivals, read=read, carried=carried)
+    named = frozenset(path_key(each.namespace) for each in tables)
+    proven = validate_arrivals(source, arrivals, read=read, carried=carried, named=named)
     total = sum(arrival.records for arrival in arrivals.values())
     return ValidatedCrawl(
-        source, staged, small, total, proven.coverage, proven.namespaces, began_at, calls, proven.read, identities
-    )
+        source, staged, small, total, proven.coverage, proven.namespaces, began_at, calls, proven.read,
+        frozenset(key for each in tables for key in each.keys), identities,
+    )  # fmt: skip
 
 
 def staged_rows(spark: SparkSession, staged: str) -> DataFrame:

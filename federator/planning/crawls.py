@@ -14,6 +14,7 @@ from federator.model import (
     ROOT,
     Coverage,
     CoverageState,
+    Evidence,
     NamespaceRecord,
     Record,
     failed_evidence,
@@ -25,6 +26,8 @@ from federator.model import (
 )
 
 _ROOT = path_key(ROOT)
+#: the evidence that a shard states of a namespace from which it read only named tables; the known coverage of the namespace is carried
+READ_BY_NAME = Evidence(CoverageState.CARRIED)
 
 
 @dataclass(slots=True)
@@ -103,18 +106,27 @@ def validate_arrivals(
     *,
     read: Collection[str] | None = None,
     carried: Mapping[str, Coverage] | None = None,
+    named: Collection[str] = (),
 ) -> SourceEvidence:
     """Return the evidence of a crawl.
 
-    ``read`` and ``carried`` are set for an incremental crawl: the namespaces that it was to read (None: all), and the coverage of
-    the others.
+    ``read``, ``carried`` and ``named`` are set for an incremental crawl: the namespaces that it was to read as a whole (None: all),
+    the coverage of the others, and those of the others from which it was to read tables by name.
     """
     carried = carried or {}
     coverage: dict[str, Coverage] = {}
     for key, arrival in arrivals.items():
         if arrival.stated is None and not arrival.records and key in carried:
             continue
-        coverage[key] = check_coverage(source, key, arrival)
+        proven = check_coverage(source, key, arrival)
+        if proven.presence != READ_BY_NAME:
+            coverage[key] = proven
+        elif key not in named:
+            coverage[key] = _invalid(proven, "no table of it was to be read by name")
+    unstated = failed_evidence(Internal.code, "the crawl ended without stating whether its tables were read by name")
+    for key in named:
+        if key not in arrivals or arrivals[key].stated is None:
+            coverage[key] = Coverage(source, parse_path_key(key), unstated, unstated)
     listed = frozenset(key for key, arrival in arrivals.items() if arrival.listed)
     if read is not None:
         coverage = _add_carried(source, coverage, listed, read, carried)
@@ -159,7 +171,7 @@ def check_coverage(source: str, key: str, arrival: Arrival) -> Coverage:
         return Coverage(source, parse_path_key(key), skipped_evidence("it appeared during the crawl"))
     if arrival.times > 1:
         return _invalid(stated, "two shards covered it")
-    if stated.complete and (arrival.records, arrival.fold) != (stated.records, stated.digest):
+    if stated.presence.complete_or_carried and (arrival.records, arrival.fold) != (stated.records, stated.digest):
         return _invalid(stated, f"{stated.records} records were read and {arrival.records} arrived")
     return stated
 

@@ -1,11 +1,12 @@
-"""The reading scope of an incremental crawl: everything, or only the namespaces that need it. Pure.
+"""The reading scope of an incremental crawl: everything, or only the namespaces and tables that need it. Pure.
 
 ::
 
     situation                                               read again
     ------------------------------------------------------  -----------------------------------------------------------
     an event names a namespace                              it, the known namespaces below it, and its parent's listing
-    an event names a table                                  its namespace
+    an event names a table                                  it, by its name; its namespace if no listing covers that
+    a table of the index is no longer there by its name     its namespace: only a listing proves that it is gone
     a namespace was not read completely the last time       it
     a namespace is in the index, and no listing covers it   it, and its parent's listing
     a namespace was listed, and its parent was not          both
@@ -46,12 +47,35 @@ class KnownState:
     """The index's state of a source.
 
     ``coverage`` is that of its published revision, ``namespaces`` are path keys, and ``pending`` are origins of mirrors that need
-    more misses.
+    more misses. ``named`` are the tables that the change feed names and the index has.
     """
 
     coverage: Mapping[str, Coverage]
     namespaces: Collection[str]
     pending: Collection[Path] = ()
+    named: Collection[Path] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTables:
+    """Tables of one namespace that are read by name, because a change feed names them. Picklable.
+
+    ``expected`` are those of the index. If one of them is not there, the namespace is read as a whole.
+    """
+
+    namespace: Path
+    names: tuple[str, ...]
+    expected: frozenset[str]
+
+    @property
+    def namespaces(self) -> tuple[Path, ...]:
+        """The namespaces that fail if this cannot be read, as of a ``Shard``."""
+        return (self.namespace,)
+
+    @property
+    def keys(self) -> list[str]:
+        """The path keys of the tables."""
+        return [path_key((*self.namespace, name)) for name in self.names]
 
 
 def full_crawl_reason(state: FeedState, *, config: str, interval: float, now: float, requested: bool) -> str | None:
@@ -84,11 +108,14 @@ def origins_needing_misses(
 
 
 def namespaces_to_read(changes: CatalogChanges, known: KnownState) -> frozenset[Path]:
-    """Return the namespaces that a crawl must read. The evidence of the others may be carried. No crawl reads an unstorable path."""
+    """Return the namespaces that a crawl must read as a whole. The evidence of the others may be carried.
+
+    No crawl reads an unstorable path.
+    """
     covered = {coverage.namespace for coverage in known.coverage.values()}
     recorded = {parse_path_key(key) for key in known.namespaces}
     existing = covered | recorded | {ROOT}
-    to_read = {parent_path(table) for table in changes.tables}
+    to_read = {parent_path(table) for table in changes.tables} - covered
     for namespace in changes.namespaces:
         to_read |= {namespace, parent_path(namespace)}
     to_read |= {path for path in existing if not changes.namespaces.isdisjoint(iter_ancestors(path))}
@@ -109,6 +136,19 @@ def namespaces_to_read(changes: CatalogChanges, known: KnownState) -> frozenset[
             step = parent_path(step)
             to_read.add(step)
     return frozenset(path for path in to_read if is_storable("".join(path)))
+
+
+def tables_to_read(changes: CatalogChanges, known: KnownState, namespaces: Collection[Path]) -> list[NamedTables]:
+    """Return the tables that a crawl reads by name. ``namespaces`` are read as a whole."""
+    by_namespace: dict[Path, list[str]] = {}
+    for table in sorted(changes.tables):
+        if parent_path(table) not in namespaces and is_storable("".join(table)):
+            by_namespace.setdefault(parent_path(table), []).append(table[-1])
+    expected = frozenset(known.named)
+    return [
+        NamedTables(namespace, tuple(names), frozenset(name for name in names if (*namespace, name) in expected))
+        for namespace, names in by_namespace.items()
+    ]
 
 
 def carried_coverage(coverage: Mapping[str, Coverage], read: Collection[Path], revision: int) -> dict[str, Coverage]:

@@ -5,13 +5,13 @@ The feed cursor is read before the crawl starts. If the feed cannot be used, a f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from federator.connector import Catalog, CatalogChanges, FederatorError, IdentityChanged, Unsupported
 from federator.model import Coverage, Path
 from federator.planning.identity import IdentityReading
-from federator.planning.incremental import carried_coverage, full_crawl_reason, namespaces_to_read
+from federator.planning.incremental import NamedTables, carried_coverage, full_crawl_reason, namespaces_to_read, tables_to_read
 from federator.registry import get_connector
 from federator.stages.context import RunContext
 from federator.store import feed_state, records
@@ -19,7 +19,7 @@ from federator.store import feed_state, records
 
 @dataclass(frozen=True, slots=True)
 class CrawlScope:
-    """What a crawl reads (``namespaces``; None: everything), and the coverage of the rest (``carried``).
+    """What a crawl reads: whole namespaces (None: everything) and, by name, tables of others. ``carried`` is the coverage of these.
 
     ``cursor`` is the position where the next crawl continues. None: there is no position. ``full_reason`` says why a full crawl is
     made although the source has a change feed. None if that is no news. ``went_back`` says how the feed's past differs from the
@@ -29,6 +29,7 @@ class CrawlScope:
     cursor: str | None = None
     namespaces: Collection[Path] | None = None
     carried: Mapping[str, Coverage] = field(default_factory=dict)
+    tables: Sequence[NamedTables] = ()
     full_reason: str | None = None
     went_back: str | None = None
     identities: tuple[IdentityReading, ...] = ()
@@ -79,6 +80,7 @@ def _incremental_scope(context: RunContext, name: str, changes: CatalogChanges) 
     rules = [rule for rule in context.settings.mirror_rules.values() if rule.origin == name]
     with context.index.read() as connection:
         revision = records.published_revision(connection, name)
-        known = feed_state.read_indexed_source(connection, name, revision, rules)
+        known = feed_state.read_indexed_source(connection, name, revision, rules, changes.tables)
     namespaces = namespaces_to_read(changes, known)
-    return CrawlScope(changes.cursor, namespaces, carried_coverage(known.coverage, namespaces, revision))
+    carried = carried_coverage(known.coverage, namespaces, revision)
+    return CrawlScope(changes.cursor, namespaces, carried, tables_to_read(changes, known, namespaces))

@@ -119,15 +119,17 @@ def _read_source(context: RunContext, name: str, reading: CrawlScope, began_at: 
     from federator.pipeline.crawl import stage_crawl
     from federator.pipeline.validation import unchanged_crawl, validate_crawl
 
-    if reading.namespaces is not None and not reading.namespaces:
+    if reading.namespaces is not None and not reading.namespaces and not reading.tables:
         return unchanged_crawl(name, reading.carried, began_at=began_at)
     namespaces = None if reading.namespaces is None else sorted(reading.namespaces)
     spark, deadline = context.spark_session(), context.settings.source(name).deadline
     staging = context.staging_area()
-    staged = stage_crawl(spark, context.source_spec(name), staging, deadline=deadline, only=namespaces)
+    staged = stage_crawl(spark, context.source_spec(name), staging, deadline=deadline, only=namespaces, tables=reading.tables)
     read = None if namespaces is None else frozenset(map(path_key, namespaces))
     small = staging.is_small(staged)
-    return validate_crawl(spark, name, staged, began_at=began_at, small=small, read=read, carried=reading.carried)
+    return validate_crawl(
+        spark, name, staged, began_at=began_at, small=small, read=read, carried=reading.carried, tables=reading.tables
+    )
 
 
 def _verify_due_locations(context: RunContext, name: str, seconds: float) -> None:
@@ -174,9 +176,7 @@ def _summarize(published: PublishResult) -> str:
     changed = ", ".join(f"{number} {label}" for label, number in numbers.items() if number)
     text += f" ({changed})" if changed else ""
     if published.carried:
-        text += (
-            f"; {published.carried:,} of {published.namespaces + 1:,} listings carried, the change feed names no change in them"
-        )
+        text += f"; {published.carried:,} of {published.namespaces + 1:,} listings carried from earlier crawls"
     elif published.full_because:
         text += f"; read in full: {published.full_because}"
     return f"{text}; {published.message}" if published.message else text

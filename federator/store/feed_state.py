@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, select
 
+from federator.model import Path
 from federator.planning.incremental import FeedState, KnownState, origins_needing_misses
 from federator.planning.rule import MirrorRule
 from federator.store import coverage, misses, records
@@ -20,11 +21,17 @@ def read_feed_state(connection: Connection, source: str) -> FeedState:
     return FeedState(**row) if row is not None else FeedState()
 
 
-def read_indexed_source(connection: Connection, source: str, revision: int, rules: Iterable[MirrorRule]) -> KnownState:
-    """Return the indexed state of a source at its published revision. ``rules`` are the mirrors with this origin."""
+def read_indexed_source(
+    connection: Connection, source: str, revision: int, rules: Iterable[MirrorRule], tables: Collection[Path]
+) -> KnownState:
+    """Return the indexed state of a source at its published revision.
+
+    ``rules`` are the mirrors with this origin. ``tables`` are those that the change feed names.
+    """
     lost = misses.list_missing_origins(connection, source, revision)
     return KnownState(
         coverage=coverage.read_coverage(connection, source, revision),
         namespaces=records.list_namespace_keys(connection, source),
         pending=origins_needing_misses(lost, misses.list_misses(connection, source), rules),
+        named=records.list_existing_tables(connection, source, revision, tables),
     )

@@ -93,6 +93,18 @@ class IndexReader:
         ]
         yield from self._iter_batches(queries, columns)
 
+    def read_tables(
+        self, source: str, revision: int, columns: Sequence[str], tables: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream some tables (path keys) at a revision, as Arrow batches of ``columns``."""
+        r = t.record.c
+        selected = [r[name] for name in columns]
+        queries = [
+            records.select_at_revision(source, revision, r.path.in_(chunk), r.is_table == 1, columns=selected)
+            for chunk in chunked(tables)
+        ]
+        yield from self._iter_batches(queries, columns)
+
     def count_records(self, source: str, revision: int, namespaces: Collection[str] | None = None) -> int:
         """Return the number of records of a source at a revision: all, or those whose parent is one of ``namespaces`` (path keys)."""
         r = t.record.c
@@ -112,6 +124,8 @@ class IndexReader:
             index.close()
 
     def _iter_batches(self, queries: Sequence[Select[Any]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if not queries:
+            return
         index = self.open()
         try:
             yield from stream_batches(index, queries, arrow_schema(columns))

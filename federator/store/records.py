@@ -7,7 +7,7 @@ current state costs the same after a thousand revisions as after one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from federator.model import Kind, NamespaceRecord, Record, TableRecord, object_id, path_key
+from federator.model import Kind, NamespaceRecord, Record, TableRecord, object_id, parse_path_key, path_key
 from federator.model.identifiers import Path
 from federator.model.rows import namespace_from_row, table_from_row
 from federator.model.scopes import EVERYTHING, Scopes
@@ -164,6 +164,15 @@ def iter_records(
     conditions = [] if is_table is None else [r.is_table == int(is_table)]
     state = select_at_revision(source, revision_number, *conditions).subquery()
     yield from _stream(connection, source, select(state).order_by(state.c.path, state.c.is_table))
+
+
+def list_existing_tables(connection: Connection, source: str, revision: int, paths: Collection[Path]) -> set[Path]:
+    """Return those of the paths that are tables of a source at a revision."""
+    existing: set[Path] = set()
+    for chunk in chunked([path_key(path) for path in paths]):
+        query = select_at_revision(source, revision, r.path.in_(chunk), r.is_table == 1, columns=[r.path])
+        existing |= {parse_path_key(key) for key in connection.execute(query).scalars()}
+    return existing
 
 
 def iter_marked_records(connection: Connection, source: str, key_prefix: str, comment_prefix: str) -> Iterator[Record]:

@@ -282,6 +282,13 @@ class MemoryCatalog(Catalog):
         namespaces, tables = (frozenset(path for is_, path in changes if is_ == kind) for kind in ("namespaces", "tables"))
         return CatalogChanges(cursor_now, namespaces, tables)
 
+    def describe_tables(self, namespace: Path, names: Sequence[str]) -> list[TableRecord]:
+        with self._open_for_read(namespace) as state:
+            faults, keys = self._faults_of(state), [path_key((*namespace, name)) for name in names]
+            for key in keys:
+                faults.before_describe(parse_path_key(key))
+            return [table_from_row(self.source, state["tables"][key]) for key in keys if key in state["tables"]]
+
     @contextmanager
     def _open_for_read(self, namespace: Path) -> Iterator[dict[str, Any]]:
         with self._store.locked_state() as state:

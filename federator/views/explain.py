@@ -159,7 +159,7 @@ def _find_evidence(node: Path, known: Mapping[str, Coverage], crawled_at: float 
     # A message of the catalog about a namespace above a scope may name what is in it.
     reason = nearest.presence.reason if scopes.covers((source, *nearest.namespace)) else ""
     if nearest.presence.revision is not None:
-        reason = f"read in revision {nearest.presence.revision}, and the change feed has named nothing in it since"
+        reason = f"read in revision {nearest.presence.revision}; since then, only what the change feed names was read"
     proves = is_covered(path, {key: row.as_read() for key, row in known.items()})
     return ListingEvidence(nearest.key, nearest.presence.state.value, reason, proves, crawled_at)
 

@@ -122,6 +122,40 @@ def test_an_unchanged_metastore_is_asked_for_its_log_and_for_nothing_else(lake: 
     assert len(names) <= 2 * 8, "for two sources, however many tables there are"
 
 
+def test_changed_and_new_tables_are_asked_for_by_name_however_many_their_databases_have(lake: Lake) -> None:
+    lake.crawl()
+    altered = lake.catalog.describe_table(("hive", "quiet", "t0"))
+    lake.catalog.update_table(altered, replace(altered, properties={"team": "ops"}))
+    lake.put("hive", "quiet", "made")
+    plain = lake.catalog.describe_table(("hive", "ops", "t0"))
+    lake.put("hive", "ops", "passing")
+    lake.drop("hive", "ops", "passing")
+    lake.relay.take()
+    found = lake.crawl()
+    names, sent = lake.relay.take()
+    assert {name: (each.added, each.changed, each.removed) for name, each in found.sources.items()} == {
+        "lake": (1, 1, 0), "flat": (1, 1, 0)
+    }  # fmt: skip
+    assert {name: each.carried for name, each in found.sources.items()} == {"lake": 6, "flat": 5}
+    assert set(names) == FEED | {"get_table_objects_by_name_req"}
+    assert names.count("get_table_objects_by_name_req") == 2 * 2, "once a database and source"
+    assert (b"made" in sent, b"passing" in sent, b"t4" in sent) == (True, True, False)
+    like_a_full_crawl(lake, "named")
+    # A table of the index that is no Lance table any more is gone, and a listing says so.
+    unmarked = lake.catalog._store.get_table(("hive", "ops", "t0"))
+    unmarked.parameters = {key: value for key, value in unmarked.parameters.items() if key != "table_type"}
+    lake.catalog._store.alter_table(("hive", "ops", "t0"), unmarked)
+    lake.relay.take()
+    assert lake.crawl().sources["lake"].removed == 1
+    names, _ = lake.relay.take()
+    assert names.count("get_table_names_by_filter") == 2, "ops, once a source"
+    like_a_full_crawl(lake, "unmarked")
+    lake.catalog._store.drop_table(("hive", "ops", "t0"))
+    lake.catalog.declare_table(plain)
+    lake.drop("hive", "quiet", "made")
+    lake.crawl()
+
+
 def test_whatever_happens_in_between_is_followed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.crawl()
     lake.put("hive", "sales", "new")

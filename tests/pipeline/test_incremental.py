@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from federator.model import Path
+from federator.model import Kind, Path
 from federator.store import coverage, records, revisions
 from federator.store import tables as t
 from federator.store.leases import Lease
@@ -94,21 +94,45 @@ def test_where_nothing_happened_nothing_is_read_or_written(world: World) -> None
         assert len(connection.execute(select(t.coverage)).all()) == rows
 
 
-def test_only_namespaces_of_events_are_read(world: World) -> None:
-    store = world.store("lake")
+def test_tables_of_events_are_read_by_name_and_the_listing_of_their_namespace_is_carried(world: World) -> None:
+    store, before = world.store("lake"), reads(world)
     store.add_table(("sales", "one"), "s3://moved/one.lance")
     store.add_table(("sales", "three"))
+    store.add_table(("ops", "passing"))
+    store.remove(("ops", "passing"))
+    found = lake(world)
+    assert (found.added, found.changed, found.removed, found.carried) == (1, 1, 0, 6)
+    # What was carried from a carried one still names the revision that it was read in.
+    assert (read(world), reads(world)) == (set(), before)
+    as_it_is(world)
+
+
+def test_only_a_listing_proves_that_a_table_of_an_event_is_gone(world: World) -> None:
+    store, others = world.store("lake"), {key: evidence for key, evidence in reads(world).items() if key != "sales"}
+    store.add_table(("sales", "one"), "s3://back/one.lance")
     store.remove(("sales", "two"))
     found = lake(world)
-    assert (found.added, found.changed, found.removed, found.carried) == (1, 1, 1, 5)
+    assert (found.added, found.changed, found.removed, found.carried) == (0, 1, 1, 5)
     assert read(world) == {"sales"}
     as_it_is(world)
-    # What was carried from a carried one still names the revision that it was read in.
-    others = {key: evidence for key, evidence in reads(world).items() if key != "sales"}
     store.add_table(("ops", "three"))
     revision = lake(world).revision
-    assert (read(world), reads(world)["sales"]) == ({"ops"}, f"carried {revision - 1}")
-    assert {key: reads(world)[key] for key in others if key != "ops"} == {k: v for k, v in others.items() if k != "ops"}
+    assert (read(world), reads(world)["sales"]) == (set(), f"carried {revision - 1}")
+    assert {key: reads(world)[key] for key in others} == others
+
+
+def test_a_namespace_is_read_where_a_table_of_an_event_cannot_be_read_by_name(world: World) -> None:
+    store = world.store("lake")
+    store.add_table(("ops", "one"), "s3://moved/one.lance")
+    store.add_table(("ops", "broken"))
+    store.faults("undescribed:ops$broken")
+    found = lake(world)
+    assert (found.added, found.changed, read(world)) == (1, 1, {"ops"})
+    assert world.tables("lake")["ops$broken"].kind is Kind.UNDESCRIBED
+    store.faults("")
+    lake(world)
+    assert read(world) == {"ops"}
+    as_it_is(world)
 
 
 def test_namespaces_come_and_go_with_all_that_is_in_them(world: World) -> None:
@@ -284,7 +308,7 @@ def test_a_mirror_misses_twice_what_events_named_once(mirrored: World) -> None:
     assert (quiet.sources["a"].carried, quiet.sources["b"].carried) == (3, 3), "nothing is read for ever"
     found = explain_object(mirrored.settings, mirrored.federator.index, ("a", "sales", "nothing"))
     assert (found.evidence.state, found.evidence.proves) == ("carried", True)
-    assert "the change feed has named nothing in it since" in found.summary
+    assert "since then, only what the change feed names was read" in found.summary
 
 
 def test_new_and_changed_tables_reach_a_carried_target(mirrored: World) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from federator.connector import CatalogChanges
 from federator.model import ROOT, Coverage, Path, failed_evidence, iter_ancestors, parent_path, path_key
 from federator.planning.evidence import is_proven_absent
-from federator.planning.incremental import KnownState, carried_coverage, namespaces_to_read
+from federator.planning.incremental import KnownState, carried_coverage, namespaces_to_read, tables_to_read
 
 NAMES = ("a", "b")
 NAMESPACES = [(x,) for x in NAMES] + [(x, y) for x in NAMES for y in NAMES]
@@ -60,14 +60,8 @@ class Crawler:
     revision: int = 0
 
     def crawl(self, catalog: Catalog, changes: CatalogChanges | None, denied: set[Path]) -> set[Path]:
-        """Returns what it read. ``changes``: None reads everything."""
-        there = {path for path, is_table in catalog.objects if not is_table} | {ROOT}
-        recorded = {path_key(path) for path, is_table in self.index if not is_table}
-        read = (
-            set(there)
-            if changes is None
-            else set(namespaces_to_read(changes, KnownState(coverage=self.coverage, namespaces=recorded)))
-        )
+        """Returns the namespaces that it read as a whole. ``changes``: None reads everything."""
+        read, by_name = self._scope(catalog, changes, denied)
         kept = {} if changes is None else carried_coverage(self.coverage, read, self.revision)
         refused = failed_evidence(15, "denied")
         stated = {
@@ -78,7 +72,7 @@ class Crawler:
         found = {
             key: version
             for key, version in catalog.objects.items()
-            if parent_path(key[0]) in read and parent_path(key[0]) not in denied
+            if key in by_name or (parent_path(key[0]) in read and parent_path(key[0]) not in denied)
         }
         listed = {path_key(path) for path, is_table in found if not is_table}
         self.coverage = {**kept, **stated}
@@ -89,6 +83,24 @@ class Crawler:
         self.index |= found
         self.revision += 1
         return read
+
+    def _scope(
+        self, catalog: Catalog, changes: CatalogChanges | None, denied: set[Path]
+    ) -> tuple[set[Path], set[tuple[Path, bool]]]:
+        """Return the namespaces to read as a whole, and the objects to read by name."""
+        if changes is None:
+            return {path for path, is_table in catalog.objects if not is_table} | {ROOT}, set()
+        recorded = {path_key(path) for path, is_table in self.index if not is_table}
+        named = [path for path, is_table in self.index if is_table and path in changes.tables]
+        known = KnownState(coverage=self.coverage, namespaces=recorded, named=named)
+        read, by_name = set(namespaces_to_read(changes, known)), set[tuple[Path, bool]]()
+        for tables in tables_to_read(changes, known, read):
+            there = {name for name in tables.names if ((*tables.namespace, name), True) in catalog.objects}
+            if tables.namespace in denied or not tables.expected <= there:
+                read.add(tables.namespace)
+            else:
+                by_name |= {((*tables.namespace, name), True) for name in there}
+        return read, by_name
 
 
 steps = st.lists(

@@ -243,6 +243,9 @@ class HiveCatalog(Catalog):
 
     # Change feed
 
+    def describe_tables(self, namespace: Path, names: Sequence[str]) -> Sequence[TableRecord]:
+        return self._crawl.read_named_tables(namespace, names)
+
     def current_feed_cursor(self) -> str:
         return self._feed.current_cursor()
 

@@ -7,7 +7,7 @@ The server lists an absent database as empty. A listing is therefore complete on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from federator.connector import CatalogError, NamespaceNotFound, ServiceUnavailable, Shard, TableNotFound
@@ -61,6 +61,20 @@ class Crawl:
                     ServiceUnavailable(f"{self._source}: not tried, because the connection attempts before it failed")
                 )
             yield coverage.build()
+
+    def read_named_tables(self, database: Path, names: Sequence[str]) -> list[TableRecord]:
+        """Return the Lance tables among these names. Raise NamespaceNotFound, or the error of a batch that the server refuses."""
+        tables: list[TableRecord] = []
+        for start in range(0, len(names), BATCH):
+            fetched = self._store.get_tables(database, names[start : start + BATCH])
+            tables += [
+                records.table_record(
+                    self._source, (*database, table.tableName.lower()), table, storage_managed=self._storage_managed
+                )
+                for table in fetched
+                if records.is_lance_table(table)
+            ]
+        return tables
 
     def _read_children(self, namespace: Path, coverage: CoverageBuilder) -> Iterator[Record]:
         if len(namespace) == self._store.levels:

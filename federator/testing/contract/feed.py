@@ -102,6 +102,24 @@ class FeedContract(Contract):
             )
             assert (missing_coverage.found, missing_coverage.complete) == (False, False)
 
+    @requires(_supports_feed_and_writes)
+    def test_tables_are_read_by_name_as_in_a_crawl(
+        self, catalog: Catalog, worker: Catalog, namespace: Path, location: Location
+    ) -> None:
+        tables = [self.declare_new_table(catalog, namespace, location) for _ in range(3)]
+        crawled = {
+            item.path: item
+            for shard in catalog.plan_shards_for([namespace])
+            for item in worker.read_shard(shard)
+            if isinstance(item, TableRecord)
+        }
+        first, second, dropped = (table.path for table in tables)
+        catalog.deregister_table(tables[2])
+        names = [first[-1], unique_name("nothing"), second[-1], dropped[-1]]
+        named = {table.path: table for table in worker.describe_tables(namespace, names)}
+        assert named == {path: crawled[path] for path in (first, second)}
+        assert list(worker.describe_tables(namespace, [dropped[-1]])) == []
+
     @requires(lambda c: c.connector.capabilities.change_feed and not c.keeps_feed)
     def test_a_server_without_a_feed_says_so(self, catalog: Catalog) -> None:
         for call in (catalog.current_feed_cursor, lambda: catalog.changes_since("")):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
 from federator.model import (
     COMPLETE,
     ROOT,
@@ -16,6 +21,7 @@ from federator.model import (
     skipped_evidence,
 )
 from federator.planning.crawls import (
+    READ_BY_NAME,
     Arrival,
     check_coverage,
     collect_arrivals,
@@ -29,7 +35,7 @@ from federator.planning.evidence import is_covered, is_proven_absent
 RECORDS: list[Record] = [TableRecord("lake", ("s", name)) for name in ("a", "b")]
 
 
-def stated(namespace: Path, records: list[Record]) -> Coverage:
+def stated(namespace: Path, records: Sequence[Record]) -> Coverage:
     return Coverage("lake", namespace, COMPLETE, COMPLETE, len(records), fold_digest(r.digest for r in records))
 
 
@@ -57,6 +63,11 @@ def test_two_shards_for_one_namespace_prove_nothing() -> None:
 def test_a_failed_namespace_stays_failed_with_its_own_reason() -> None:
     coverage = Coverage("lake", ("s",), failed_evidence(17, "cut off"), failed_evidence(17, "cut off"), 5)
     assert check_coverage("lake", "s", collect_arrivals([RECORDS[0], coverage])["s"]) == coverage
+
+
+def named_only(path: Path, records: Sequence[Record]) -> Coverage:
+    """What a shard states that has read these records by name."""
+    return replace(stated(path, records), presence=READ_BY_NAME, detail=READ_BY_NAME)
 
 
 def test_a_namespace_without_coverage_appeared_during_the_crawl() -> None:
@@ -91,6 +102,24 @@ class TestCarried:
         proven = validate_arrivals("lake", {}, read={"u"}, carried=self.known)
         assert proven.coverage["u"].presence.code == 18
         assert proven.coverage[""] == self.known[""]
+
+    def test_a_listing_is_carried_where_tables_were_read_by_name(self) -> None:
+        table = TableRecord("lake", ("s", "t"), "s3://b/t")
+        arrivals = collect_arrivals([table, named_only(("s",), [table])])
+        proven = validate_arrivals("lake", arrivals, read=(), carried=self.known, named={"s"})
+        assert (proven.coverage, proven.read) == (self.known, frozenset())
+
+    @pytest.mark.parametrize("lost", ["a table", "the coverage", "everything"])
+    def test_a_namespace_failed_if_something_of_the_tables_by_name_was_lost(self, lost: str) -> None:
+        table = TableRecord("lake", ("s", "t"), "s3://b/t")
+        items = {"a table": [named_only(("s",), [table])], "the coverage": [table], "everything": []}[lost]
+        proven = validate_arrivals("lake", collect_arrivals(items), read=(), carried=self.known, named={"s"})
+        assert (proven.coverage["s"].presence.code, proven.coverage["s"].detail.code) == (18, 18)
+        assert proven.read == {"s"}, "the next crawl reads it as a whole"
+
+    def test_a_shard_that_reads_by_name_without_being_asked_proves_nothing(self) -> None:
+        proven = validate_arrivals("lake", collect_arrivals([named_only(("s",), [])]), read={"s"}, carried=self.known)
+        assert proven.coverage["s"].presence.code == 18
 
     def test_a_namespace_absent_from_its_parents_complete_listing_is_not_carried(self) -> None:
         root: list[Record] = [NamespaceRecord("lake", ("s",))]

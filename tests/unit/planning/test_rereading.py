@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,14 @@ from federator.model import (
     path_key,
     skipped_evidence,
 )
-from federator.planning.incremental import FeedState, KnownState, full_crawl_reason, namespaces_to_read, origins_needing_misses
+from federator.planning.incremental import (
+    FeedState,
+    KnownState,
+    full_crawl_reason,
+    namespaces_to_read,
+    origins_needing_misses,
+    tables_to_read,
+)
 from federator.planning.incremental import carried_coverage as carried_on
 from federator.planning.rule import MirrorRule
 
@@ -35,13 +43,29 @@ def read(namespaces: Iterable[str] = (), tables: Iterable[str] = (), of: KnownSt
     return {path_key(path) for path in namespaces_to_read(changes, of or known())}
 
 
+def by_name(
+    tables: Iterable[str], named: Iterable[str] = (), of: KnownState | None = None
+) -> dict[str, tuple[tuple[str, ...], set[str]]]:
+    """By namespace, the names that are read, and those of them that the index has."""
+    changes = CatalogChanges("c", frozenset(), frozenset(map(parse_path_key, tables)))
+    state = replace(of or known(), named=[parse_path_key(key) for key in named])
+    shards = tables_to_read(changes, state, namespaces_to_read(changes, state))
+    return {path_key(each.namespace): (each.names, set(each.expected)) for each in shards}
+
+
 class TestEvents:
     def test_nothing_is_read_where_nothing_happened(self) -> None:
         assert read() == set()
 
-    def test_a_table_is_read_with_its_namespace(self) -> None:
-        assert read(tables=["sales$t", "sales$u", "ops$t"]) == {"sales", "ops"}
-        assert read(tables=["t"]) == {""}
+    def test_a_table_is_read_by_name_where_its_namespace_is_known(self) -> None:
+        assert read(tables=["sales$t", "sales$u", "ops$t", "t"]) == set()
+        assert by_name(["sales$t", "sales$u", "ops$t", "t"], named=["sales$u"]) == {
+            "": (("t",), set()), "sales": (("t", "u"), {"u"}), "ops": (("t",), set())
+        }  # fmt: skip
+
+    def test_a_table_of_a_namespace_that_is_read_anyway_is_not_read_by_name(self) -> None:
+        assert by_name(["sales$t", "new$t"], of=known(sales=failed_evidence(17, "down"))) == {}
+        assert read(tables=["sales$t", "new$t"], of=known(sales=failed_evidence(17, "down"))) == {"", "new", "sales"}
 
     def test_a_namespace_is_read_with_the_listing_that_it_stands_in_and_all_that_is_below(self) -> None:
         assert read(["sales"]) == {"sales", ""}
