@@ -14,6 +14,14 @@ Where the Lance Unity spec is silent, or a server differs:
   sent: it would also drop managed tables, volumes and models with their data, including objects created after the last listing.
 - A table's ownership marker is stored in its properties. Where the server refuses such properties, as Databricks does, it is stored
   in the table's comment. A server that refuses the property ``table_type`` cannot mark Lance tables: DeclareTable fails with code 0.
+- CreateTable and ``federator declare`` declare a table with the columns of its data. DeclareTable has no columns in the protocol,
+  so clients that declare and then write (``lance.write_dataset``) leave none.
+- A column's type is the nearest type of Spark, or Arrow's own text if Spark has none (times of day, decimals of more than 38
+  digits). Where Spark's type says less (``array<float>`` for a vector, ``bigint`` for ``uint32``, timestamps that are not of
+  microseconds), Arrow's type is in the metadata of ``type_json``, and DescribeTable returns it. 0.6.0 returned each recorded
+  ``type_json`` as it was sent; none had such metadata. Lost are metadata of fields, dictionaries (DescribeTable names the type of
+  their values) and parameters of extension types; a table with such an extension type, or with nested names that contain ``": "``,
+  is described without columns. In the protocol a timestamp has neither unit nor time zone.
 - A mirror declares a table with the columns that the origin's catalog has. They are not updated, because tables cannot be altered; a
   recreate declares the newer ones.
 - Tables cannot be altered (the API has no such call). Catalogs cannot be created or dropped: an identifier of one level is InvalidInput

@@ -12,6 +12,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "alter_columns": columns.alter_columns,
     "analyze": query.analyze_query,
     "branches": versions.list_branches,
+    "columns": rows.read_columns,
     "count": query.count_rows,
     "create": rows.create_table,
     "create_branch": versions.create_branch,

@@ -12,8 +12,15 @@ from federator.connector.errors import TableColumnNotFound
 from federator.data.foreign_locations import list_lost_locations, resolve_location
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.table_handle import MAIN, TableHandle
+from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
 from federator.planning.key_types import parse_duration
+
+
+def read_columns(_: TableHandle, *, input: str) -> list[dict[str, Any]]:  # noqa: A002 - the request's field name
+    """Return the columns of an Arrow stream (``lance.columns.list_columns``). Nothing is opened at the location."""
+    with _open_stream(input) as reader:
+        return list_columns(reader.schema)
 
 
 def create_table(handle: TableHandle, *, input: str, mode: str | None = None) -> dict[str, Any]:  # noqa: A002 - the request's field name

@@ -11,6 +11,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import lance_namespace as lance
@@ -257,11 +258,12 @@ class CatalogNamespace(lance.LanceNamespace):
             self._describe_lance_table(catalog, self._ids.parse_table(parsed.id))
             return lance.TableExistsResponse()
 
-    def declare_table(self, request: lance.DeclareTableRequest) -> lance.DeclareTableResponse:
+    def declare_table(self, request: lance.DeclareTableRequest, *, schema: str | None = None) -> lance.DeclareTableResponse:
+        """Declare a table. ``schema`` are its columns (``TableRecord.schema``), which only some catalogs keep."""
         with self._translate_errors() as catalog:
             parsed = _parse_request(lance.DeclareTableRequest, request)
             desired = self._desired_record(catalog, self._ids.parse_new_table(parsed.id), parsed.location, parsed.properties)
-            record = catalog.declare_table(desired)
+            record = catalog.declare_table(replace(desired, schema=schema if self._capabilities.keeps_columns else None))
             return lance.DeclareTableResponse(
                 location=record.location,
                 storage_options=self._storage_options(record, parsed.vend_credentials),

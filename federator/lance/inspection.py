@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from federator.lance.columns import list_columns
 from federator.model import digest_of, is_location, local_path, to_lance_uri
 from federator.runtime.text import first_line
 
@@ -45,9 +46,7 @@ def inspect_location(location: str, storage: dict[str, str], session: Any = None
 
 def _describe_dataset(dataset: Any) -> dict[str, Any]:
     version = dataset.get_version()
-    columns = json.dumps(
-        [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in dataset.schema]
-    )
+    columns = json.dumps(list_columns(dataset.schema))
     return inspection_row("valid", None) | {
         "version": version["version"],
         "rows": dataset.count_rows(),

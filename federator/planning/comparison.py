@@ -158,7 +158,7 @@ class _Column:
 @lru_cache(maxsize=4096)
 def _parse_columns(schema: str | None) -> tuple[_Column, ...]:
     columns = json.loads(schema) if schema else ()
-    return tuple(_Column(str(column["name"]), _type_text(column.get("type"))) for column in columns)
+    return tuple(_Column(str(column["name"]), _type_text(column.get("arrow") or column.get("type"))) for column in columns)
 
 
 def _type_text(kind: object) -> str:

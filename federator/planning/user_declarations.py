@@ -28,9 +28,9 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 class DeclarationCandidate:
     """A location to declare as ``path``, with the results of inspecting it and of observing the target.
 
-    ``state`` and ``message`` are the result of the inspection. ``existing`` is the target's table of that name. ``foreign``
-    describes an object of that name that is not a Lance table. ``other_paths`` are the target's other names for the location.
-    ``missing_namespaces`` are the absent namespaces above it, outermost first.
+    ``state`` and ``message`` are the result of the inspection, ``schema`` the columns to declare. ``existing`` is the target's table
+    of that name. ``foreign`` describes an object of that name that is not a Lance table. ``other_paths`` are the target's other
+    names for the location. ``missing_namespaces`` are the absent namespaces above it, outermost first.
     """
 
     path: Path
@@ -42,6 +42,7 @@ class DeclarationCandidate:
     foreign: str | None = None
     other_paths: Sequence[str] = ()
     missing_namespaces: Sequence[Path] = ()
+    schema: str | None = None
 
 
 def build_user_rule(target: str) -> MirrorRule:
@@ -136,7 +137,7 @@ def _create_namespace_change(target: str, namespace: Path, candidate: Declaratio
 
 
 def _declare_table_change(target: str, candidate: DeclarationCandidate) -> Change:
-    after = TableRecord(target, candidate.path, candidate.location)
+    after = TableRecord(target, candidate.path, candidate.location, schema=candidate.schema)
     return Change(
         Action.DECLARE_TABLE, target, path_key(candidate.path), "", "", "declared by a user", after=after,
         precondition={"target": "absent", "origin": "any"},

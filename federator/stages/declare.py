@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from federator.connector import Catalog, SourceSpec, Unsupported
+from federator.connector import Capabilities, Catalog, SourceSpec, Unsupported
+from federator.lance.columns import declared_schema
 from federator.model import Path, canonical_location, iter_ancestors, local_path, parent_locations
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import (
@@ -70,7 +72,7 @@ def _plan_target(context: RunContext, declare_spec: DeclareSpec, target: str) ->
     if not capabilities.writes_tables:
         raise Unsupported(f"{target}: this catalog cannot declare tables")
     with open_catalog(spec) as catalog:
-        candidates = list(_build_candidates(context, declare_spec, target, catalog, capabilities.min_depth))
+        candidates = list(_build_candidates(context, declare_spec, target, catalog, capabilities))
     with context.index.read() as connection:
         revision = records.published_revision(connection, target)
     plan = plan_user_declarations(target, capabilities, candidates, revision=revision)
@@ -79,10 +81,10 @@ def _plan_target(context: RunContext, declare_spec: DeclareSpec, target: str) ->
 
 
 def _build_candidates(
-    context: RunContext, spec: DeclareSpec, target: str, catalog: Catalog, levels: int
+    context: RunContext, spec: DeclareSpec, target: str, catalog: Catalog, capabilities: Capabilities
 ) -> Iterator[DeclarationCandidate]:
     for inspected in _inspect_locations(context, spec, context.source_spec(target)):
-        path = catalog.canonical_path(derive_path(spec.template, inspected.canonical, levels))
+        path = catalog.canonical_path(derive_path(spec.template, inspected.canonical, capabilities.min_depth))
         observation = catalog.observe(path)
         with context.index.read() as connection:
             declared = records.list_declarations_at(connection, [inspected.canonical]).get(inspected.canonical, [])
@@ -90,6 +92,7 @@ def _build_candidates(
         yield DeclarationCandidate(
             path, inspected.location, inspected.canonical, inspected.result["state"], inspected.result["message"],
             observation.record, observation.foreign, other_paths, list(_missing_namespaces(catalog, path)),
+            declared_schema(json.loads(inspected.result["schema"] or "[]")) if capabilities.keeps_columns else None,
         )  # fmt: skip
 
 

@@ -16,4 +16,6 @@ interval year to month      month_day_nano
 array<...>                  list
 struct<...>, map<...>       the same
 ==========================  ======================
+
+``federator.lance.columns`` is the opposite direction.
 """

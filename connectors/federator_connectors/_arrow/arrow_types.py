@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from federator.connector import InvalidInput
+from federator.lance.arrow_text import parse_arrow_type
 from federator_connectors._arrow import spark_types
 
 if TYPE_CHECKING:
@@ -50,10 +52,25 @@ def _column_to_field(column: Mapping[str, Any]) -> pa.Field:
     import pyarrow as pa
 
     try:
-        kind = spark_to_arrow_type(spark_types.parse_spark_type(str(column.get("type") or "")))
+        kind = _column_type(column)
     except ValueError as error:
         raise InvalidInput(f"the column {column['name']!r}: {error}") from None
     return pa.field(column["name"], kind, column.get("nullable", True), {"comment": column["doc"]} if "doc" in column else None)
+
+
+def _column_type(column: Mapping[str, Any]) -> pa.DataType:
+    """Return the type of ``arrow``, else of ``type``, which is Spark's text or Arrow's. Raise ValueError."""
+    arrow, text = column.get("arrow"), str(column.get("type") or "")
+    if isinstance(arrow, str):
+        # Another client may have written it: then Spark's type counts.
+        with suppress(ValueError):
+            return parse_arrow_type(arrow)
+    try:
+        return spark_to_arrow_type(spark_types.parse_spark_type(text))
+    except ValueError:
+        with suppress(ValueError):
+            return parse_arrow_type(text)
+        raise
 
 
 def _nested_arrow_type(spark_type: dict[str, Any]) -> pa.DataType:

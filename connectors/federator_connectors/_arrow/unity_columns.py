@@ -1,6 +1,7 @@
 """Conversions between Unity's columns and the schema of a TableRecord.
 
-A record's schema is canonical JSON, ``[{"name", "type", "doc"?, "nullable"?}, ...]``. ``type`` is Spark's text.
+A record's schema is canonical JSON, ``[{"name", "type", "arrow"?, "doc"?, "nullable"?}, ...]``. ``type`` is Spark's text, and ``arrow``
+is Arrow's, where Spark's type says less (``federator.lance.columns``). Unity keeps ``arrow`` in the metadata of ``type_json``.
 ``nullable`` is present if it is false. This module needs only the standard library.
 """
 
@@ -21,6 +22,8 @@ _UNITY_NAMES = {
     "string": "STRING", "binary": "BINARY", "date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ",
     "void": "NULL",
 }  # fmt: skip
+#: key of Arrow's type in the metadata of a column's ``type_json``
+ARROW_TYPE = "federator.arrow"
 _NESTED = {"array": "ARRAY", "map": "MAP", "struct": "STRUCT"}
 
 
@@ -39,9 +42,23 @@ def schema_to_columns(schema: str | None) -> list[Native]:
 
 
 def _column_to_schema_entry(column: Native) -> Column:
-    entry = {"name": column.get("name"), "type": column.get("type_text"), "doc": column.get("comment")}
+    entry = {
+        "name": column.get("name"), "type": column.get("type_text"), "arrow": _arrow_text(column.get("type_json")),
+        "doc": column.get("comment"),
+    }  # fmt: skip
     nullable = {"nullable": False} if column.get("nullable") is False else {}
     return {key: value for key, value in entry.items() if value is not None} | nullable
+
+
+def _arrow_text(type_json: object) -> str | None:
+    """Return Arrow's type in the metadata of a ``type_json``. None if another client wrote it."""
+    if not isinstance(type_json, str) or ARROW_TYPE not in type_json:
+        return None
+    try:
+        text = json.loads(type_json)["metadata"][ARROW_TYPE]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return text if isinstance(text, str) else None
 
 
 def _schema_entry_to_column(position: int, entry: Mapping[str, Any]) -> Column:
@@ -53,7 +70,7 @@ def _schema_entry_to_column(position: int, entry: Mapping[str, Any]) -> Column:
     except ValueError:
         spark_type = None
     doc = entry.get("doc")
-    metadata = {"comment": doc} if doc is not None else {}
+    metadata = ({"comment": doc} if doc is not None else {}) | ({ARROW_TYPE: entry["arrow"]} if entry.get("arrow") else {})
     spark_field = spark_types.spark_field(
         str(entry["name"]), text if spark_type is None else spark_type, nullable=nullable, metadata=metadata
     )

@@ -24,6 +24,7 @@ from federator.connector import (
 )
 from federator.data import CallerPool
 from federator.lance.arrow_json import type_from_json
+from federator.lance.columns import declared_schema, list_columns
 from federator.model import path_key
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def create_empty_table(
         raise Unsupported(f"tables of {target.source.name} cannot be written: data_operations = false in its settings")
     request = DeclareTableRequest(location=location, properties=dict(properties or {}) or None)
     with write.writer.locks.hold(target.source.name, target.source_path):
-        table, result = declare_in_catalog(write, target, request, locked=True)
+        table, result = declare_in_catalog(write, target, request, schema=declared_schema(list_columns(schema)), locked=True)
         try:
             with pool.file() as body:
                 _write_stream(schema, str(body))

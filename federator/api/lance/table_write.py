@@ -16,13 +16,15 @@ from lance_namespace import DeclareTableRequest, DeleteFromTableRequest, UpdateT
 
 from federator.api.lance.create_table import check_created
 from federator.api.lance.identifiers import TableId
-from federator.api.lance.lookup import VisibleTable, public_properties
+from federator.api.lance.lookup import VisibleTable, capabilities, public_properties
 from federator.api.lance.table_data import UNLIMITED, TableWriter, TableWriterDep, json_response, spool_body
 from federator.api.lance.table_detail import table_handle
 from federator.api.lance.tables import declare_in_catalog, withdraw_declaration
 from federator.api.lance.write_access import WriteTarget
 from federator.connector import InvalidInput, TableAlreadyExists, TableNotFound, Unsupported
 from federator.connector.errors import TableSchemaValidation
+from federator.data import TableHandle
+from federator.lance.columns import declared_schema
 from federator.lance.facade_mapping import parse_choice
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False)
@@ -44,7 +46,8 @@ async def create_table(
         raise Unsupported(f"tables of {target.source.name} cannot be written: data_operations = false in its settings")
     declaration = DeclareTableRequest(properties=_parse_string_map(properties, "properties") if properties else None)
     async with spool_body(request, writer.pool) as body, writer.locked(target):
-        table, is_new = await _declare_table(writer, target, declaration, chosen_mode)
+        schema = await _read_columns(writer, body) if capabilities(target.source).keeps_columns else None
+        table, is_new = await _declare_table(writer, target, declaration, chosen_mode, schema)
         if not is_new and chosen_mode == "exist_ok":
             inspection = await run_in_threadpool(writer.pool.run, "inspect", table_handle(table))
             return json_response(_create_response(table, inspection["version"]))
@@ -62,15 +65,21 @@ async def create_table(
         return json_response(_create_response(table, created["version"]), op_id)
 
 
+async def _read_columns(writer: TableWriter, body: str) -> str | None:
+    """Return the columns to declare for a body, read by a process of its own. Raise InvalidInput if it is not an Arrow IPC stream."""
+    return declared_schema(await run_in_threadpool(writer.pool.run, "columns", TableHandle(body), input=body))
+
+
 async def _declare_table(
-    writer: TableWriter, target: WriteTarget, declaration: DeclareTableRequest, mode: str
+    writer: TableWriter, target: WriteTarget, declaration: DeclareTableRequest, mode: str, schema: str | None
 ) -> tuple[VisibleTable, bool]:
     """Declare a table; the calling function holds its lock. Return it, and whether it is new.
 
     Raise TableAlreadyExists in the mode ``create``, and if the name is free but its location belongs to another table.
     """
     try:
-        table, _ = await run_in_threadpool(partial(declare_in_catalog, writer.write, target, declaration, locked=True))
+        declare = partial(declare_in_catalog, writer.write, target, declaration, schema=schema, locked=True)
+        table, _ = await run_in_threadpool(declare)
     except TableAlreadyExists as error:
         if mode == "create":
             raise

@@ -168,16 +168,22 @@ def declare_table(
 
 
 def declare_in_catalog(
-    write: AuthorizedWriter, target: WriteTarget, client_request: DeclareTableRequest, *, locked: bool = False
-) -> tuple[VisibleTable, WriteResult[DeclareTableResponse]]:
+    write: AuthorizedWriter, target: WriteTarget, client_request: DeclareTableRequest, *, schema: str | None = None,
+    locked: bool = False,
+) -> tuple[VisibleTable, WriteResult[DeclareTableResponse]]:  # fmt: skip
     """Declare a table in its catalog, journalled and published. The calling function writes its data afterwards.
 
     Return the table as the catalog has it now, and the write result, whose ``write_headers`` belong to the response. ``locked``: the
-    calling function holds the table's lock. Raise TableAlreadyExists, NamespaceNotFound, Unsupported or any other CatalogError.
+    calling function holds the table's lock. ``schema``: the columns of the data. Raise TableAlreadyExists, NamespaceNotFound,
+    Unsupported or any other CatalogError.
     """
     request = client_request.model_copy(update={"id": list(target.source_path), "vend_credentials": False})
     result = write.execute(
-        target, "declare_table", lambda facade: facade.declare_table(request), request=client_request, locked=locked
+        target,
+        "declare_table",
+        lambda facade: facade.declare_table(request, schema=schema),
+        request=client_request,
+        locked=locked,
     )
     record = TableRecord(
         target.source.name, target.source_path, result.response.location, dict(result.response.properties or {})
