@@ -69,7 +69,7 @@ def test_every_type_comes_back_from_unitys_columns(schema: pa.Schema) -> None:
 
 
 @given(schemas)
-def test_what_spark_knows_it_is_told_in_its_own_words(schema: pa.Schema) -> None:
+def test_a_type_of_spark_is_declared_as_one(schema: pa.Schema) -> None:
     for field, column in zip(schema, json.loads(declared_schema(list_columns(schema)) or ""), strict=True):
         try:
             spark = spark_types.parse_spark_type(column["type"])
