@@ -2,7 +2,7 @@
 
 Paths are ``(warehouse, namespace, ..., table)``, with namespaces nested to any depth. Tested with Apache Iceberg's own server, the
 ``RESTCatalogServlet`` of 1.11.0 over a ``JdbcCatalog``. **Not run**: Snowflake Open Catalog, Lakekeeper, Nessie, BigLake, OneLake,
-AWS Glue's and S3 Tables' Iceberg endpoints ([iceberg.md](iceberg.md)).
+AWS Glue's and S3 Tables' Iceberg endpoints ([iceberg.md](../how-to/iceberg.md)).
 
 A Lance table is represented by a *companion*: an Iceberg table with one column ``dummy``, the property ``table_type=lance``, and the
 Lance table's location. Where the Lance text is silent, or the real server differs:

@@ -1,4 +1,4 @@
-"""Generator of the command reference: ``python -m federator.cli.reference > docs/cli.md``."""
+"""Generator of the command reference: ``python -m federator.cli.reference > docs/reference/cli.md``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ after a command's name.
 Paths begin with the source's name: `'lake$sales$orders'`. In a shell, `$` needs quotes; `lake/sales/orders` is accepted as well.
 A `$` or `%` inside a name is written `%24` or `%25`.
 
-This page is generated from the code: `python -m federator.cli.reference > docs/cli.md`.
+This page is generated from the code: `python -m federator.cli.reference > docs/reference/cli.md`.
 """
 
 

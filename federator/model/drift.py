@@ -15,7 +15,7 @@ class DriftSeverity(StrEnum):
 
 
 class DriftKind(StrEnum):
-    """The kinds of drift. docs/datasets.md explains each."""
+    """The kinds of drift. docs/explanation/datasets.md explains each."""
 
     LOCATION_DIFFERS = "location_differs"
     PROPERTIES_DIFFER = "properties_differ"

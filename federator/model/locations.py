@@ -1,4 +1,4 @@
-"""Canonical locations: the normalised form that identifies a dataset. docs/datasets.md lists the rules.
+"""Canonical locations: the normalised form that identifies a dataset. docs/explanation/datasets.md lists the rules.
 
 Two catalogs may spell one location differently (``file:/x``, ``file:///x/``, ``/x``; ``s3a://b/k``, ``s3://b/k``). The canonical form
 is only for comparing and grouping. Locations are displayed, mirrored and opened as their catalog wrote them.

@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 class NoticeEvent(StrEnum):
-    """The kinds of events. docs/notifications.md explains each."""
+    """The kinds of events. docs/how-to/notifications.md explains each."""
 
     RUN_FAILED = "run_failed"
     RUN_PARTIAL = "run_partial"

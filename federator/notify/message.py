@@ -62,7 +62,7 @@ class Message:
 
 
 def to_webhook_json(message: Message) -> bytes:
-    """Return the body of a webhook. docs/notifications.md explains its keys."""
+    """Return the body of a webhook. docs/how-to/notifications.md explains its keys."""
     data = {
         "id": message.id, "version": 1, "channel": message.channel, "instance": message.instance, "title": message.title,
         "severity": message.severity, "events": message.events, "counts": dict(message.counts), "group": dict(message.group),

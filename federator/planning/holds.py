@@ -5,7 +5,8 @@ It names the kind that it binds (``Binds``), so that ``hold.binds(change)`` is t
 and read again. A change goes on if no hold binds it and it depends on no bound change.
 
 To add a guard: write a function that returns ``Hold(name, detail, Binds.…)`` or None, add it to ``guards.GUARDS``, and add a row to
-the table "What holds a plan" in docs/mirroring.md. ``detail`` is for people; it may contain counts, because no approval depends on
+the table "What holds a plan" in docs/explanation/mirroring.md.
+``detail`` is for people; it may contain counts, because no approval depends on
 it.
 
 - A hold of all changes that ``plans approve`` must not lift (for example, another catalog behind the address):

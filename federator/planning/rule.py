@@ -1,7 +1,7 @@
 """The configuration of one mirror: its selection, its name mapping and its policies.
 
 The keys of ``[mirrors.NAME]`` are declared here only: type, allowed values, default and description. ``settings`` reads the file with
-them, and docs/settings.md is generated from them.
+them, and docs/reference/settings.md is generated from them.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ class MirrorKeys:
     exclude: tuple[Pattern, ...] = ()
     """Patterns over a table's path; none may match."""
     where: TableFilter = TableFilter()
-    """Filters on a table's own fields. See [Selection](mirroring.md#selection)."""
+    """Filters on a table's own fields. See [Selection](../explanation/mirroring.md#selection)."""
     only_valid: bool = False
     """Declare or adopt a table only if its dataset was verified as `valid`. Owned declarations stay and are updated."""
     namespace: str | None = None
-    """Template of the levels above the table, joined by `$`. Default: the origin's levels. See [Names](mirroring.md#names)."""
+    """Template of the levels above the table, joined by `$`. Default: the origin's levels. See
+    [Names](../explanation/mirroring.md#names)."""
     table: str = "{table}"
     """Template of the table's name."""
     prefix: str = ""
@@ -89,7 +90,7 @@ class MirrorKeys:
     """`"owned"`: deregister owned tables whose origin is proven absent; `"never"`: deregister nothing."""
     on_conflict: Literal["report", "adopt_if_same_location", "source_priority"] = "report"
     """`"adopt_if_same_location"`: adopt an unmarked table that has the same name and location; `"source_priority"`: see
-    [Several mirrors into one target](mirroring.md#several-mirrors-into-one-target)."""
+    [Several mirrors into one target](../explanation/mirroring.md#several-mirrors-into-one-target)."""
     source_priority: tuple[str, ...] = ()
     """Sources, best first. It needs `on_conflict = "source_priority"`, and must be the same in every mirror into the target."""
     on_missing: Literal["recreate", "report"] = "report"

@@ -15,7 +15,7 @@ LOADED = object()
 
 
 class Section(BaseModel):
-    """A section of the file. Its docstring and the texts below its fields are the section's text in docs/settings.md."""
+    """A section of the file. Its docstring and the texts below its fields are the section's text in docs/reference/settings.md."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -235,7 +235,7 @@ class SourceSettings(Section):
     vend: Vend = "none"
     """Credentials in the storage options that the API returns for a table. Temporary ones for this table only: `"catalog"` from the
     catalog itself, `"sts"`, `"gcs"` or `"azure"` from the store, or a list of these. `"static"`: the source's own `storage.*`, to
-    writers. [access.md](access.md#credentials-for-a-table) explains it."""
+    writers. [access.md](../how-to/access.md#credentials-for-a-table) explains it."""
     sts: StsSettings | None = None
     """Where the credentials of `vend = "sts"` come from."""
     allow_drop: bool = False
@@ -272,7 +272,7 @@ class SourceSettings(Section):
 
 
 class MirrorSettings(Section, MirrorKeys):  # type: ignore[misc]  # mypy does not see that sections are frozen
-    """A mirror from one source to another. [mirroring.md](mirroring.md) explains it."""
+    """A mirror from one source to another. [mirroring.md](../explanation/mirroring.md) explains it."""
 
     schedule: MirrorSchedule | None = None
     """`"@every 15m"`, a cron line, or `"@after crawl"` of the origin. Without one, the mirror is run by hand."""

@@ -1,6 +1,6 @@
 """OpenLineage: one lineage run for each mirror of a run, START and then COMPLETE or FAIL. Datasets are named by location.
 
-An event that cannot be sent stops nothing, because lineage only informs observers. docs/telemetry.md describes the events.
+An event that cannot be sent stops nothing, because lineage only informs observers. docs/reference/telemetry.md describes the events.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from tests.adversary.http_proxy import HttpProxy, Request, Response
 from tests.adversary.lies import Action
 from tests.adversary.thrift_proxy import EXCEPTION, Message, ThriftProxy, _Wire
 
-#: seconds between the product's last observation and its call that docs/mirroring.md leaves to chance, and a slow machine's share
+#: seconds between the product's last observation and its call that docs/explanation/mirroring.md
+#: leaves to chance, and a slow machine's share
 SLACK = 6.0
 _GLUE = {"CreateTable": "create", "UpdateTable": "update", "DeleteTable": "delete"}
 _HIVE = {"drop_table": "delete", "alter_table_with_environment_context": "update"}

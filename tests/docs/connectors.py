@@ -1,6 +1,6 @@
 """Generate the connector reference from the connectors' code and from the contract tests.
 
-``python -m tests.docs.connectors > docs/connectors.md``
+``python -m tests.docs.connectors > docs/reference/connectors.md``
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _HEAD = """\
 
 Each connector has a section with its behaviour where its catalog's spec is silent or differs, its properties and its capabilities.
 The last section lists the operations of the official Lance interface that the contract suite (`federator.testing.contract`) runs on
-each server. A new connector starts from [`examples/sqlite_catalog/`](../examples/sqlite_catalog/README.md);
-[recipes.md](recipes.md#a-connector) lists what a connector of this project needs.
+each server. A new connector starts from [`examples/sqlite_catalog/`](../../examples/sqlite_catalog/README.md);
+[recipes.md](../how-to/recipes.md#a-connector) lists what a connector of this project needs.
 
 Properties are written with or without the connector's name as prefix (`hive3.uri`, `uri`). A secret must be a reference:
 `${VARIABLE}` or `file:PATH`. Units are given in the description.
@@ -56,9 +56,9 @@ Each crawl, and each connection that writes, reads the identity of the catalog a
 
 A Glue service without GetCatalogs and STS has no identity. The comparison does not detect a database that becomes a resource link, or
 stops being one. If a catalog has no identity, its replacement can only be detected by the holds `half_gone` and `feed_went_back`
-([mirroring.md](mirroring.md)).
+([mirroring.md](../explanation/mirroring.md)).
 
-This page is generated from the code: `python -m tests.docs.connectors > docs/connectors.md`.
+This page is generated from the code: `python -m tests.docs.connectors > docs/reference/connectors.md`.
 """
 _OPERATIONS_HEAD = """\
 ## What was run

@@ -1,6 +1,6 @@
 """Generate the settings reference from the models in ``federator.settings``.
 
-``python -m tests.docs.settings > docs/settings.md``
+``python -m tests.docs.settings > docs/reference/settings.md``
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ secret in clear are errors (`federator doctor` shows them). A secret is a refere
 A duration is a number of seconds, or a text such as `"500ms"`, `"90s"`, `"10m"`, `"2h"`, `"1d"`. A schedule is a cron line of five
 fields, or `"@every 15m"`. A pattern is a glob, or a regular expression after `re:`. A name has up to 64 letters, digits, `-` and `_`.
 
-This page is generated from the code: `python -m tests.docs.settings > docs/settings.md`.
+This page is generated from the code: `python -m tests.docs.settings > docs/reference/settings.md`.
 """
 _MORE = {"sources.NAME": "All other keys are properties of the connector: see [connectors.md](connectors.md)."}
 _TYPES = {

@@ -1,4 +1,4 @@
-"""docs/access.md: its configuration is valid, and its roles are those of the code."""
+"""docs/how-to/access.md: its configuration is valid, and its roles are those of the code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from federator.api.principals import ROLES
 from federator.settings import parse_settings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "access.md").read_text(encoding="utf-8")
 
 
 def test_its_configuration_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""docs/api.md, table data: its commands run, its table lists the routes, its limits are the defaults."""
+"""docs/reference/api.md, table data: its commands run, its table lists the routes, its limits are the defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from federator.api.lance import table_metadata, table_read, table_write
 from federator.settings.sections import DataSettings
 from tests.api.lance.conftest import served
 
-DOCS = Path(__file__).parents[2] / "docs" / "api.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 ROWS = pa.table(
     {
         "id": pa.array(range(1000), pa.int64()),

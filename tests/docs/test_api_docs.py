@@ -1,4 +1,4 @@
-"""docs/api.md, Lance protocols: its responses are those of the service."""
+"""docs/reference/api.md, Lance protocols: its responses are those of the service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from federator.testing.contract import unique_name
 from tests.api.lance.conftest import served
 from tests.api.lance.test_protocol_routes import ROUTES
 
-DOCS = Path(__file__).parents[2] / "docs" / "api.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 _PAIR = re.compile(r"```bash\n(curl [^\n]+)\n```\n```json\n([^\n]+)\n```")
 
 

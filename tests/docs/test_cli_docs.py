@@ -1,4 +1,4 @@
-"""docs/cli.md equals the reference generated from the code."""
+"""docs/reference/cli.md equals the reference generated from the code."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typer.main import get_command
 from federator.cli import reference
 from federator.cli.app import app
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 
 def test_the_page_is_made_from_the_code() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference.render_reference(), "python -m federator.cli.reference > docs/cli.md"
+    assert PAGE.read_text(encoding="utf-8") == reference.render_reference(), (
+        "python -m federator.cli.reference > docs/reference/cli.md"
+    )
 
 
 def test_every_command_and_option_says_what_it_does() -> None:

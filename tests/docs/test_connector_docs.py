@@ -1,4 +1,4 @@
-"""docs/connectors.md equals the reference generated from the code and the contract tests."""
+"""docs/reference/connectors.md equals the reference generated from the code and the contract tests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 from federator.registry import get_connector, list_impls
 from tests.docs import connectors
 
-PAGE = Path(__file__).parents[2] / "docs" / "connectors.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "connectors.md"
 
 
 def test_the_page_is_made_from_the_code() -> None:
-    assert PAGE.read_text(encoding="utf-8") == connectors.text(), "python -m tests.docs.connectors > docs/connectors.md"
+    assert PAGE.read_text(encoding="utf-8") == connectors.text(), (
+        "python -m tests.docs.connectors > docs/reference/connectors.md"
+    )
 
 
 def test_every_property_says_what_it_does() -> None:

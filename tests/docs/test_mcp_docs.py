@@ -1,4 +1,4 @@
-"""docs/mcp.md: its tools are those of the server, its routes exist, and its limits and commands are true."""
+"""docs/how-to/mcp.md: its tools are those of the server, its routes exist, and its limits and commands are true."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from federator.cli.app import app
 from federator.settings import parse_settings
 from federator.store import open_index
 
-PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "mcp.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| `(\w+)` \| (.*) \| `(GET|POST) (\S+)` \|$", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""docs/mirroring.md agrees with the planner."""
+"""docs/explanation/mirroring.md agrees with the planner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from federator.planning.reasons import Reason
 from federator.settings import MirrorSettings, parse_duration
 from tests.fixtures.planning import context
 
-DOCS = (Path(__file__).parents[2] / "docs" / "mirroring.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "explanation" / "mirroring.md").read_text(encoding="utf-8")
 KEYS = [
     (field.alias or name, None if field.is_required() else field.get_default(call_default_factory=True))
     for name, field in MirrorSettings.model_fields.items()
@@ -30,7 +30,9 @@ def section(title: str, text: str = DOCS) -> str:
     return text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
-KEY_TABLE = section("[mirrors.NAME]", (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8"))
+KEY_TABLE = section(
+    "[mirrors.NAME]", (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+)
 
 
 def rows(text: str) -> dict[str, list[str]]:

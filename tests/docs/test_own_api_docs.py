@@ -1,4 +1,4 @@
-"""docs/api.md, the federation's own API: its commands run, its configuration is valid, its search fields exist."""
+"""docs/reference/api.md, the federation's own API: its commands run, its configuration is valid, its search fields exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.web.conftest import Service
 from tests.web.conftest import filled as filled
 from tests.web.conftest import service as service
 
-_DOCS = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+_DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 PAGE = _DOCS.split("## The federation's own API\n", 1)[1].split("\n## ", 1)[0]
 
 

@@ -1,4 +1,4 @@
-"""docs/settings.md equals the reference generated from the models."""
+"""docs/reference/settings.md equals the reference generated from the models."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from federator.settings import MirrorSettings, Settings
 from federator.settings.section import section_keys
 from tests.docs import settings
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_the_page_is_made_from_the_code() -> None:
-    assert PAGE.read_text(encoding="utf-8") == settings.text(), "python -m tests.docs.settings > docs/settings.md"
+    assert PAGE.read_text(encoding="utf-8") == settings.text(), "python -m tests.docs.settings > docs/reference/settings.md"
 
 
 def test_every_section_is_there_and_explained() -> None:

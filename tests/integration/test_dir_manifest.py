@@ -129,7 +129,7 @@ def test_what_the_manifest_refuses(world: Path) -> None:
 
 
 def test_where_pylance_differs(world: Path) -> None:
-    """What docs/real-servers.md says of pylance's directory namespace: when it changes, so should the page."""
+    """What docs/reference/real-servers.md says of pylance's directory namespace: when it changes, so should the page."""
     own, theirs = catalog(world), pylance(world)
     # A missing namespace is listed as empty; ours is not found.
     assert theirs.list_tables(ln.ListTablesRequest(id=["none"])).tables == []

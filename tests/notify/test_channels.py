@@ -68,7 +68,7 @@ def test_of_the_other_sections_too(tmp_path: Path, section: dict[str, Any], mess
 
 def test_defaults_are_those_of_the_docs(tmp_path: Path) -> None:
     made = parse_settings({"notify": {"ops": HOOK, "mail": MAIL}}, tmp_path / "federator.toml").notify["ops"]
-    text = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "notifications.md").read_text()
     for key in ("min_severity", "attempts"):
         assert f"| `{key}` | `{getattr(made, key)}` |".replace("`10`", "10") in text
     assert (made.events, made.sources, made.mirrors, made.group_by, made.group_wait) == (
@@ -83,7 +83,7 @@ def test_defaults_are_those_of_the_docs(tmp_path: Path) -> None:
 def test_every_event_is_in_the_docs() -> None:
     from federator.model.notices import NoticeEvent, Severity
 
-    text = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "notifications.md").read_text()
     for event in NoticeEvent:
         line = next(line for line in text.splitlines() if line.startswith(f"| `{event.value}` |"))
         assert event is NoticeEvent.DRIFT_FOUND or f"| {event.severity.value} |" in line

@@ -13,7 +13,7 @@ from federator.settings import parse_settings
 ROOT = Path(__file__).parents[2]
 SHOWN = [("deploy/federator.example.toml", ROOT.joinpath("deploy/federator.example.toml").read_text())] + [
     (name, block)
-    for name in ("docs/notifications.md", "docs/telemetry.md")
+    for name in ("docs/how-to/notifications.md", "docs/reference/telemetry.md")
     for block in re.findall(r"```toml\n(.*?)```", ROOT.joinpath(name).read_text(), re.DOTALL)
 ]
 
@@ -29,7 +29,7 @@ def test_can_be_read(where: str, text: str, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_every_metric_of_the_guide_is_counted() -> None:
-    guide = (ROOT / "docs" / "telemetry.md").read_text()
+    guide = (ROOT / "docs" / "reference" / "telemetry.md").read_text()
     counted = (ROOT / "federator" / "api" / "routes" / "metrics.py").read_text()
     named = {name.removesuffix("_total") for name in re.findall(r"`(federator_\w+)", guide)}
     assert len(named) > 15

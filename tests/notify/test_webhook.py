@@ -24,7 +24,7 @@ from tests.notify.receiver import Receiver, receiving
 
 Make = Callable[..., Settings]
 Note = Callable[..., None]
-DOCS = Path(__file__).parents[2] / "docs" / "notifications.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "notifications.md"
 SECRET = "s1gning-secret"
 
 

@@ -18,7 +18,7 @@ from federator.settings import parse_settings
 from federator.testing import MemoryStore
 from tests.fixtures.availability import fail_or_skip
 
-GUIDE = Path(__file__).parents[2] / "docs" / "datasets.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "explanation" / "datasets.md"
 _BEFORE = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()

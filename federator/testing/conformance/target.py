@@ -55,7 +55,7 @@ class Target:
         if not self._is_directory and self._depth not in self.capabilities.creates_namespaces_at:
             raise ConfigError(
                 f"{self.connector.impl}: the run needs a namespace of its own, and this catalog cannot create one",
-                hint="a setting of the connector may allow it: see docs/connectors.md",
+                hint="a setting of the connector may allow it: see docs/reference/connectors.md",
             )
         if self.capabilities.drop_cascades and not self.settings.drops_confirmed:
             raise ConfigError(
