@@ -9,7 +9,8 @@ Where the Lance Unity spec is silent, or a server differs:
   milliseconds under the same names. Here timeouts are in seconds, and ``connect_timeout_ms`` and ``read_timeout_ms`` in
   milliseconds. ``federator doctor`` warns of seconds that must be meant as milliseconds.
 - The principal of a source has a fixed ``auth_token``, or ``client_id`` and ``client_secret`` (OAuth M2M of Databricks): tokens are
-  fetched from ``token_url`` and renewed. The form is that of Databricks's documentation; it was not run against Databricks.
+  fetched from ``token_url`` and renewed. The form is that of Databricks's documentation, tested with a token
+  endpoint that Authlib serves; it was **not run** on Databricks.
 - DropNamespace with CASCADE deregisters the Lance tables one by one and drops the empty schema. The spec's ``force=true`` is never
   sent: it would also drop managed tables, volumes and models with their data, including objects created after the last listing.
 - A table's ownership marker is stored in its properties. Where the server refuses such properties, as Databricks does, it is stored
