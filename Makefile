@@ -12,7 +12,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 # Without cached byte code, each command compiles its libraries again, which costs more CPU time than a whole run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check test test-quick pythons bench prove adversary cluster fuzz-access interop demo lock servers release clean
+.PHONY: help setup check test test-quick pythons bench prove adversary cluster fuzz-access interop demo docs lock servers release clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,11 +70,21 @@ cluster: servers ## the pipeline on a Spark cluster and HDFS that share nothing 
 demo: setup ## the whole way on real servers, in a temporary folder
 	$(BIN)/federator demo $(DEMO_ARGS)
 
-lock: setup ## pin the newest allowed versions into requirements.lock
+docs: .venv-docs/.installed ## build the documentation into build/docs; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	@echo "build/docs/index.html"
+
+.venv-docs/.installed: requirements-docs.lock $(STAMP)
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-docs
+	$(BIN)/uv pip install --quiet --system-certs --python .venv-docs/bin/python --require-hashes -r requirements-docs.lock
+	@touch $@
+
+lock: setup ## pin the newest allowed versions into requirements.lock and requirements-docs.lock
 	$(BIN)/uv pip compile --system-certs pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --upgrade --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile --system-certs --group docs --universal --generate-hashes --no-emit-index-url --upgrade --quiet --output-file requirements-docs.lock
 
 release: setup ## build and check dist/ as for PyPI, install it elsewhere, list its parts (SBOM); uploads nothing
 	@.ci/release
 
 clean: ## remove what setup and the tests made
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-docs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
