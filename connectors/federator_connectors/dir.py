@@ -13,7 +13,11 @@ A subdirectory is a table even if it is empty or contains other files. Opening s
 - If pylance has created a ``__manifest``, its child namespaces and its tables are read, too; its tables may be anywhere below the
   directory. ``dir.manifest_enabled = true`` also creates namespaces; ``false`` ignores the manifest. Tables in a namespace are
   registered at a location below the directory; without a location pylance chooses one. pylance drops the properties of a registered
-  table.
+  table. Manifests were tested with those that pylance 14 writes.
+- A table of the manifest takes precedence over a directory of its name, as the text of V2 says. The crawl reports the hidden
+  directory. pylance 14 does so with ``dir_listing_enabled = false``; by default it opens ``x.lance``.
+- The metadata of the manifest are the properties of the directory itself. They are read only.
+- A manifest with columns of an extension (such as partitioned namespaces) is read but not written (0): pylance 14 would remove them.
 - In a directory with a manifest, a subdirectory without the suffix ``.lance`` belongs to the manifest if its name starts with eight
   hexadecimal digits and ``_``, or if it contains a table of the manifest. It is then not a table itself.
 

@@ -159,6 +159,63 @@ def test_where_pylance_differs(world: Path) -> None:
     assert "again" not in theirs.list_tables(ln.ListTablesRequest(id=[])).tables
 
 
+def test_a_row_of_the_manifest_takes_precedence_over_a_directory(world: Path) -> None:
+    """As the text of V2 says, and pylance does with ``dir_listing_enabled = false``. Otherwise pylance 14 opens ``x.lance``."""
+    own, theirs = catalog(world), pylance(world)
+    lance.write_dataset(pa.table({"id": [1]}), str(world / "both.lance"))
+    (world / "bare").mkdir()
+    for name in ("both", "bare"):
+        theirs.register_table(ln.RegisterTableRequest(id=[name], location="deep/er/reg.lance"))
+    of_manifest, request = pylance(world, dir_listing_enabled="false"), ln.DescribeTableRequest(id=["both"])
+    assert of_manifest.describe_table(request).location == f"file://{world}/deep/er/reg.lance"
+    assert str(theirs.describe_table(request).location).endswith("/both.lance")
+    records, coverage = crawl(own)
+    for name in ("both", "bare"):
+        for record in (own.describe_table((name,)), records[(name,)]):
+            assert isinstance(record, TableRecord)
+            assert lance.dataset(str(record.location)).count_rows() == 3
+    assert "hidden by a table of the manifest at another location: bare, both" in coverage[ROOT].detail.reason
+    # Without the row, the directory is the table again: it was never the one that is deregistered here.
+    own.deregister_table(own.describe_table(("both",)))
+    assert lance.dataset(str(own.describe_table(("both",)).location)).count_rows() == 1
+    assert [*(world / "both.lance").glob(".lance-*")] == []
+
+
+def test_the_properties_of_the_directory_are_the_metadata_of_the_manifest(world: Path) -> None:
+    assert catalog(world).describe_namespace(ROOT).properties == {}
+    lance.dataset(str(world / "__manifest")).update_metadata({"team": "data", "schema": "{}"})
+    for writer in (pylance(world), catalog(world)):
+        described = catalog(world, "auto").describe_namespace(ROOT)
+        assert (described.properties, described.location) == ({"team": "data", "schema": "{}"}, f"file://{world}")
+        # They are kept by both.
+        if isinstance(writer, DirCatalog):
+            writer.create_namespace(NamespaceRecord("d", ("ours",)))
+        else:
+            writer.create_namespace(ln.CreateNamespaceRequest(id=["theirs"]))
+    assert catalog(world, "false").describe_namespace(ROOT).properties == {}
+
+
+def test_columns_of_an_extension_are_kept(world: Path) -> None:
+    """pylance 14 removes columns that it does not know with its next write, so such a manifest is read and not written."""
+    own, path = catalog(world), str(world / "__manifest")
+    mid = own.describe_table(("upper", "mid"))
+    lance.dataset(path).add_columns({"partition_of": "'p'"})
+    for attempt in (
+        lambda: own.create_namespace(NamespaceRecord("d", ("new",))),
+        lambda: own.drop_namespace(("upper", "lower")),
+        lambda: own.declare_table(TableRecord("d", ("upper", "new"))),
+        lambda: own.declare_table(TableRecord("d", ("upper", "new"), f"{world}/new.lance")),
+        lambda: own.deregister_table(mid),
+    ):
+        with pytest.raises(Unsupported, match="would remove the columns partition_of"):
+            attempt()
+    assert "partition_of" in lance.dataset(path).schema.names
+    assert own.describe_table(("upper", "mid")) == mid
+    assert "sp ace" in own.list_tables(("upper", "lower"))
+    pylance(world).create_namespace(ln.CreateNamespaceRequest(id=["theirs"]))
+    assert "partition_of" not in lance.dataset(path).schema.names, "pylance keeps them now: let it write"
+
+
 def test_a_manifest_that_cannot_be_read_proves_nothing(world: Path) -> None:
     shutil.rmtree(world / "__manifest" / "_versions")
     own = catalog(world, "auto")

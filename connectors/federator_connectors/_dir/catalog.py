@@ -192,11 +192,16 @@ class DirCatalog(Catalog):
         return self._mode != OFF and any(self._directory.filter_containing([NAME], part) for part in parts)
 
     def _find_table(self, path: Path) -> tuple[ManifestSnapshot, str | None, ManifestRow | None]:
-        """Return the manifest, and a table's directory and manifest row; at most one is None. Raise TableNotFound."""
+        """Return the manifest, and a table's directory and manifest row; at most one is None. Raise TableNotFound.
+
+        A directory of that name is not the table's if the manifest names another one.
+        """
         manifest = self._read_snapshot()
         self._check_namespace(path[:-1], manifest)
         directory = self._subdirectories.find_table(path[-1], manifest) if len(path) == 1 else None
         row = manifest.tables.get(path)
+        if row is not None and row.location != directory:
+            directory = None
         if directory is None and row is None:
             raise TableNotFound(f"{self.source}: there is no table {path_key(path)!r}")
         return manifest, directory, row
@@ -206,14 +211,13 @@ class DirCatalog(Catalog):
             raise NamespaceNotFound(f"{self.source}: there is no namespace {path_key(namespace)!r}")
 
     def _namespace_record(self, path: Path, manifest: ManifestSnapshot) -> NamespaceRecord:
-        record = namespace_from_properties(self.source, path, manifest.namespaces.get(path))
+        record = namespace_from_properties(self.source, path, manifest.namespaces.get(path) if path else manifest.properties)
         return replace(record, location=self._directory.location_of()) if path == ROOT else record
 
     def _table_record(self, path: Path, directory: str | None, row: ManifestRow | None) -> TableRecord:
-        """Return the record of a table with a subdirectory, a row in the manifest, or both. The subdirectory takes precedence."""
-        relative_path = directory if directory is not None or row is None else row.location
-        properties = row.properties if row is not None and row.location == relative_path else {}
-        return TableRecord(self.source, path, self._directory.location_of(str(relative_path)), dict(properties))
+        """Return the record of a table with a subdirectory, a row in the manifest, or both. The row takes precedence."""
+        relative_path, properties = (str(directory), {}) if row is None else (row.location, dict(row.properties))
+        return TableRecord(self.source, path, self._directory.location_of(relative_path), properties)
 
     def _register(self, record: TableRecord) -> None:
         if not record.location:

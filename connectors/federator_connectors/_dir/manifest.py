@@ -1,7 +1,8 @@
 """The ``__manifest`` of a directory: the Lance table in which pylance stores child namespaces.
 
 A row is a namespace or a table: ``object_id`` (its path joined with ``$``), ``object_type``, ``location`` (a path below the directory,
-not encoded) and ``metadata`` (its properties as JSON). Reading returns one snapshot of all rows, so a listing is complete or an
+not encoded) and ``metadata`` (its properties as JSON). The properties of the directory itself are the metadata of the Lance table.
+Extensions may add columns; a manifest that has any is not written, because pylance would remove them. Reading returns one snapshot of all rows, so a listing is complete or an
 error. Writes are delegated to pylance, so that other writers can read its commits. Tested with pylance 14.0.2.
 """
 
@@ -33,6 +34,7 @@ from federator.runtime.text import first_line
 
 NAME = "__manifest"
 DELIMITER = "$"
+_READ_COLUMNS = ("object_id", "object_type", "location", "metadata")
 # pylance's names for directories of tables that exist only in the manifest: eight digits of a hash, then the table's id.
 _HASHED = re.compile(r"[0-9a-f]{8}_")
 #: characters of an error text in a message
@@ -53,6 +55,8 @@ class ManifestSnapshot:
 
     namespaces: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     tables: dict[Path, ManifestRow] = field(default_factory=dict)
+    #: those of the directory itself
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def has_namespace(self, namespace: Path) -> bool:
         """Return whether the namespace and all its parents exist."""
@@ -92,11 +96,11 @@ class Manifest:
         lance = _import_pylance()
         with_options = {"storage_options": self._storage} if self._storage else {}
         try:
-            columns = ["object_id", "object_type", "location", "metadata"]
-            rows = lance.dataset(self._location, **with_options).to_table(columns=columns).to_pylist()
+            dataset = lance.dataset(self._location, **with_options)
+            rows = dataset.to_table(columns=list(_READ_COLUMNS)).to_pylist()
+            snapshot = ManifestSnapshot(properties=dict(dataset.metadata))
         except (OSError, ValueError, RuntimeError) as error:
             raise _read_error(self._location, error) from error
-        snapshot = ManifestSnapshot()
         for row in rows:
             self._add_row(snapshot, row)
         return snapshot
@@ -147,9 +151,25 @@ class Manifest:
         except (ValueError, AttributeError):
             raise Internal(f"{self._location}: the metadata of {row['object_id']} is not a JSON object") from None
 
+    def _check_columns(self) -> None:
+        """Raise Unsupported if the manifest has columns that pylance does not know: its next write would remove them."""
+        lance = _import_pylance()
+        with_options = {"storage_options": self._storage} if self._storage else {}
+        try:
+            unknown = sorted({*lance.dataset(self._location, **with_options).schema.names} - {*_READ_COLUMNS, "base_objects"})
+        except (OSError, ValueError, RuntimeError):
+            # There is no manifest yet, or pylance reports why it cannot be read.
+            return
+        if unknown:
+            raise Unsupported(
+                f"{self._location}: pylance would remove the columns {', '.join(unknown)} of an extension",
+                hint="change this directory with the client that wrote these columns",
+            )
+
     def _call(self, operation: str, model: str, **fields: Any) -> None:
         import lance_namespace
 
+        self._check_columns()
         try:
             getattr(self._open_namespace(), operation)(getattr(lance_namespace, model)(**fields))
         except lance_namespace.LanceNamespaceError as error:

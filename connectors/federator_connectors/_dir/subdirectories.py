@@ -47,7 +47,7 @@ class Listing:
                 "in the manifest, in a namespace that does not exist",
                 [path_key(path) for path in self.manifest.unreachable_objects],
             ),
-            ("in the manifest at another location than the directory of that name", conflicting),
+            ("hidden by a table of the manifest at another location", conflicting),
         ]
         texts = [f"{what}: {_format_names(names)}" for what, names in notes if names]
         if self.unnamed:
