@@ -2,8 +2,8 @@
 
 A row is a namespace or a table: ``object_id`` (its path joined with ``$``), ``object_type``, ``location`` (a path below the directory,
 not encoded) and ``metadata`` (its properties as JSON). The properties of the directory itself are the metadata of the Lance table.
-Extensions may add columns; a manifest that has any is not written, because pylance would remove them. Reading returns one snapshot of all rows, so a listing is complete or an
-error. Writes are delegated to pylance, so that other writers can read its commits. Tested with pylance 14.0.2.
+Reading returns one snapshot of all rows, so a listing is complete or an error. Writes are delegated to pylance, so that other writers
+can read its commits. A manifest with columns of an extension is not written: pylance would remove them. Tested with pylance 14.0.2.
 """
 
 from __future__ import annotations
