@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import (
+    CatalogError,
     ConcurrentModification,
     Internal,
     InvalidInput,
@@ -374,6 +375,25 @@ def test_tokens_are_fetched_with_the_credential(iceberg_server: IcebergServer, t
         ):
             catalog.describe_namespace((WAREHOUSE,))
         assert "hunter3" not in str(refused.value)
+
+
+@pytest.mark.parametrize("login", [{}, {"auth_token": "t0ken"}, {"credential": "me:hunter2"}])
+def test_configured_headers_go_with_every_request(iceberg_server: IcebergServer, login: dict[str, str]) -> None:
+    """BigLake, for example, wants the project that pays for the requests."""
+    more = {"header.x-goog-user-project": "payer", "header.x-api-token": "hidden"}
+    with PurgingProxy(iceberg_server.url) as proxy:
+        with opened(proxy.url, **login, **more) as catalog:
+            catalog.describe_namespace((WAREHOUSE,))
+            catalog.list_namespaces((WAREHOUSE,))
+            proxy.script.set([Lie("GET .*/namespaces", Send(b'{"error":{"message":"hidden is wrong"}}', 400))])
+            with pytest.raises(CatalogError) as refused:
+                catalog.list_namespaces((WAREHOUSE,))
+        of_catalog = [request for request in proxy.requests if "/tokens" not in request.path]
+        assert len(of_catalog) == 2
+        for request in of_catalog:
+            headers = {name.lower(): value for name, value in request.headers}
+            assert (headers["x-goog-user-project"], "authorization" in headers) == ("payer", bool(login))
+    assert "hidden" not in str(refused.value)
 
 
 def test_the_official_interface(iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath) -> None:

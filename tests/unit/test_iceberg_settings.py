@@ -31,6 +31,7 @@ KEY = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
         ({"auth_token": "t", "credential": "a:b"}, "auth_token: cannot be used with credential"),
         ({"credential": "a:b", "sigv4": "true", "signing_region": "eu-west-1"}, "credential: cannot be used with sigv4"),
         ({"sigv4": "true"}, "signing_region: required, because sigv4 is set"),
+        ({"auth_token": "t", "header.Authorization": "Basic x"}, "auth_token: cannot be used with header.authorization"),
         ({"warehouses": "a,,b"}, "names separated by commas"),
         ({"warehouses": "a,a"}, "without duplicates"),
         ({"endpoint": "localhost:8181"}, "starts with http"),

@@ -49,6 +49,23 @@ class FixedHeaders:
         return tuple(value.removeprefix("Bearer ") for name, value in self.fixed.items() if is_secret_key(name))
 
 
+@dataclass(frozen=True)
+class AdditionalHeaders:
+    """Constant headers beside those of an authentication."""
+
+    authentication: Authentication
+    fixed: Mapping[str, str] = field(repr=False)
+
+    def headers(self) -> Mapping[str, str]:
+        return {**self.fixed, **self.authentication.headers()}
+
+    def discard_refused_token(self) -> bool:
+        return self.authentication.discard_refused_token()
+
+    def secrets(self) -> tuple[str, ...]:
+        return (*self.authentication.secrets(), *FixedHeaders(self.fixed).secrets())
+
+
 @dataclass(frozen=True, slots=True)
 class AccessToken:
     """A fetched token. ``expires_in`` is its lifetime in seconds; None if it does not expire."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import requests
 
 from federator.connector import ConfigError, Unauthenticated
-from federator_connectors._http.authentication import Authentication, FixedHeaders
+from federator_connectors._http.authentication import AdditionalHeaders, Authentication, FixedHeaders
 from federator_connectors._http.client import Sign
 from federator_connectors._http.client_credentials import TokenClient, shared_token
 from federator_connectors._iceberg.errors import error_for_token_response
@@ -17,7 +17,12 @@ _TOKENS = "/v1/oauth/tokens"
 
 
 def build_authentication(source: str, settings: IcebergSettings) -> Authentication:
-    """Build the authentication of a source's requests."""
+    """Build the authentication of a source's requests, with the configured headers."""
+    authentication = _build_authentication(source, settings)
+    return AdditionalHeaders(authentication, settings.headers) if settings.headers else authentication
+
+
+def _build_authentication(source: str, settings: IcebergSettings) -> Authentication:
     if settings.credential is None:
         return FixedHeaders.bearer(settings.auth_token)
     client_id, _, secret = settings.credential.partition(":")

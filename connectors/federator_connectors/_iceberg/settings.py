@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from federator.connector import (
     ConfigError,
     option,
+    option_family,
     parse_boolean,
     parse_positive_int,
     read_secret,
@@ -67,6 +69,9 @@ class IcebergSettings(NamespaceSettings):
         doc="Warehouses at the root, separated by commas. A crawl needs them, because servers do not list them.",
         parse=parse_names,
     )
+    headers: Mapping[str, str] = option_family(
+        "header.*", doc="Headers sent with every request of the catalog, e.g. header.x-goog-user-project=my-project."
+    )
     keeps_files: bool | None = option(
         "keeps_files",
         doc="Whether the server keeps the files of tables that are dropped without purging them, by its documentation. Default: a test "
@@ -100,3 +105,5 @@ class IcebergSettings(NamespaceSettings):
         used = [key for key, value in ways.items() if value]
         if len(used) > 1:
             raise ConfigError(f"{where}{used[0]}: cannot be used with {used[1]}", hint="set only one of them")
+        if used and "authorization" in {name.lower() for name in self.headers}:
+            raise ConfigError(f"{where}{used[0]}: cannot be used with header.authorization", hint="set only one of them")
