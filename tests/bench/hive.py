@@ -1,10 +1,12 @@
-"""20,000 tables of a Hive 3.1.3 metastore: from the server to the committed index, against a bare drain of the same server by its
-cheapest calls over as many connections; and a crawl that follows its log, against one that reads everything."""
+"""20,000 wide tables of a Hive 3.1.3 metastore: from the server to the committed index, against a bare drain of the same server by
+its cheapest calls over as many connections; and crawls that follow its log, against one that reads everything."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +21,10 @@ from federator_connectors._hive.metastore import Metastore
 from federator_connectors.hive3 import CONNECTOR
 from tests.bench.measure import Row, ratio, seconds
 
-DATABASES, TABLES, CONNECTIONS, ROUNDS = 20, 1_000, 3, 3
+DATABASES, TABLES, CONNECTIONS, ROUNDS = 100, 200, 3, 3
+#: tables as users have them
+_PROPERTIES = {f"team.setting-{number}": f"a value of setting {number}" for number in range(15)}
+_SCHEMA = json.dumps([{"name": f"column_{number}", "type": "bigint" if number % 2 else "string"} for number in range(20)])
 _CONFIG = """
 [index]
 url = "sqlite:///round{round}.db"
@@ -36,7 +41,7 @@ def run(directory: Path) -> list[Row]:
     server = start_hive3(directory / "hive3")
     try:
         _fill(server.uri, directory)
-        floors, crawls, whole, followed, idle = [], [], [], [], []
+        floors, crawls, whole, spread, one, idle = [], [], [], [], [], []
         for number in range(ROUNDS + 1):
             floor = seconds(lambda: _drain(server.uri))
             file = directory / f"round{number}.toml"
@@ -49,17 +54,25 @@ def run(directory: Path) -> list[Row]:
             print(f"  round {number}: bare drain {floor:.1f} s, into the committed index {our:.1f} s", file=sys.stderr)
         for _ in range(ROUNDS):
             whole.append(seconds(lambda: _crawl(federator, full=True)))
-            _change(server.uri)
-            followed.append(seconds(lambda: _crawl(federator, carried=DATABASES + 2)))
+            _change(server.uri, [0])
+            one.append(seconds(lambda: _crawl(federator, carried=DATABASES + 3)))
+            _change(server.uri, range(DATABASES))
+            spread.append(seconds(lambda: _crawl(federator, carried=DATABASES + 3)))
             idle.append(seconds(lambda: _crawl(federator, carried=DATABASES + 3)))
-            print(f"  read {whole[-1]:.1f} s, one database {followed[-1]:.1f} s, nothing {idle[-1]:.1f} s", file=sys.stderr)
+            print(
+                f"  read {whole[-1]:.1f} s, {DATABASES} changes {spread[-1]:.1f} s, one {one[-1]:.1f} s, nothing {idle[-1]:.1f} s",
+                file=sys.stderr,
+            )
     finally:
         server.stop()
         session.stop_session()
-    tables = f"{DATABASES * TABLES:,} Hive 3.1.3 tables"
+    tables = f"{DATABASES * TABLES:,} wide Hive 3.1.3 tables"
     return [
         ratio(f"{tables} into the committed index, against a bare drain", floors, crawls, 1.5),
-        ratio(f"{tables} crawled by the log, a table of one database changed, against a full crawl", whole, followed, 0.5),
+        ratio(
+            f"{tables} crawled by the log, {DATABASES} changed in as many databases, against a full crawl", whole, spread, 0.5
+        ),
+        ratio(f"{tables} crawled by the log, one changed, against a full crawl", whole, one, 0.5),
         ratio(f"{tables} crawled by the log, nothing changed, against a full crawl", whole, idle, 0.2),
     ]
 
@@ -73,7 +86,11 @@ def _fill(uri: str, directory: Path) -> None:
         )
         for table in range(TABLES):
             record = TableRecord(
-                "lake", (*path, f"t{table:04d}"), f"file:{directory}/wh/{path[1]}/t{table:04d}.lance", {"team": "bench"}
+                "lake",
+                (*path, f"t{table:04d}"),
+                f"file:{directory}/wh/{path[1]}/t{table:04d}.lance",
+                _PROPERTIES,
+                schema=_SCHEMA,
             )
             store.create_table(record.path, records.build_table(record, "hive"))
         store.close()
@@ -84,11 +101,14 @@ def _fill(uri: str, directory: Path) -> None:
     print(file=sys.stderr)
 
 
-def _change(uri: str) -> None:
-    store, path = _store(uri), ("hive", "db00", "t0000")
-    table = store.get_table(path)
-    table.parameters = {**table.parameters, "changed": str(time.time())}
-    store.alter_table(path, table)
+def _change(uri: str, databases: Iterable[int]) -> None:
+    """Alter one table of each database."""
+    store = _store(uri)
+    for number in databases:
+        path = ("hive", f"db{number:02d}", "t0000")
+        table = store.get_table(path)
+        table.parameters = {**table.parameters, "changed": str(time.time())}
+        store.alter_table(path, table)
     store.close()
 
 
