@@ -103,7 +103,7 @@ def diff_crawl(
     differing = staging.write(compared, f"{crawled.source}.differing")
     keys = staging.read(differing, ["is_table", "path", "what"]).read_all()
     added, changed, missing = (_keys_of_kind(keys, effect) for effect in ("added", "changed", "missing"))
-    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces))
+    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces, frozenset(crawled.tables_outside())))
     differences = None
     if added or changed:
         changed_keys = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
@@ -130,7 +130,7 @@ def _diff_in_task(
     added, changed, missing = (
         [key for key, effect in effects if effect is kind] for kind in (Effect.ADDED, Effect.CHANGED, Effect.MISSING)
     )
-    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces))
+    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces, frozenset(crawled.tables_outside())))
     selected = frozenset([*added, *changed])
     differences = StagedRecords(staging, staged, selected) if selected else None
     return RevisionDelta(crawled.source, len(added), len(changed), removed, tuple(changed), differences)

@@ -130,10 +130,15 @@ def _read_items(catalog: Catalog, shard: Shard | NamedTables) -> Iterator[Record
 
 
 def _read_named_tables(catalog: Catalog, named: NamedTables) -> Iterator[Record | Coverage]:
-    """Yield the tables, then carried coverage with their number. If one is not as expected, read the namespace as a whole."""
+    """Yield the tables, then carried coverage with their number.
+
+    An expected table that is not among them is gone, if a listing of the names omits it, too. Only the coverage of the whole namespace
+    counts as a miss, so it is read for an origin that is gone, and if anything else is not as expected.
+    """
     try:
         tables = catalog.describe_tables(named.namespace, named.names)
-        is_whole = not named.expected <= {table.path[-1] for table in tables}
+        missing = named.expected - {table.path[-1] for table in tables}
+        is_whole = bool(missing) and not missing.isdisjoint({*named.origins, *catalog.list_tables(named.namespace)})
     except CatalogError:
         # A crawl of the namespace says which table is the reason, and reads the others.
         is_whole = True

@@ -63,7 +63,10 @@ class ValidatedCrawl:
         )
 
     def tables_outside(self) -> list[str]:
-        """Return the tables that were read by name, without those of namespaces that were then read as a whole."""
+        """Return the tables that were read by name, without those of namespaces that failed or were then read as a whole.
+
+        The task has listed the names of their namespace if one of them did not arrive that the index has.
+        """
         namespaces = self.namespaces_to_read or ()
         return sorted(key for key in self.tables_to_read if path_key(parent_path(parse_path_key(key))) not in namespaces)
 

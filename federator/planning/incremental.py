@@ -6,7 +6,8 @@
     ------------------------------------------------------  -----------------------------------------------------------
     an event names a namespace                              it, the known namespaces below it, and its parent's listing
     an event names a table                                  it, by its name; its namespace if no listing covers that
-    a table of the index is no longer there by its name     its namespace: only a listing proves that it is gone
+    a table of the index is no longer there by its name     the names of its namespace: only a listing proves that it is gone
+    an origin of a mirror is no longer there by its name    its namespace: only that counts as a miss
     a namespace was not read completely the last time       it
     a namespace is in the index, and no listing covers it   it, and its parent's listing
     a namespace was listed, and its parent was not          both
@@ -47,25 +48,29 @@ class KnownState:
     """The index's state of a source.
 
     ``coverage`` is that of its published revision, ``namespaces`` are path keys, and ``pending`` are origins of mirrors that need
-    more misses. ``named`` are the tables that the change feed names and the index has.
+    more misses. ``named`` are the tables that the change feed names and the index has, and ``origins`` those that the feed names and a
+    mirror has declared in its target.
     """
 
     coverage: Mapping[str, Coverage]
     namespaces: Collection[str]
     pending: Collection[Path] = ()
     named: Collection[Path] = ()
+    origins: Collection[Path] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTables:
     """Tables of one namespace that are read by name, because a change feed names them. Picklable.
 
-    ``expected`` are those of the index. If one of them is not there, the namespace is read as a whole.
+    ``expected`` are those of the index. One of them that is not there is gone if a listing of the names omits it, too. ``origins`` are
+    those that a mirror has declared in its target: if one is not there, the namespace is read as a whole.
     """
 
     namespace: Path
     names: tuple[str, ...]
     expected: frozenset[str]
+    origins: frozenset[str] = frozenset()
 
     @property
     def namespaces(self) -> tuple[Path, ...]:
@@ -144,9 +149,13 @@ def tables_to_read(changes: CatalogChanges, known: KnownState, namespaces: Colle
     for table in sorted(changes.tables):
         if parent_path(table) not in namespaces and is_storable("".join(table)):
             by_namespace.setdefault(parent_path(table), []).append(table[-1])
-    expected = frozenset(known.named)
+
+    def select(namespace: Path, names: list[str], paths: Collection[Path]) -> frozenset[str]:
+        return frozenset(name for name in names if (*namespace, name) in paths)
+
+    expected, origins = frozenset(known.named), frozenset(known.origins)
     return [
-        NamedTables(namespace, tuple(names), frozenset(name for name in names if (*namespace, name) in expected))
+        NamedTables(namespace, tuple(names), select(namespace, names, expected), select(namespace, names, origins))
         for namespace, names in by_namespace.items()
     ]
 

@@ -107,10 +107,17 @@ def loses_description(indexed: Kind | str, crawled: Kind | str) -> bool:
 
 
 def removable(
-    missing: Iterable[tuple[int, str]], coverage: Mapping[str, Coverage], namespaces: Container[str]
+    missing: Iterable[tuple[int, str]], coverage: Mapping[str, Coverage], namespaces: Container[str], named: Container[str] = ()
 ) -> list[tuple[int, str]]:
-    """Return the missing objects, as ``(is_table, path)``, that the crawl proves absent."""
-    return [key for key in missing if is_proven_absent(parse_path_key(key[1]), coverage, namespaces)]
+    """Return the missing objects, as ``(is_table, path)``, that the crawl proves absent.
+
+    ``named`` are tables that were read by name, and that a listing of their names omits if they did not arrive.
+    """
+    return [
+        (is_table, key)
+        for is_table, key in missing
+        if (is_table and key in named) or is_proven_absent(parse_path_key(key), coverage, namespaces)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

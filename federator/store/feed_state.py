@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from federator.model import Path
 from federator.planning.incremental import FeedState, KnownState, origins_needing_misses
 from federator.planning.rule import MirrorRule
-from federator.store import coverage, misses, records
+from federator.store import coverage, ledger, misses, records
 from federator.store import tables as t
 
 
@@ -34,4 +34,5 @@ def read_indexed_source(
         namespaces=records.list_namespace_keys(connection, source),
         pending=origins_needing_misses(lost, misses.list_misses(connection, source), rules),
         named=records.list_existing_tables(connection, source, revision, tables),
+        origins=ledger.list_origins(connection, source, tables),
     )

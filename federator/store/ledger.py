@@ -6,12 +6,15 @@ Its key is mirror, origin path and target path, never a location.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import asdict
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, select, update
 
+from federator.model import Path, parse_path_key, path_key
 from federator.planning.ledger import OwnedObject
 from federator.store import tables as t
+from federator.store.sql import chunked
 
 _KEY = ("mirror", "origin_source", "origin_path", "target_path", "is_table")
 
@@ -78,6 +81,15 @@ def list_entries_with_origins(connection: Connection, mirror: str) -> list[tuple
     query = select(open_ | pending, t.ledger).where(entry.mirror == mirror, entry.is_table == 1).order_by(entry.target_path)
     names = t.ledger.columns.keys()
     return [(OwnedObject(**dict(zip(names, row, strict=True))), bool(found)) for found, *row in connection.execute(query)]
+
+
+def list_origins(connection: Connection, source: str, paths: Collection[Path]) -> set[Path]:
+    """Return those of the paths that are tables of a source and the origin of any entry."""
+    e, origins = t.ledger.c, set[Path]()
+    for chunk in chunked([path_key(path) for path in paths]):
+        query = select(e.origin_path).where(e.origin_source == source, e.is_table == 1, e.origin_path.in_(chunk))
+        origins |= {parse_path_key(key) for key in connection.execute(query).scalars()}
+    return origins
 
 
 def list_paths_at(connection: Connection, target: str, canonical: str) -> set[str]:

@@ -8,6 +8,7 @@ They are written as one text: ``fail:sales=17; deny:hr; hang:ops=30; short:big; 
 ``hang``       reading the namespace takes that many seconds (default: an hour)
 ``short``      the crawl returns half of the namespace, then fails: an incomplete listing with an error
 ``undescribed``  the table is listed, but describing it fails with the code (17)
+``unnamed``    the table is listed and described, but omitted if several tables are read by their names
 ``refuse``     writes to the object fail with the code (18) and change nothing
 ``lose``       writes to the object succeed, but the response is lost: ServiceUnavailable
 ``feed``       reading the change feed fails with the code (17); its path is ``/``
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from federator.connector import CatalogError, ConfigError, PermissionDenied, ServiceUnavailable
 from federator.model import ROOT, Path, path_key
 
-KINDS = ("fail", "deny", "hang", "short", "undescribed", "refuse", "lose", "feed", "identity")
+KINDS = ("fail", "deny", "hang", "short", "undescribed", "unnamed", "refuse", "lose", "feed", "identity")
 
 
 @dataclass(frozen=True)

@@ -284,9 +284,10 @@ class MemoryCatalog(Catalog):
 
     def describe_tables(self, namespace: Path, names: Sequence[str]) -> list[TableRecord]:
         with self._open_for_read(namespace) as state:
-            faults, keys = self._faults_of(state), [path_key((*namespace, name)) for name in names]
-            for key in keys:
-                faults.before_describe(parse_path_key(key))
+            faults, paths = self._faults_of(state), [(*namespace, name) for name in names]
+            for path in paths:
+                faults.before_describe(path)
+            keys = [path_key(path) for path in paths if faults.value("unnamed", path) is None]
             return [table_from_row(self.source, state["tables"][key]) for key in keys if key in state["tables"]]
 
     @contextmanager
