@@ -18,7 +18,7 @@ from federator import logs
 from federator.apply.outcome import OutcomeState
 from federator.apply.publication import AffectedObject, Publisher
 from federator.apply.source_identity import check_identity
-from federator.apply.store_journal import NO_MIRROR, DirectJournal, DirectOutcome
+from federator.apply.store_journal import DirectJournal, DirectOutcome
 from federator.apply.table_locks import TableLocks
 from federator.apply.write_path import carry_out, resolve_open_intents
 from federator.connector import (
@@ -38,7 +38,7 @@ from federator.registry import get_connector
 from federator.runtime.text import first_line
 from federator.settings import Settings
 from federator.store import Index, deployment, journal
-from federator.store.journal import StoredIntent
+from federator.store.journal import NO_MIRROR, StoredIntent
 from federator.views import datasets
 
 if TYPE_CHECKING:

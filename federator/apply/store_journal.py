@@ -17,14 +17,11 @@ from federator.planning.changes import Change
 from federator.planning.ledger import OwnedObject
 from federator.planning.rule import MirrorRule
 from federator.store import Connection, Index, audit_log, journal, ledger, notices, records
-from federator.store.journal import StoredIntent
+from federator.store.journal import NO_MIRROR, StoredIntent
 from federator.store.leases import Lease
 from federator.store.runs import RunHandle
 
 T = TypeVar("T")
-
-#: direct writes belong to no mirror
-NO_MIRROR = ""
 
 
 @dataclass(frozen=True)

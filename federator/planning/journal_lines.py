@@ -92,18 +92,17 @@ def is_abandoned(state: str, code: str | None) -> bool:
     return state == INTENT or (state == "failed" and code in ABANDONED_CODES)
 
 
-def needs_resolution(line: JournalLine, op_id: str, find_table: FindTable) -> bool:
-    """Tell whether the outcome of a line is to be determined: it has none, or its call was carried out after the outcome had been
-    determined as not made.
+def needs_resolution(op_id: str, state: str, code: str | None, find_indexed: Callable[[], TableRecord | None]) -> bool:
+    """Tell whether the outcome of an operation is to be determined: it has none, or its call was carried out after the outcome had
+    been determined as not made.
 
-    ``find_table`` returns the indexed table of a target source and path. The marker of the operation at that table shows the latter.
+    ``find_indexed`` returns the indexed table at the operation's target. The marker of the operation at that table shows the latter.
     """
-    change, state, code = line
     if state == INTENT:
         return True
-    if not change.is_table or not is_abandoned(state, code):
+    if not is_abandoned(state, code):
         return False
-    indexed = find_table(change.target_source, change.target_path)
+    indexed = find_indexed()
     marker = find_bound_marker(indexed) if indexed is not None else None
     return marker is not None and marker.op_id == op_id
 

@@ -9,12 +9,13 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, insert, select, update
 
 from federator.connector import StateError
-from federator.model import TableRecord, canonical_json, parse_path_key
+from federator.model import canonical_json, canonical_location, parse_path_key
 from federator.planning.changes import Action, Change
 from federator.planning.journal_lines import (
     ABANDONED_CODES,
@@ -31,13 +32,16 @@ from federator.planning.reasons import Reason
 from federator.store import records
 from federator.store import tables as t
 
+#: the mirror of direct writes, which belong to none
+NO_MIRROR = ""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredIntent:
     """An intent as the journal stores it. ``seq`` is the number of the change in its plan.
 
-    ``change`` and ``saved`` (the native object that a recreate replaces) are JSON objects. A direct write has the mirror ``""``,
-    and its operation id as ``run_id``.
+    ``change`` and ``saved`` (the native object that a recreate replaces) are JSON objects. A direct write has the mirror
+    ``NO_MIRROR``, its operation id as ``run_id``, and its request as ``change``.
     """
 
     op_id: str
@@ -91,15 +95,13 @@ def list_open_intents(connection: Connection, mirror: str) -> list[StoredIntent]
     columns = [j[name] for name in _COLUMNS]
     query = select(*columns, j.state, j.code).where(j.mirror == mirror, (j.state == INTENT) | _may_have_landed())
 
-    def find_table(source: str, path: str) -> TableRecord | None:
-        return records.find_table(connection, source, parse_path_key(path))
-
     intents = []
     for *values, state, code in connection.execute(query.order_by(j.intent_at)).all():
         row = dict(zip(_COLUMNS, values, strict=True))
         saved = row["saved"] and json.loads(row["saved"])
         intent = StoredIntent(**{**row, "change": json.loads(row["change"]), "saved": saved})
-        if needs_resolution(JournalLine(Change.from_json(intent.change), state, code), intent.op_id, find_table):
+        find_indexed = partial(records.find_table, connection, intent.target_source, parse_path_key(intent.target_path))
+        if needs_resolution(intent.op_id, state, code, find_indexed):
             intents.append(intent)
     return intents
 
@@ -121,10 +123,22 @@ def has_intent(connection: Connection, op_id: str, mirror: str, target: str) -> 
 
 
 def list_pending_paths(connection: Connection, target: str, canonical: str) -> set[str]:
-    """Return the path keys of a target where open intents may put a table at a canonical location. All mirrors count."""
+    """Return the path keys of a target where open intents may put a table at a canonical location.
+
+    All mirrors count, and direct writes that name a location.
+    """
     j = t.journal.c
-    query = select(j.change).where(j.state == INTENT, j.target_source == target)
-    return pending_paths(map(_parse_change, connection.execute(query).scalars()), target, canonical)
+    query = select(j.mirror, j.target_path, j.change).where(j.state == INTENT, j.target_source == target)
+    rows = connection.execute(query).all()
+    requested = {path for mirror, path, text in rows if mirror == NO_MIRROR and _requested_location(text) == canonical}
+    return requested | pending_paths(
+        (_parse_change(text) for mirror, _, text in rows if mirror != NO_MIRROR), target, canonical
+    )
+
+
+def _requested_location(direct_write: str) -> str | None:
+    location = json.loads(direct_write)["request"].get("location")
+    return canonical_location(location) if location else None
 
 
 def list_refused_names(connection: Connection, target: str, since: float) -> tuple[set[str], set[str]]:

@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from federator.api.server import _bound_socket, run_service
-from federator.apply.store_journal import NO_MIRROR
 from federator.connector import ConfigError, StateError
 from federator.settings import Settings, load_settings
 from federator.store import journal, open_index
+from federator.store.journal import NO_MIRROR
 from federator.testing import MemoryStore
 from tests.api.service_process import ODD, Process
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from federator.apply.direct_writes import WriteRequest
 from federator.connector import StateError
 from federator.model import Coverage, TableRecord, carried_evidence, failed_evidence
 from federator.planning.changes import Action, Change
@@ -32,6 +33,7 @@ from federator.store import (
     runs,
 )
 from federator.store import tables as t
+from federator.store.journal import NO_MIRROR
 from federator.store.leases import acquire_lease
 from federator.store.observations import ObservedObject, publish_observations
 from federator.store.plan_facts import PlanFacts
@@ -221,6 +223,17 @@ class TestRepositories:
             assert journal.list_pending_paths(connection, "aws", "s3://x/new") == {"s$t0", "s$t1", "s$t2", "s$t3"}
             assert journal.list_pending_paths(connection, "aws", "s3://x/old") == set()
             assert journal.list_pending_paths(connection, "other", "s3://x/new") == set()
+
+    def test_an_open_direct_write_is_listed_and_its_location_is_pending(self, index: Index) -> None:
+        at_location = WriteRequest("api", "aws", "register_table", ("s", "t"), (), {"location": "s3a://x/new/"}).to_intent()
+        without_location = WriteRequest("api", "aws", "declare_table", ("s", "u"), ()).to_intent()
+        with index.write() as connection:
+            journal.insert_intent(connection, at_location)
+            journal.insert_intent(connection, without_location)
+        with index.read() as connection:
+            assert journal.list_open_intents(connection, NO_MIRROR) == [at_location, without_location]
+            assert journal.list_pending_paths(connection, "aws", "s3://x/new") == {"s$t"}
+            assert journal.list_pending_paths(connection, "aws", "s3://x/old") == set()
 
     def test_plans_keep_decisions(self, index: Index) -> None:
         plan = {"digest": "abc", "mirror": "m", "run_id": "r", "state": "held", "body": "{}"}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from federator.apply import Intent, Outcome
@@ -224,8 +225,9 @@ class MemoryIndex:
         return [row.intent for row in self.journal.values() if row.mirror == mirror and self._is_open(row)]
 
     def _is_open(self, row: Entry) -> bool:
-        line = journal_lines.JournalLine(row.intent.change, row.state, row.code)
-        return journal_lines.needs_resolution(line, row.intent.op_id, self.table)
+        change = row.intent.change
+        find_indexed = partial(self.table, change.target_source, change.target_path)
+        return journal_lines.needs_resolution(row.intent.op_id, row.state, row.code, find_indexed)
 
     def lines(self, mirror: str, _: Any, since: float, /) -> list[journal_lines.JournalLine]:
         rows = (row for row in self.journal.values() if row.mirror == mirror and row.at >= since)

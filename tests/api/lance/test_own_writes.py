@@ -18,7 +18,6 @@ from sqlalchemy import select
 from federator.apply import direct_writes, publication
 from federator.apply.direct_writes import DirectWriter, WriteRequest
 from federator.apply.publication import AffectedObject
-from federator.apply.store_journal import NO_MIRROR
 from federator.connector import PermissionDenied, ServiceUnavailable, StateError, TableAlreadyExists
 from federator.lance.facade import CatalogNamespace
 from federator.model import NamespaceRecord, TableRecord
@@ -37,6 +36,7 @@ from federator.store import (
     records,
 )
 from federator.store import tables as t
+from federator.store.journal import NO_MIRROR
 from federator.store.leases import acquire_lease
 from federator.store.observations import ObservedObject
 from federator.testing import get_memory_store

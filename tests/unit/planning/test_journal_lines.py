@@ -52,14 +52,13 @@ def test_a_removal_that_was_given_up_counts_where_the_target_shows_its_effect() 
 def test_a_line_needs_a_resolution_without_outcome_or_where_the_target_has_the_marker_of_a_call_that_was_given_up() -> None:
     marker = OwnershipMarker("prod", "copy", "lake$s$t", "op1")
     marked = replace(THERE, properties=marker.to_properties(("s", "t")))
-    given_up = JournalLine(DECLARE, "failed", "not_made")
-    assert needs_resolution(given_up, "op1", lambda *_: marked)
-    assert not needs_resolution(given_up, "op2", lambda *_: marked)
-    assert not needs_resolution(given_up, "op1", present)
-    assert not needs_resolution(given_up, "op1", absent)
-    assert not needs_resolution(given_up, "op1", lambda *_: replace(marked, path=("s", "copy of t")))
-    assert not needs_resolution(JournalLine(DECLARE, "done", None), "op1", lambda *_: marked)
-    assert needs_resolution(JournalLine(DECLARE, "intent", None), "op1", absent)
+    assert needs_resolution("op1", "failed", "not_made", lambda: marked)
+    assert not needs_resolution("op2", "failed", "not_made", lambda: marked)
+    assert not needs_resolution("op1", "failed", "not_made", lambda: THERE)
+    assert not needs_resolution("op1", "failed", "not_made", lambda: None)
+    assert not needs_resolution("op1", "failed", "not_made", lambda: replace(marked, path=("s", "copy of t")))
+    assert not needs_resolution("op1", "done", None, lambda: marked)
+    assert needs_resolution("op1", "intent", None, lambda: None)
 
 
 def test_an_intent_without_outcome_counts_whatever_the_index_has() -> None:
