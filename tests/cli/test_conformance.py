@@ -100,7 +100,7 @@ def test_a_broken_connector_has_failed_and_the_report_says_where(shell: Shell, m
     assert report["remaining"] == []
     page = (shell.folder / "report.md").read_text()
     assert "| DescribeTable | failed | 3 of 4 | a missing namespace is not found: " in page
-    assert "| change feed | not supported |  | not supported: capability change_feed = false (6 checks)" in page
+    assert "| change feed | not supported |  | not supported: capability change_feed = false (7 checks)" in page
 
 
 def test_what_could_not_be_removed_is_reported(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
