@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.web.conftest import Service, open_context, run_service
 
@@ -16,6 +16,7 @@ _AXE_DIGEST = "880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb"
 _RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
     .filter(each => ["serious", "critical"].includes(each.impact))
     .map(each => `${each.id}: ${each.nodes[0].html} ${each.nodes[0].failureSummary}`)"""
+_NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _WIDE = {"viewport": {"width": 1200, "height": 900}}
 _PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 #: of the first view: transferred bytes, requests and elements
@@ -44,9 +45,12 @@ def test_every_view_is_accessible_and_fits(
     pictures = tmp_path_factory.mktemp(f"views-{name}")
     findings: dict[str, list[str]] = {}
     with open_context(shared, browser, **options) as open_page:
+        open_requests = _track_open_requests(open_page(""))
         for number, (address, heading) in enumerate(VIEWS.items()):
+            open_requests.clear()
             page = open_page(address.replace("PLAN", shared.plan).replace("RUN", shared.run.id))
             expect(page.get_by_role("heading", level=1, name=heading).first).to_be_visible()
+            _wait_until_loaded(page, open_requests)
             page.evaluate(axe)
             problems = page.evaluate(_RUN_AXE)
             sideways = page.evaluate(
@@ -59,6 +63,23 @@ def test_every_view_is_accessible_and_fits(
                 findings[address] = problems
             page.screenshot(path=pictures / f"{number:02}.png")
     assert findings == {}
+
+
+def _track_open_requests(page: Page) -> set[Request]:
+    """Return a set that always has the requests of the page without a complete response. Streams of events never complete."""
+    open_requests: set[Request] = set()
+    page.on("request", lambda request: None if request.url.endswith("/events") else open_requests.add(request))
+    page.on("requestfinished", lambda request: open_requests.discard(request))
+    page.on("requestfailed", lambda request: open_requests.discard(request))
+    return open_requests
+
+
+def _wait_until_loaded(page: Page, open_requests: set[Request]) -> None:
+    """Wait for the tree and the counts, which follow the heading. axe reports elements that are replaced while it reads them."""
+    page.evaluate(_NEXT_FRAME)
+    while open_requests:
+        page.evaluate(_NEXT_FRAME)
+    page.evaluate(_NEXT_FRAME)
 
 
 def test_the_first_view_keeps_its_budget(shared: Service, browser: Browser) -> None:
