@@ -39,9 +39,8 @@ check: setup ## lint, types (of the page, too), import directions, names, sizes 
 	$(BIN)/python .ci/check_names.py
 	@.ci/page_types
 
-test: servers check ## everything: checks, then the whole suite against real servers
+test: servers check pythons ## everything: checks, then the whole suite against real servers, with the 20 slowest tests at the end
 	$(BIN)/python -m pytest $(WORKERS) --durations=20
-	@$(MAKE) --no-print-directory pythons
 
 test-quick: setup ## single modules and invariants, without Spark and servers
 	$(BIN)/python -m pytest -q $(WORKERS) -m quick tests/unit tests/property
