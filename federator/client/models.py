@@ -1,0 +1,427 @@
+"""Responses of the API as the client returns them. Fields that a newer service adds are ignored.
+
+``tests/api/test_client.py`` compares each model with the service's OpenAPI document: names, types and optional fields.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from federator.client.display import model_as_html
+
+
+class Model(BaseModel):
+    """The base of all models: immutable, and shown as a table in notebooks."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    def _repr_html_(self) -> str:
+        return model_as_html(self)
+
+
+class Freshness(Model):
+    """Revision, state (ok, partial, failed or never) and times of a source's last crawl."""
+
+    source: str
+    revision: int
+    state: str
+    message: str | None
+    crawled_at: datetime | None
+    published_at: datetime | None
+
+
+class Source(Model):
+    """A source with the counts of its last crawl."""
+
+    name: str
+    impl: str
+    configured: bool
+    schedule: str | None
+    namespaces: int
+    tables: int
+    failed_namespaces: int
+    carried_namespaces: int
+    full_at: datetime | None
+    freshness: Freshness
+
+
+class SourcePage(Model):
+    sources: list[Source]
+    next: str | None
+
+
+class AttentionItem(Model):
+    """Something that a person should look at: a failed source, a held plan, drift."""
+
+    key: str
+    kind: str
+    state: str
+    severity: str
+    subject: str
+    target: str | None
+    count: int
+    detail: str | None
+    by_source: dict[str, int]
+    since: datetime | None
+
+
+class SourceHealth(Source):
+    """A source with its verification states, and the time since which its crawl is overdue."""
+
+    states: dict[str, int]
+    overdue_since: datetime | None
+
+
+class Overview(Model):
+    """Counts of tables by verification state and of drift by severity, and what needs attention."""
+
+    tables: int
+    states: dict[str, int]
+    drift: dict[str, int]
+    active_runs: int
+    attention: list[AttentionItem]
+    sources: list[SourceHealth]
+    freshness: list[Freshness]
+
+
+class Me(Model):
+    """The principal of the client's token."""
+
+    name: str
+    role: str
+    scopes: list[str]
+
+
+class Node(Model):
+    """A source, namespace or table in the tree. ``children`` is null below the requested depth."""
+
+    id: str
+    name: str
+    kind: str
+    location: str | None
+    coverage: str | None
+    verified: str | None
+    message: str | None
+    freshness: Freshness | None
+    children: list[Node] | None
+    next: str | None
+
+
+class Tree(Model):
+    """One page of the children of a path; ``next`` is the cursor of the next page."""
+
+    path: str
+    freshness: Freshness | None
+    nodes: list[Node]
+    next: str | None
+
+
+class TableVerification(Model):
+    """The stored result of inspecting the location of a table."""
+
+    canonical: str
+    state: str
+    message: str | None
+    version: int | None
+    rows: int | None
+    fragments: int | None
+    checked_at: datetime
+    checked_through: str | None
+    stored_schema: Any = Field(alias="schema")
+
+
+class MirrorLink(Model):
+    """A mirror that declared the target because of the origin; both are object ids."""
+
+    mirror: str
+    origin: str
+    target: str
+    run_id: str
+    updated_at: datetime
+
+
+class Table(Model):
+    """One declaration with the verification of its location. ``columns`` are those of the catalog."""
+
+    id: str
+    source: str
+    path: list[str]
+    kind: str
+    location: str | None
+    properties: dict[str, str]
+    doc: str | None
+    owner: str | None
+    columns: list[dict[str, Any]] | None = Field(alias="schema")
+    native_id: str | None
+    problem: str | None
+    digest: str
+    since_revision: int
+    also_declared: list[str]
+    dataset: TableVerification | None
+    mirrored: list[MirrorLink]
+    freshness: Freshness
+
+
+class MatchedPart(Model):
+    """A text that matches the query; ``ranges`` are pairs of offsets."""
+
+    field: Literal["name", "namespace", "column", "property", "doc", "owner", "location"]
+    text: str
+    ranges: list[tuple[int, int]]
+    key: str | None = None
+
+
+class Match(Model):
+    """Why a table is among the results."""
+
+    kind: Literal["name", "word", "prefix", "typo"]
+    parts: list[MatchedPart]
+
+
+class Hit(Node):
+    """A table that a search found."""
+
+    match: Match
+
+
+class Total(Model):
+    """A number of results. Not exact: at least this many."""
+
+    count: int
+    exact: bool
+
+
+class SearchResults(Model):
+    """A page of search results, the best first."""
+
+    nodes: list[Hit]
+    next: str | None
+    freshness: list[Freshness]
+    total: Total | None
+    did_you_mean: list[str]
+    capped: bool = False
+
+
+class DriftView(Model):
+    """A persistent difference between catalogs, mirrors or storage."""
+
+    kind: str
+    severity: str
+    source: str
+    subject: str
+    other: str
+    detail: str
+    first_seen: datetime
+    last_seen: datetime
+    resolved_at: datetime | None
+
+
+class DriftPage(Model):
+    drift: list[DriftView]
+    next: str | None
+    freshness: list[Freshness]
+
+
+class ListingEvidence(Model):
+    """What the last crawl proves about the namespace of an object."""
+
+    namespace: str
+    state: str
+    reason: str
+    proves: bool
+    crawled_at: datetime | None
+
+
+class MirrorRole(Model):
+    """The part of an object in a mirror, and the next planned action."""
+
+    mirror: str
+    role: Literal["origin", "target"]
+    other: str | None
+    in_ledger: bool
+    next: str
+    reason: str | None
+    plan: str | None
+    plan_state: str | None
+    misses: int
+
+
+class ObjectEvent(Model):
+    """One event in the history of an object."""
+
+    at: datetime
+    run_id: str
+    what: str
+    detail: str
+    mirror: str | None
+
+
+class Explanation(Model):
+    """Why an object exists or is absent."""
+
+    id: str
+    source: str
+    kind: str | None
+    summary: str
+    location: str | None
+    verified: str | None
+    evidence: ListingEvidence
+    parts: list[MirrorRole]
+    history: list[ObjectEvent]
+    freshness: Freshness
+
+
+class Run(Model):
+    """A run of the service."""
+
+    id: str
+    kind: str
+    state: str
+    trigger: str
+    actor: str
+    started_at: datetime
+    finished_at: datetime | None
+    progress: str | None
+    summary: dict[str, Any] | None
+    error: str | None
+
+
+class RunPage(Model):
+    runs: list[Run]
+    next: str | None
+    freshness: list[Freshness]
+
+
+class RunSource(Model):
+    """The result of a run for one source."""
+
+    source: str
+    revision: int | None
+    state: str
+    message: str | None
+    tables: int
+    namespaces: int
+    added: int
+    changed: int
+    removed: int
+    failed_namespaces: int
+    carried: int
+    full_because: str | None
+
+
+class RunChange(Model):
+    """A write of a run, from the journal."""
+
+    op_id: str
+    mirror: str
+    plan: str
+    action: str
+    target_source: str
+    target_path: str
+    origin_path: str | None
+    state: str
+    code: str | None
+    message: str | None
+    intent_at: datetime
+    outcome_at: datetime | None
+
+
+class RunDetail(Run):
+    """A run with its results by source and its first 1000 writes."""
+
+    sources: list[RunSource]
+    changes: list[RunChange]
+    freshness: list[Freshness]
+
+
+class Request(Model):
+    """A queued request to the worker. ``run_id`` is null until its run has started."""
+
+    id: int
+    kind: str
+    actor: str
+    state: str
+    run_id: str | None
+    created_at: datetime
+
+
+class PlanSummary(Model):
+    """A plan without its content: counts of changes by action and of refusals by reason."""
+
+    digest: str
+    mirror: str
+    run_id: str
+    state: str
+    created_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
+    changes: dict[str, int]
+    refusals: dict[str, int]
+    partial: bool
+
+
+class PlanPage(Model):
+    plans: list[PlanSummary]
+    next: str | None
+    freshness: list[Freshness]
+
+
+class WaitingChange(Model):
+    """A change that cannot be applied now; ``change`` is its position in the plan."""
+
+    change: int
+    action: str
+    target: str
+    reason: str
+    held_by: str
+    detail: str
+
+
+class PlanView(Model):
+    """A plan with its content. ``partial``: the principal sees only the changes inside its scopes."""
+
+    digest: str
+    mirror: str
+    run_id: str
+    state: str
+    created_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
+    partial: bool
+    guarded: str | None
+    waiting: list[WaitingChange]
+    plan: dict[str, Any]
+    freshness: list[Freshness]
+
+
+class ApplyRequested(Request):
+    """A request to apply a plan. ``waiting`` lists the changes that are not applied until they are approved."""
+
+    waiting: list[WaitingChange]
+
+
+class Mirror(Model):
+    """A mirror with its last plan and run."""
+
+    name: str
+    origin: str = Field(alias="from")
+    target: str = Field(alias="to")
+    schedule: str | None
+    paused: bool
+    state: str
+    tables: int
+    namespaces: int
+    last_plan: PlanSummary | None
+    last_run: Run | None
+    held: list[PlanSummary]
+    rule: dict[str, Any]
+    digest: str
+    freshness: list[Freshness]
+
+
+class MirrorPage(Model):
+    mirrors: list[Mirror]
+    next: str | None
