@@ -11,6 +11,7 @@ from federator.client import models
 
 T = TypeVar("T", bound=models.Model)
 RunKind = Literal["crawl", "plan", "sync", "apply"]
+Severity = Literal["high", "medium", "low"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def search(query: str, *, limit: int = 50, cursor: str | None = None) -> Call[mo
 
 
 def list_drift(
-    *, kind: str | None = None, severity: str | None = None, source: str | None = None, cursor: str | None = None
+    *, kind: str | None = None, severity: Severity | None = None, source: str | None = None, cursor: str | None = None
 ) -> Call[models.DriftPage]:
     query = _set(kind=kind, severity=severity, source=source, limit=500, cursor=cursor)
     return Call("GET", "/api/v1/drift", models.DriftPage, query=query)

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 import httpx
 
 from federator.client import calls, models
-from federator.client.calls import Call, RunKind
+from federator.client.calls import Call, RunKind, Severity
 from federator.client.display import Listing
 from federator.client.errors import ServiceUnreachable, WaitTimeout
 from federator.client.transport import http_options, is_finished, parse_response, request_options, stale_sources, started_run
@@ -70,7 +70,7 @@ class Client:
         return self._send(calls.search(query, limit=limit))
 
     def list_drift(
-        self, *, kind: str | None = None, severity: str | None = None, source: str | None = None
+        self, *, kind: str | None = None, severity: Severity | None = None, source: str | None = None
     ) -> Listing[models.DriftView]:
         """List the open drift."""
         return self._collect(

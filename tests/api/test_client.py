@@ -33,7 +33,7 @@ CALLS: dict[str, Call[Any]] = {
     "get_table": calls.get_table("lake$sales$orders"),
     "explain": calls.explain("lake$sales$orders"),
     "search": calls.search("orders", cursor="c"),
-    "list_drift": calls.list_drift(kind="k", severity="error", source="lake", cursor="c"),
+    "list_drift": calls.list_drift(kind="k", severity="high", source="lake", cursor="c"),
     "list_sources": calls.list_sources(cursor="c"),
     "get_source": calls.get_source("lake"),
     "list_mirrors": calls.list_mirrors(cursor="c"),
