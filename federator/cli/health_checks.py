@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from federator.cli.context import Cli
 from federator.cli.progress import ProgressDisplay
 from federator.connector.errors import FederatorError, StateError
+from federator.runtime.text import replace_html
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,7 +203,7 @@ def _check_source(spec: SourceSpec) -> Check:
             feed, hint = _check_change_feed(catalog, spec)
             hint = _credentials_hint(spec) or hint
     except FederatorError as error:
-        return Check(name, FAIL, error.message, error.hint, time.monotonic() - started_at, spec.name)
+        return Check(name, FAIL, replace_html(error.message), error.hint, time.monotonic() - started_at, spec.name)
     message = f"{spec.impl} responds{f', version {version}' if version else ''}{feed}"
     hint = "; ".join(filter(None, [*doubts, hint])) or None
     return Check(name, WARN if doubts else OK, message, hint, time.monotonic() - started_at, spec.name)

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 # C0 and C1 controls, line separators, bidirectional controls and surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_HTML_PAGE = re.compile(r"<(!doctype\s+html|html)\b.*", re.IGNORECASE | re.DOTALL)
+
 #: regular expression of the characters that start a formula in spreadsheets, including full-width forms
 FORMULA_START = r"\A[=+\-@\t\r\n＝＋－＠]"
 
@@ -37,3 +39,8 @@ def first_line(error: BaseException, max_length: int | None = None) -> str:
 def format_utc(at: float) -> str:
     """Return a time as ISO 8601 in UTC, with seconds."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def replace_html(text: str) -> str:
+    """Replace an HTML page at the end of a text, for example a proxy's error page, by the words "an HTML page"."""
+    return _HTML_PAGE.sub("an HTML page", text)
