@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.prove.rules_off import RULES, without
-from tests.prove.run import shorten, tell
+from tests.prove.run import shorten, story_of, tell
 from tests.prove.tally import Tally
 
 _ROOT = Path(__file__).parents[2]
@@ -51,6 +51,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.prove", description=__doc__)
     parser.add_argument("--runs", type=int, default=2_000, metavar="N", help="how many stories")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--with-step", metavar="STEP", help="only the stories with such a step, for example replace_catalog")
     parser.add_argument("--run", type=int, metavar="I", help="tell story I of the seed, step by step")
     parser.add_argument("-v", "--verbose", action="store_true", help="(a single story is always told aloud)")
     parser.add_argument(
@@ -86,7 +87,8 @@ def _many(options: argparse.Namespace) -> Tally:
     for kept in done.values():
         tally += kept
     starts = [start for start in range(0, options.runs, _CHUNK) if start not in done]
-    work = [(options.seed, start, min(_CHUNK, options.runs - start), options.without_rule) for start in starts]
+    chunks = [(start, min(_CHUNK, options.runs - start)) for start in starts]
+    work = [(options.seed, start, count, options.without_rule, options.with_step) for start, count in chunks]
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for start, part in pool.imap_unordered(_chunk, work):
             tally += part
@@ -99,13 +101,15 @@ def _many(options: argparse.Namespace) -> Tally:
     return tally
 
 
-def _chunk(work: tuple[int, int, int, str | None]) -> tuple[int, Tally]:
-    seed, start, count, rule = work
+def _chunk(work: tuple[int, int, int, str | None, str | None]) -> tuple[int, Tally]:
+    seed, start, count, rule, step = work
     tally, began = Tally(), time.process_time()
     # Collecting what goes round in circles costs a tenth of the time, and a chunk leaves little of it.
     gc.disable()
     with without(rule):
         for number in range(start, start + count):
+            if step is not None and all(operation != step for operation, *_ in story_of(seed, number)[1]):
+                continue
             tally.add(tell(seed, number))
             if len(tally.violations) >= _KEPT:
                 break
@@ -125,7 +129,7 @@ def _checkpointed(options: argparse.Namespace) -> Iterator[tuple[int, Tally]]:
 
 def _what(options: argparse.Namespace) -> list[object]:
     # Progress of another seed, rule or code is not this one's.
-    return [options.seed, options.without_rule, _code()]
+    return [options.seed, options.without_rule, options.with_step, _code()]
 
 
 def _code() -> str:

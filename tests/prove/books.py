@@ -63,14 +63,14 @@ class Books:
     gone: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     #: (instance, catalog) → what it was shown there: path → (record, real identity)
     shown: dict[tuple[str, str], dict[str, tuple[TableRecord, int]]] = field(default_factory=dict)
-    #: (instance, catalog, path) → what it was shown there last, though it may be gone since
-    ever: dict[tuple[str, str, str], TableRecord] = field(default_factory=dict)
+    #: (instance, catalog, path) → what it was shown there last, though it may be gone since, and its real identity
+    ever: dict[tuple[str, str, str], tuple[TableRecord, int]] = field(default_factory=dict)
     #: (instance, catalog, path) → when its index took over what it had looked at or written there, and the digest
     looked: dict[tuple[str, str, str], tuple[float, str]] = field(default_factory=dict)
+    #: (instance, catalog, path) → what it wrote there last
+    written: dict[tuple[str, str, str], tuple[TableRecord, int]] = field(default_factory=dict)
     #: (instance, mirror) → times and paths of removals and moves
     removed: dict[tuple[str, str], list[tuple[float, str]]] = field(default_factory=dict)
-    #: (instance, catalog, path) → what it wrote there last
-    _written: dict[tuple[str, str, str], tuple[TableRecord, int]] = field(default_factory=dict)
     _struck: dict[str, set[str]] = field(default_factory=dict)
     _counted: set[tuple[str, str, str]] = field(default_factory=set)
     #: what the application observed of origins since its last read of the target: (source, path) → the truth then, and when it began
@@ -114,10 +114,10 @@ class Books:
             arrived[path_key(item.path[:-1])] += 1
             before.pop(item.key, None)
             if isinstance(item, TableRecord) and item.location is not None:
-                self.ever[instance.id, catalog.source, item.key] = item
+                read = self.ever[instance.id, catalog.source, item.key] = (item, catalog.uids.get(item.key, 0))
                 # After the clock went back, a direct look says more than what was read "before" it.
                 if at >= looked.get((1, item.key), 0.0):
-                    shown[item.key] = (item, catalog.uids.get(item.key, 0))
+                    shown[item.key] = read
                 if self.gone.pop((instance.id, catalog.source, item.key), None) is not None:
                     self._seen_again((instance.id, catalog.source, item.key))
         # What a whole listing shows no more is not known any more, be it gone or hidden.
@@ -217,12 +217,12 @@ class Books:
         if record is not None and (1, key) in state.observed:
             self.looked[instance.id, catalog.source, key] = (self.world.now, record.digest)
         shown = self.shown.setdefault((instance.id, catalog.source), {})
-        known = self._written.get((instance.id, catalog.source, key))
+        known = self.written.get((instance.id, catalog.source, key))
         if observation.record is None:
             shown.pop(key, None)
         elif known is not None:
             shown[key] = known
-            self.ever[instance.id, catalog.source, key] = known[0]
+            self.ever[instance.id, catalog.source, key] = known
 
     def _nearest(self, catalog: LightCatalog, key: str) -> str:
         path = parse_path_key(key)[:-1]

@@ -115,7 +115,7 @@ class Oracle(Books):
         if after is not None:
             if not actor.resumes:
                 self._original(actor, change)
-            self._written[me[0], catalog.source, key] = (after, catalog.uids[key])
+            self.written[me[0], catalog.source, key] = (after, catalog.uids[key])
             before_us = self.owners.get((catalog.source, catalog.uids[key]), set()) if before is not None else set()
             # Without marks nobody can see that another instance declared what one adopts.
             self.owners[catalog.source, catalog.uids[key]] = {me} if keeps_marks(catalog) else {me} | before_us
@@ -193,12 +193,20 @@ class Oracle(Books):
             name = f"{each.target_path} of {each.origin_path}"
             if truth == "not observed":
                 raise Violation("the origin was not observed last", name)
+            if truth == "hidden" and not self._was_shown(actor.instance, each.origin_source, each.origin_path):
+                # What no listing showed, and an observation does not find, no client of the catalog could know.
+                truth = "absent"
             if truth != expected:
                 rule = "deregistered while its origin is there" if expected == "absent" else "moved for an origin that changed"
                 raise Violation(rule, f"{name}: {truth}")
             age = (self.world.now if self._called_at is None else self._called_at) - started_at
             if age > actor.rule.max_origin_age:
                 raise Violation("the origin was observed too long ago", f"{name}: {age:g} s")
+
+    def _was_shown(self, instance: Instance, source: str, path: str | None) -> bool:
+        """Whether a crawl ever showed an instance the object that is at a path now, not another one of that name."""
+        _, uid = self.ever.get((instance.id, source, path or ""), (None, None))
+        return uid == self.world.catalogs[source].uids.get(path or "")
 
     def _within_guards(self, actor: Actor, key: str) -> None:
         rule, now = actor.rule, self.world.now
@@ -229,7 +237,7 @@ class Oracle(Books):
         known = self.ever.get((actor.instance.id, change.origin_source, change.origin_path))
         if known is None:
             raise Violation("declared for an origin that was never shown", change.origin_path)
-        if not actor.rule.transitive and _marked_by(known) is not None:
+        if not actor.rule.transitive and _marked_by(known[0]) is not None:
             raise Violation("a mirror of a mirror was an origin", f"{change.origin_source}${change.origin_path}")
 
     # After each step, and at the end.

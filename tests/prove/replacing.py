@@ -162,14 +162,17 @@ class Doubts:
     def confirmed(self, instance: Instance, catalog: LightCatalog, books: Books) -> None:
         """A person confirms the catalog that answers now: what was really gone from another one proves nothing of it.
 
-        What was ours when the instance was shown it last, and says the same, nobody can tell from what a user made again since then.
+        What was owned when the instance wrote it or was last shown it, and says the same, nobody can tell from what a user made again
+        since then.
         """
         for key in [key for key in books.gone if key[:2] == (instance.id, catalog.source)]:
             del books.gone[key]
-        for path, (shown, uid) in books.shown.get((instance.id, catalog.source), {}).items():
+        viewer = (instance.id, catalog.source)
+        known = {path: each for (*by, path), each in books.written.items() if tuple(by) == viewer} | books.shown.get(viewer, {})
+        for path, (record, uid) in known.items():
             now = catalog.tables.get(path)
             mine = {owner for owner in books.owners.get((catalog.source, uid), ()) if owner[0] == instance.id}
-            if now is not None and (_operation(now), now.canonical) == (_operation(shown), shown.canonical):
+            if now is not None and (_operation(now), now.canonical) == (_operation(record), record.canonical):
                 books.owners.setdefault((catalog.source, catalog.uids[path]), set()).update(mine)
         self._trusted.setdefault((instance.id, catalog.source), {0}).add(catalog.number)
         self._pasts.pop((instance.id, catalog.source), None)
