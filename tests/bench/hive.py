@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from federator.demo.servers.hive import start_hive3
+from federator.demo.servers import hive
 from federator.model import NamespaceRecord, TableRecord
 from federator.pipeline import session
 from federator.service import Federator
@@ -19,7 +19,7 @@ from federator_connectors._hive import records
 from federator_connectors._hive.client import Client
 from federator_connectors._hive.metastore import Metastore
 from federator_connectors.hive3 import CONNECTOR
-from tests.bench.measure import Row, ratio, seconds
+from tests.bench.measure import BOTH_JIT_TIERS, Row, ratio, seconds
 
 DATABASES, TABLES, CONNECTIONS, ROUNDS = 100, 200, 3, 3
 #: tables as users have them
@@ -38,7 +38,7 @@ enabled = false
 
 
 def run(directory: Path) -> list[Row]:
-    server = start_hive3(directory / "hive3")
+    server = hive.start(hive.HIVE3, directory / "hive3", env=BOTH_JIT_TIERS)
     try:
         _fill(server.uri, directory)
         floors, crawls, whole, spread, one, idle = [], [], [], [], [], []

@@ -11,6 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from federator.demo.servers.hive_jars import JVM_OPTIONS_VARIABLE
+
+#: of a metastore, which is measured as it is in production: with both JIT tiers
+BOTH_JIT_TIERS = {JVM_OPTIONS_VARIABLE: "-XX:TieredStopAtLevel=4"}
+
 
 @dataclass(frozen=True)
 class Row:

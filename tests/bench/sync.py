@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from federator.demo.servers import hive
 from federator.demo.servers.glue import start_glue
-from federator.demo.servers.hive import start_hive2
 from federator.model import NamespaceRecord, TableRecord
 from federator.pipeline import session
 from federator.registry import open_catalog
 from federator.service import Federator
 from federator.settings import load_settings
-from tests.bench.measure import Row, limit, seconds
+from tests.bench.measure import BOTH_JIT_TIERS, Row, limit, seconds
 
 TABLES = 100
 _CONFIG = """
@@ -38,7 +38,7 @@ enabled = {verify}
 
 
 def run(directory: Path) -> list[Row]:
-    servers = [start_hive2(directory / "hive2"), start_glue(directory / "glue")]
+    servers = [hive.start(hive.HIVE2, directory / "hive2", env=BOTH_JIT_TIERS), start_glue(directory / "glue")]
     try:
         (directory / "key").write_text("bench", encoding="utf-8")
         file = directory / "federator.toml"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from federator.connector import StateError
-from federator.demo.servers.hive_jars import extract
+from federator.demo.servers.hive_jars import JVM_OPTIONS_VARIABLE, extract, jvm_options
 
 
 def archive_of(directory: Path, names: list[str]) -> Path:
@@ -41,3 +41,13 @@ def test_a_member_outside_of_the_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="outside"):
         extract(archive_of(tmp_path, ["hive/lib/../../../escaped.jar"]), target)
     assert not (tmp_path.parent / "escaped.jar").exists()
+
+
+def test_options_of_the_environment_replace_those_of_all_metastores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(JVM_OPTIONS_VARIABLE, "-XX:TieredStopAtLevel=4 -Dname=value")
+    options = jvm_options(tmp_path)
+    assert [option for option in options if option.startswith("-XX:Tiered")] == [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:TieredStopAtLevel=4",
+    ]
+    assert "-Dname=value" in options
