@@ -143,7 +143,7 @@ READS: dict[str, list[str]] = {
     ],
     "/api/v1/diff": [
         "?from=run-1&to=run-2", "?from=run-1&to=run-2&path=lake$payroll", "?from=run-1&to=run-2&source=vault",
-        "", f"?from={RUN_SEEN}&to={RUN_BOTH}", f"?from={RUN_SEEN}&to={RUN_BOTH}&path=lake$payroll", f"?from={RUN_HIDDEN}",
+        "", "?source=", f"?from={RUN_SEEN}&to={RUN_BOTH}", f"?from={RUN_SEEN}&to={RUN_BOTH}&path=lake$payroll", f"?from={RUN_HIDDEN}",
         f"?from={RUN_SEEN}&to={RUN_HIDDEN}", f"?to={RUN_HIDDEN}", f"?from={RUN_HIDDEN[:11]}", "?from=0",
     ],
     **{

@@ -49,6 +49,8 @@ def main(words: list[str]) -> int:
                         results = compare_scope(
                             full, part, name, share=chosen.share, random_reads=chosen.random, seed=chosen.seed
                         )
+                    for difference in (each for result in results.values() for each in result.differences):
+                        print(f"{database}: {difference}", file=sys.stderr, flush=True)
                     for role, result in results.items():
                         asked += result.requests
                         differences += result.differences

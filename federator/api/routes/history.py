@@ -53,7 +53,7 @@ def get_diff(
     """A page of added, removed and changed objects, ordered by source and path. Each has its fields in both snapshots and the revision
     and run that first had the difference. `by` is the mirror write that caused it; null: the change was made elsewhere."""
     path_prefix = parse_path_key(require_storable(path, "path")) or parse_path_key(require_storable(source or "", "path"))
-    if source is not None and path_prefix[0] != source:
+    if source is not None and path_prefix[:1] != (source,):
         raise InvalidInput(f"the path {path} is not in the source {source}")
     filters = diff.DifferenceFilter(path_prefix, kind)
     listing = f"diff {begin} {end} {path_key(path_prefix)} {kind}"
