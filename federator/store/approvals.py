@@ -36,10 +36,13 @@ def get_release(connection: Connection, plan: StoredPlan) -> Release:
 def approve(connection: Connection, plan: Plan, *, digest: str, actor: str) -> None:
     """Approve the guarded set of a plan (``planning.release.approve``). ``digest`` is the plan's.
 
-    Raise StateError if only another command can lift a hold.
+    If it is approved already, the approvals keep their actor and time. Raise StateError if only another command can lift a hold.
     """
     a, mirror = t.approval.c, plan.mirror
-    approved = release.approve(plan, get_valid(connection, mirror))
+    valid = get_valid(connection, mirror)
+    approved = release.approve(plan, valid)
+    if release.release_state(plan, valid) == "approved":
+        return
     connection.execute(delete(t.approval).where(a.mirror == mirror, a.approved_at <= time.time() - APPROVAL_SECONDS))
     withdraw(connection, mirror, approved)
     rows = [

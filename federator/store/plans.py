@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, RowMapping, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, delete, exists, insert, or_, select, update
 
 from federator.connector import StateError
 from federator.model.notices import Notice, NoticeEvent
@@ -170,12 +170,22 @@ def require_applicable(connection: Connection, digest: str) -> StoredPlan:
     return plan
 
 
+def _is_approved_already(connection: Connection, digest: str) -> bool:
+    """Tell whether a plan is approved, and no approval was stored since then."""
+    p, a = t.plan.c, t.approval.c
+    is_newer = exists().where(a.mirror == p.mirror, a.plan == p.digest, a.approved_at > p.decided_at)
+    return connection.execute(select(p.digest).where(p.digest == digest, p.state == "approved", ~is_newer)).first() is not None
+
+
 def record_decision(connection: Connection, digest: str, state: str, actor: str) -> None:
     """Record ``approved``, ``rejected``, ``applied`` or ``outdated`` with the actor and the time.
 
-    An approval or a rejection applies to every open plan of the mirror with the same guarded set.
+    An approval or a rejection applies to every open plan of the mirror with the same guarded set. A plan that is approved already keeps
+    the actor and the time of its approval.
     """
     p = t.plan.c
+    if state == "approved" and _is_approved_already(connection, digest):
+        return
     values: dict[str, Any] = {"state": state, "decided_at": time.time(), "decided_by": actor}
     connection.execute(update(t.plan).where(p.digest == digest).values(values))
     if state in ("approved", "rejected"):

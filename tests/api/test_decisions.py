@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
+from federator.apply.plan_decisions import Decision, decide_plan
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
@@ -146,6 +147,28 @@ def test_what_may_go_of_a_held_plan_is_applied_and_the_answer_says_what_waits(ap
         connection.execute(update(t.approval).values(approved_at=t.approval.c.approved_at - 8 * 86_400))
     again = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
     assert again.json()["waiting"] == [held]
+
+
+def test_a_second_approval_keeps_the_first_decider_until_the_approval_ends(api: Api, index: Index) -> None:
+    digest = _add_mixed(index)
+
+    def decide(decision: Decision, actor: str) -> tuple[str, str | None, float | None, set[str]]:
+        plan = decide_plan(index, digest, decision, actor=actor)
+        with index.read() as connection:
+            actors = set(connection.execute(select(t.approval.c.actor)).scalars())
+        return plan.state, plan.decided_by, plan.decided_at, actors
+
+    first = decide("approved", "anna")
+    assert first == ("approved", "anna", first[2], {"anna"})
+    assert decide("approved", "ben") == first
+    assert decide("approved", "anna") == first, "the time, too"
+    assert [event["actor"] for event in api.json("/api/v1/audit?kind=plan_approved")["events"]] == ["anna", "ben", "anna"]
+    with index.write() as connection:
+        connection.execute(update(t.approval).values(approved_at=t.approval.c.approved_at - 8 * 86_400))
+    state, actor, _, actors = decide("approved", "ben")
+    assert (state, actor, actors) == ("approved", "ben", {"ben"}), "the first approval has ended"
+    assert decide("rejected", "anna")[:2] == ("rejected", "anna")
+    assert decide("approved", "ben")[:2] == ("approved", "ben")
 
 
 def test_a_plan_of_which_everything_waits_is_refused(api: Api, index: Index) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.guarded import loopback_guard
+from tests.fixtures.network import METADATA_SERVICE
 
 #: an address of loopback that stands for the outside, so that a listener shows whether anything was sent
 OUTSIDE = "127.66.0.1"
@@ -69,6 +70,15 @@ def test_stays_inside(tmp_path):
     path = subprocess.run([sys.executable, "-c", "import sys; print(*sys.path)"], capture_output=True, text=True).stdout
     assert "guarded" in path
 """
+
+
+def test_native_code_of_tests_and_their_children_looks_for_credentials_on_loopback() -> None:
+    """``test_opening.py`` shows that Lance's store asks where these variables point."""
+    code = f"import os; print(*(os.environ[name] for name in {list(METADATA_SERVICE)}))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    addresses = ran.stdout.split()
+    assert len(addresses) == len(METADATA_SERVICE)
+    assert all(address.removeprefix("http://").startswith("127.0.0.1:") for address in addresses)
 
 
 def _run(directory: Path, *plugins: str) -> str:

@@ -13,6 +13,7 @@ from federator.data import TableHandle, TableProcessPool
 from federator.lance.opening import lacks_credentials, opening_options
 from federator.pipeline.verify import InspectorProcess
 from tests.fixtures.data import data_limits
+from tests.fixtures.network import METADATA_SERVICE
 
 UNSIGNED = {"skip_signature": "true", "access_key_id": "anonymous", "secret_access_key": "anonymous"}
 KEYS = {"aws_access_key_id": "AKIA", "AWS_SECRET_ACCESS_KEY": "s"}
@@ -102,10 +103,8 @@ def metadata_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"127.0.0.1:{server.server_port}"
-        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://{address}")
-        monkeypatch.setenv("AZURE_MSI_ENDPOINT", f"http://{address}/msi")
-        for name in ("GCE_METADATA_HOST", "GCE_METADATA_IP", "GCE_METADATA_ROOT", "METADATA_HOST"):
-            monkeypatch.setenv(name, address)
+        for name, text in METADATA_SERVICE.items():
+            monkeypatch.setenv(name, text.format(address))
         yield requests
         server.shutdown()
 

@@ -6,7 +6,7 @@ checked before any lookup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -15,12 +15,14 @@ from pydantic import BaseModel
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.lance.lookup import canonicalize_path
-from federator.api.principals import Principal, Role
+from federator.api.principals import LOCAL_PRINCIPAL, Principal, Role
 from federator.apply.direct_writes import DirectWriter, WriteRequest, WriteResult
 from federator.apply.publication import AffectedObject
 from federator.connector import InvalidInput, NamespaceNotFound, PermissionDenied, Unsupported
-from federator.model import Path, path_key
+from federator.data.foreign_locations import is_inside, resolve_location
+from federator.model import Path, local_path, path_key
 from federator.model.text import is_storable
+from federator.registry import get_connector
 from federator.settings import Settings, SourceSettings
 from federator.store import Index
 
@@ -102,19 +104,41 @@ class AuthorizedWriter:
         return self.writer.write(write_request, call, locked=locked)
 
     def _check_location_allowed(self, source: SourceSettings, fields: Mapping[str, Any]) -> None:
+        locations = list(_iter_requested_locations(fields))
         # The source's credentials reach all of its storage: with a free choice of location, a principal could read any table's data.
-        if _requests_location(fields) and not self.principal.is_allowed(Role.WRITER, (source.name,)):
+        if locations and not self.principal.is_allowed(Role.WRITER, (source.name,)):
             raise PermissionDenied(
                 f"the scopes of {self.principal.name} do not cover {source.name} as a whole, so the request may not set a location",
                 hint="omit the location: the catalog chooses it",
             )
+        # The user of this machine can read its files without the service.
+        if self.principal is not LOCAL_PRINCIPAL:
+            require_own_paths(source, locations)
 
 
-def _requests_location(fields: Mapping[str, Any]) -> bool:
-    return any(
-        _requests_location(value) if isinstance(value, Mapping) else value is not None and "location" in key.lower()
-        for key, value in fields.items()
-    )
+def _iter_requested_locations(fields: Mapping[str, Any]) -> Iterator[Any]:
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _iter_requested_locations(value)
+        elif value is not None and "location" in key.lower():
+            yield value
+
+
+def require_own_paths(source: SourceSettings, locations: Iterable[Any]) -> None:
+    """Raise PermissionDenied if a location is a path of this host outside ``root`` and ``allowed_bases`` of the source.
+
+    A table there is opened as the service's user, which can read more than the principal.
+    """
+    paths = [text for text in locations if isinstance(text, str) and local_path(text) is not None]
+    if not paths:
+        return
+    settings = get_connector(source.impl).parse_settings(source.spec.properties, where=f"[sources.{source.name}] ")
+    allowed = [resolve_location(base) for base in (settings.root, *settings.allowed_bases) if base]
+    if not all(is_inside(resolve_location(path), allowed) for path in paths):
+        raise PermissionDenied(
+            f"a path of the service's host must be inside root or allowed_bases of {source.name}",
+            hint="omit the location, or set allowed_bases in the section of the source",
+        )
 
 
 def _is_storable(value: Any) -> bool:

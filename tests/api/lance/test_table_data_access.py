@@ -29,7 +29,7 @@ from federator.settings import SourceSettings, parse_settings
 from federator.store import verifications
 from federator.testing.contract import unique_name
 from tests.api.lance.conftest import Service, served
-from tests.integration.index_support import fill
+from tests.integration.index_support import fill, namespace
 from tests.integration.index_support import table as record
 
 ROWS = pa.table({"id": range(50)})
@@ -344,3 +344,32 @@ def test_dropping_spares_what_another_table_reaches_by_a_link(tmp_path: Path) ->
         assert lance.dataset(str(tmp_path / "beside" / "other.lance")).count_rows() == len(ROWS)
         assert service.post("/v1/table/s%24free/drop").status_code == 200
     assert not (tmp_path / "disk" / "free.lance").exists()
+
+
+def test_a_writer_registers_no_path_of_the_host_outside_its_source(tmp_path: Path) -> None:
+    for name in ("private", "shared", "root"):
+        lance.write_dataset(ROWS, str(tmp_path / name / "t.lance"))
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "private")
+    memory = {
+        "impl": "federator.testing:CONNECTOR",
+        "root": str(tmp_path / "root"),
+        "allowed_bases": [str(tmp_path / "shared")],
+    }
+    with served(tmp_path, {"s": {**memory, "store": unique_name("s")}}) as service:
+        fill(service.index, "s", namespace("s", "ns"))
+        service.post("/v1/namespace/s%24ns/create")
+
+        def register(name: str, location: str, caller: str | None) -> Any:
+            return service.post(f"/v1/table/s%24ns%24{name}/register", {"location": location}, caller=caller)
+
+        inside = f"{tmp_path}/root/../private/t.lance"
+        for location in ("file:/etc", f"{tmp_path}/private/t.lance", f"file:{inside}", f"{tmp_path}/root/link/t.lance"):
+            for caller in ("writer s", "admin *"):
+                refused = register("t", location, caller)
+                assert (refused.status_code, refused.json()["code"]) == (403, 15), (location, refused.text)
+        properties = {"properties": {"location": f"file:{tmp_path}/private"}}
+        assert service.post("/v1/namespace/s%24other/create", properties, caller="writer s").status_code == 403
+        for name, location in (("own", "root"), ("shared", "shared")):
+            assert register(name, f"{tmp_path}/{location}/t.lance", "writer s").status_code == 200
+            assert service.post(f"/v1/table/s%24ns%24{name}/count_rows", caller="writer s").json() == len(ROWS)
+        assert register("any", f"{tmp_path}/private/t.lance", None).status_code == 200, "the user of this machine"
