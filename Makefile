@@ -60,8 +60,8 @@ adversary: servers ## faults, races and lies against real servers: make adversar
 fuzz-access: servers ## every route as every role in every scope, against services that hold only what is visible: make fuzz-access FUZZ_ARGS='--share 0.1'
 	$(BIN)/python -m tests.fuzz_access $(FUZZ_ARGS)
 
-interop: servers ## other projects' clients on the same catalogs, from PyPI: make interop CATALOGS='hive2 glue'
-	$(BIN)/python -m tests.interop $(CATALOGS)
+interop: servers ## other projects' clients, from PyPI and Maven Central: make interop CLIENTS='impls spark' CATALOGS='hive2 glue'
+	$(BIN)/python -m tests.interop $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(CATALOGS),--catalogs $(CATALOGS))
 
 cluster: servers ## the pipeline on a Spark cluster and HDFS that share nothing with the driver (as root, 5 minutes)
 	CI=1 $(BIN)/python -m pytest tests/cluster

@@ -15,17 +15,23 @@ _SMALL_FRAGMENT_ROWS = 100_000
 
 
 def describe_table(
-    handle: TableHandle, *, version: int | None = None, branch: str | None = None, tag: str | None = None
-) -> dict[str, Any]:
-    """Return the fields of DescribeTable that need the opened table: ``version``, ``schema``, ``stats`` and ``metadata``."""
+    handle: TableHandle, *, version: int | None = None, branch: str | None = None, tag: str | None = None,
+    lance_types: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the fields of DescribeTable that need the opened table: ``version``, ``schema``, ``stats`` and ``metadata``.
+
+    ``lance_types``: the schema has the type names of the Lance format, which contain units, instead of the protocol's.
+    """
     if tag is not None:
         tagged = get_tag_version(handle, tag=tag)
         version, branch = tagged["version"], tagged.get("branch")
+    from lance.schema import schema_to_json as lance_schema_to_json
+
     with handle.opened_dataset(version, branch) as dataset:
         stats = dataset.stats.dataset_stats()
         return {
             "version": dataset.version,
-            "schema": schema_to_json(dataset.schema),
+            "schema": (lance_schema_to_json if lance_types else schema_to_json)(dataset.schema),
             "stats": {"num_deleted_rows": stats["num_deleted_rows"], "num_fragments": stats["num_fragments"]},
             "metadata": dict(dataset.get_version()["metadata"]),
         }

@@ -1,159 +1,121 @@
-"""Run other projects' clients and this project's connectors on the same catalogs, and print who understands whom.
+"""Run other projects' clients on real catalogs, and print who understands whom: ``make interop``.
 
-``python -m tests.interop [hive2] [hive3] [glue]``. Exits with 1 if a step failed.
+``python -m tests.interop [--clients impls spark ...] [--catalogs hive3 glue ...]``. Packages are installed first; then everything runs
+in a network namespace that has only loopback. Exits with 1 if an operation fails whose failure is not explained in
+``tests.interop.differences``, or if an explained one passes.
 """
 
 from __future__ import annotations
 
-import secrets
+import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path as FilePath
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from federator.connector import Catalog, CatalogError, InvalidInput
-from federator.demo.servers import glue, hive
-from federator.model import NamespaceRecord, Path, TableRecord, canonical_location
-from federator.registry import get_connector
-from tests.fixtures.glue import account
-from tests.interop.clients import ClientError, ForeignClient
+from federator.demo.servers import hive, hive_jars
+from tests.fixtures.maven import jars
+from tests.interop import catalog_clients, servers
+from tests.interop.confinement import confine, is_confined
+from tests.interop.differences import DIFFERENCES
+from tests.interop.environments import python_of
+from tests.interop.rest_clients import CLIENTS, ClientEnded, Outcome, run_client
 
-IMPLS = "lance-namespace-impls 0.4.2"
-
-
-@dataclass(frozen=True)
-class SharedCatalog:
-    """A catalog that a connector and a client use. ``above`` is the parent of databases, ``hidden`` its part that the client omits."""
-
-    name: str
-    properties: Mapping[str, str]
-    client_properties: Mapping[str, str]
-    above: Path
-    hidden: int
-    directory: str
-    #: whether tables that the client declares are read-only for the connector
-    read_only: bool
+IMPLS = "impls"
 
 
-@contextmanager
-def hive_catalog(version: str) -> Iterator[SharedCatalog]:
-    with tempfile.TemporaryDirectory(prefix="interop-") as directory:
-        server = (hive.start_hive2 if version == "hive2" else hive.start_hive3)(FilePath(directory, "server"))
-        try:
-            root = f"file:{directory}/lake"
-            properties = {"uri": server.uri, "root": root}
-            client = {"uri": server.uri, "root": root}
-            above: Path = () if version == "hive2" else ("hive",)
-            yield SharedCatalog(version, properties, client, above, 0, root, read_only=True)
-        finally:
-            server.stop()
-
-
-@contextmanager
-def glue_catalog() -> Iterator[SharedCatalog]:
-    with tempfile.TemporaryDirectory(prefix="interop-") as directory:
-        server = glue.start_glue(FilePath(directory, "server"))
-        try:
-            own = account(server.uri)
-            root = f"file://{directory}/lake"
-            properties = {**own.properties, "root": root, "drop_cascades": "confirmed"}
-            client = {key: value for key, value in own.properties.items() if key != "sts_endpoint"}
-            yield SharedCatalog("glue", properties, {**client, "root": root}, (own.account_id,), 1, root, read_only=False)
-        finally:
-            server.stop()
-
-
-CATALOGS: Mapping[str, Callable[[], object]] = {
-    "hive2": lambda: hive_catalog("hive2"),
-    "hive3": lambda: hive_catalog("hive3"),
-    "glue": glue_catalog,
-}
-
-
-def steps(shared: SharedCatalog, catalog: Catalog, client: ForeignClient) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield each operation with a function that fails unless both sides agree."""
-    database = (*shared.above, f"db_{secrets.token_hex(4)}")
-    theirs, own = (*database, "theirs"), (*database, "own")
-    locations = {path: f"{shared.directory}/{path[-1]}.lance" for path in (theirs, own)}
-
-    def named(path: Path) -> list[str]:
-        return list(path[shared.hidden :])
-
-    def same(actual: str | None, path: Path) -> None:
-        assert actual is not None
-        assert canonical_location(actual) == canonical_location(locations[path]), f"the location is {actual}"
-
-    def lists_own() -> None:
-        names = client.call("list_tables", id=named(database))["tables"]
-        assert "own" in names, f"listed: {names}"
-
-    def removes_theirs() -> None:
-        if not shared.read_only:
-            catalog.deregister_table(catalog.describe_table(theirs))
-            client.call("declare_table", id=named(theirs), location=locations[theirs])
-            return
-        try:
-            catalog.deregister_table(catalog.describe_table(theirs))
-        except InvalidInput:
-            return
-        raise AssertionError("a table that is managed was deregistered")
-
-    def removed(path: Path) -> None:
-        client.call("deregister_table", id=named(path))
-        assert catalog.observe(path).is_absent, "still there"
-
-    yield (
-        "connector creates a namespace, client describes it",
-        lambda: (
-            (
-                catalog.create_namespace(NamespaceRecord("interop", database)),
-                client.call("describe_namespace", id=named(database)),
-            )[0]
-            and None
-        ),
-    )
-    yield "client declares a table", lambda: client.call("declare_table", id=named(theirs), location=locations[theirs])
-    yield "connector lists the client's table", lambda: _require("theirs" in catalog.list_tables(database), "not listed")
-    yield "connector describes the client's table", lambda: same(catalog.describe_table(theirs).location, theirs)
-    yield "connector deregisters the client's table, or refuses it as read-only", removes_theirs
-    yield "client deregisters its own table", lambda: removed(theirs)
-    yield "connector declares a table", lambda: catalog.declare_table(TableRecord("interop", own, locations[own]))
-    yield "client lists the connector's table", lists_own
-    yield "client describes the connector's table", lambda: same(client.call("describe_table", id=named(own))["location"], own)
-    yield "client deregisters the connector's table", lambda: removed(own)
-    yield "client drops the namespace", lambda: client.call("drop_namespace", id=named(database))
-
-
-def _require(condition: bool, message: str) -> None:
-    assert condition, message
-
-
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
+    parser.add_argument("--clients", nargs="+", choices=[IMPLS, *CLIENTS], default=[IMPLS, *CLIENTS])
+    parser.add_argument("--catalogs", nargs="+", choices=[*servers.CATALOGS], default=[*servers.CATALOGS])
+    chosen = parser.parse_args(arguments)
+    if not is_confined():
+        _install(chosen.clients, chosen.catalogs)
+    confine(arguments)
     failed = 0
-    print("| client | catalog | operation | verdict |\n| --- | --- | --- | --- |", flush=True)
-    for name in names or CATALOGS:
-        with CATALOGS[name]() as shared:  # type: ignore[attr-defined]
-            connector = get_connector(name)
-            with (
-                connector.open("interop", connector.parse_settings(shared.properties)) as catalog,
-                ForeignClient("impls", name, shared.client_properties) as client,
-            ):
-                for operation, step in steps(shared, catalog, client):
-                    verdict = _judge(step)
-                    failed += verdict != "passed"
-                    print(f"| {IMPLS} | {name} | {operation} | {verdict} |", flush=True)
+    if IMPLS in chosen.clients:
+        failed += _print_impls([name for name in chosen.catalogs if name in catalog_clients.CATALOGS])
+    rest_clients = [name for name in chosen.clients if name != IMPLS]
+    if rest_clients:
+        failed += _print_rest_clients(rest_clients, chosen.catalogs)
+    print(f"\n{failed} unexplained" if failed else "\nnothing unexplained")
     return 1 if failed else 0
 
 
-def _judge(step: Callable[[], object]) -> str:
-    try:
-        step()
-    except (AssertionError, CatalogError, ClientError) as error:
-        text = " ".join(str(error).split()).replace("|", "\\|")
-        return f"failed: {type(error).__name__}: {text}"[:300]
-    return "passed"
+def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
+    if "hive3" in catalogs:
+        hive_jars.prepare(hive.HIVE3)
+    if "iceberg" in catalogs:
+        jars("iceberg-rest-1.11.0")
+    for name in clients:
+        if name == IMPLS:
+            python_of(IMPLS)
+        else:
+            CLIENTS[name].prepare()
+
+
+def _print_impls(catalogs: Sequence[str]) -> int:
+    failed = 0
+    print(f"# {catalog_clients.IMPLS}\n\n| catalog | operation | verdict |\n| --- | --- | --- |", flush=True)
+    for name in catalogs:
+        for operation, text in catalog_clients.run_impls(name):
+            failed += text != "passed"
+            print(f"| {name} | {operation} | {_cell(text)} |", flush=True)
+    return failed
+
+
+def _print_rest_clients(clients: Sequence[str], catalogs: Sequence[str]) -> int:
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="interop-") as directory:
+        (work := Path(directory, "servers")).mkdir()
+        with servers.serve(work, catalogs) as served:
+            names = [server.name for server in served]
+            for client in clients:
+                columns = " | ".join("RestAdapter" if name == servers.REFERENCE else name for name in names)
+                print(f"\n# {CLIENTS[client].title}\n\n| operation | {columns} |\n|{' --- |' * (len(names) + 1)}", flush=True)
+                try:
+                    outcomes = list(run_client(client, served, Path(directory)))
+                except ClientEnded as error:
+                    print(error)
+                    failed += 1
+                    continue
+                for row in _rows(outcomes, names):
+                    print(row)
+                unexplained = list(_unexplained(client, outcomes, names))
+                print("\n".join(["", *unexplained]) if unexplained else "", flush=True)
+                failed += len(unexplained)
+    return failed
+
+
+def _rows(outcomes: Sequence[Outcome], names: Sequence[str]) -> Iterator[str]:
+    table = {(outcome.operation, outcome.server): outcome for outcome in outcomes}
+    for operation in dict.fromkeys(outcome.operation for outcome in outcomes):
+        cells = [table.get((operation, name)) for name in names]
+        yield f"| {operation} | {' | '.join(_verdict(cell) for cell in cells)} |"
+
+
+def _verdict(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "not run"
+    if outcome.text == "passed":
+        return "passed"
+    return "differs" if any(difference.explains(outcome) for difference in DIFFERENCES) else "**failed**"
+
+
+def _unexplained(client: str, outcomes: Sequence[Outcome], names: Sequence[str]) -> Iterator[str]:
+    """Yield failures without a reason, and reasons without a failure."""
+    expected = {cell for difference in DIFFERENCES for cell in difference.cells() if cell[0] == client and cell[1] in names}
+    for outcome in outcomes:
+        cell = (outcome.client, outcome.server, outcome.operation)
+        if outcome.text == "passed":
+            if cell in expected:
+                yield f"- {outcome.server}: {outcome.operation}: passed, but tests/interop/differences.py expects a failure"
+        elif not any(difference.explains(outcome) for difference in DIFFERENCES):
+            yield f"- {outcome.server}: {outcome.operation}: {_cell(outcome.text)}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")[:600]
 
 
 if __name__ == "__main__":

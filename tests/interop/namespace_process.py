@@ -9,7 +9,7 @@ import sys
 import lance_namespace
 
 #: these modules register their impls when they are imported
-MODULES = {"glue": "lance_namespace_impls", "hive2": "lance_namespace_impls", "hive3": "lance_namespace_impls"}
+MODULES = dict.fromkeys(("glue", "hive2", "hive3", "iceberg"), "lance_namespace_impls")
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ The root is the delimiter itself. A name that contains the delimiter needs anoth
 ``TableId``. A route that writes passes the id in the body, if there is one, to ``Identifier.require_match``; a route that only reads
 passes it to ``Identifier.find``.
 
-A ``+`` that is not encoded has two readings: it is a plus in RFC 3986, and a space for clients that encode paths like forms, as
-pylance's REST client does.
+A ``+`` that is not encoded has two readings: it is a plus in RFC 3986, and a space for clients that encode paths like forms. These
+are the clients in Rust (pylance, lance-spark). They send no User-Agent, as other HTTP clients do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypeVar
 from urllib.parse import unquote
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Path, Query, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from federator.api.lance.errors import is_lance_path
@@ -34,6 +34,8 @@ class Identifier:
     """The object id of a request, as one or two possible paths from the tree root (the root is ``()``)."""
 
     readings: tuple[Levels, ...]
+    #: whether the client seems to encode paths like forms: then the last reading is probably the right one
+    is_form_encoded: bool = False
 
     def require_match(self, body: Sequence[str] | None) -> Levels:
         """Return the path that the id in the request's ``body`` names; None and ``[]`` are no id.
@@ -104,9 +106,11 @@ Delimiter = Annotated[str, Query(min_length=1, max_length=16, description="separ
 
 async def _identifier(
     id: Annotated[str, Path(max_length=8000, description="object id; the root is the delimiter itself")],  # noqa: A002 - the name in the URL's template
+    request: Request,
     delimiter: Delimiter = DEFAULT_DELIMITER,
 ) -> Identifier:
-    return Identifier(tuple(parse_id(text, delimiter) for text in decode_segment(id)))
+    readings = tuple(parse_id(text, delimiter) for text in decode_segment(id))
+    return Identifier(readings, is_form_encoded="user-agent" not in request.headers)
 
 
 #: the route's id as a namespace; ``()`` is the root

@@ -33,7 +33,6 @@ from federator.connector import ConcurrentModification, InvalidInput
 from federator.data import CallerPool, DataLimits, TableHandle, TableProcessPool
 from federator.data.limits import CONFIG_SECTION
 from federator.data.process_pool import ProcessEnded, ProcessTimeout
-from federator.model import Path
 from federator.runtime.redaction import mask_readable
 from federator.settings import Settings
 from federator.store import Index, verifications
@@ -86,17 +85,16 @@ class TableWriter:
 
     async def resolve_table(self, id: Identifier, body: list[str] | None = None) -> VisibleTable:  # noqa: A002
         """Return the table to write to. Raise PermissionDenied before any lookup, else the errors of ``TableReader.resolve_handle``."""
-        return await run_in_threadpool(self._table, id.require_match(body))
+        return await run_in_threadpool(lambda: self._table(self.write.authorize_table(id, body)))
 
-    def authorize_target(self, id: Identifier) -> WriteTarget:  # noqa: A002
+    async def authorize_target(self, id: Identifier) -> WriteTarget:  # noqa: A002
         """Return the write target of a table that may not exist yet. Raise PermissionDenied, InvalidInput."""
-        return self.write.authorize(id.require_match(None))
+        return await run_in_threadpool(self.write.authorize_table, id)
 
     async def table_at(self, target: WriteTarget) -> VisibleTable:
-        return await run_in_threadpool(self._table, target.path)
+        return await run_in_threadpool(self._table, target)
 
-    def _table(self, path: Path) -> VisibleTable:
-        target = self.write.authorize(path)
+    def _table(self, target: WriteTarget) -> VisibleTable:
         table = get_lance_table(self.write.index, self.write.settings, self.write.principal.scopes, target.path)
         table_handle(table)
         return table

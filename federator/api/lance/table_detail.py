@@ -32,12 +32,17 @@ def read_table_detail(
     version: int | None = None,
     tag: str | None = None,
     branch: str | None = None,
+    lance_types: bool = False,
 ) -> dict[str, Any]:
     """Return ``version``, ``schema``, ``stats`` and ``metadata`` of a table at a version, a tag, or the newest version of a branch.
 
+    ``lance_types``: see ``federator.data.stats.describe_table``.
+
     Raise TableNotFound if nothing has been written, TableVersionNotFound, TableTagNotFound or TableBranchNotFound.
     """
-    detail: dict[str, Any] = pool.run("describe", table_handle(table), version=version, tag=tag, branch=branch)
+    detail: dict[str, Any] = pool.run(
+        "describe", table_handle(table), version=version, tag=tag, branch=branch, lance_types=lance_types
+    )
     return detail
 
 

@@ -11,10 +11,10 @@ from lance_namespace import (
     CountTableRowsRequest,
     ExplainTableQueryPlanRequest,
     GetTableStatsRequest,
-    QueryTableRequest,
 )
 
 from federator.api.lance.identifiers import TableId
+from federator.api.lance.lancedb_queries import QueryBody
 from federator.api.lance.table_data import TableReaderDep, body_fields, json_response, stream_file
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False)
@@ -41,7 +41,7 @@ async def get_table_stats(
 
 
 @router.post("/query")
-async def query_table(id: TableId, data: TableReaderDep, body: QueryTableRequest) -> Response:  # noqa: A002
+async def query_table(id: TableId, data: TableReaderDep, body: QueryBody) -> Response:  # noqa: A002
     """Query rows by projection, filter, vector or full text. Return a complete Arrow IPC file, or an error that names the limit."""
     handle = await data.resolve_handle(id, body.id)
     path = await run_in_threadpool(data.pool.new_file)

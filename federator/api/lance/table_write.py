@@ -38,7 +38,7 @@ async def create_table(
 ) -> Response:  # fmt: skip
     """Declare a table in its catalog, write the rows of the body (an Arrow IPC stream), and check the result. If the rows are refused,
     the declaration is removed again. Mode Overwrite writes the rows as a new version of an existing table; old versions stay."""
-    target = writer.authorize_target(id)
+    target = await writer.authorize_target(id)
     chosen_mode = parse_choice("mode", mode, "create", "exist_ok", "overwrite")
     if storage_options and _parse_string_map(storage_options, "storage_options"):
         raise Unsupported("storage_options cannot be set: tables are written with the storage.* of their source")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import APIRouter, Body, Header, Query, Response
 from lance_namespace import (
     DeclareTableRequest,
     DeclareTableResponse,
@@ -113,6 +113,7 @@ def describe_table(
     id: TableId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, pool: PoolDep, vending: VendingDep,  # noqa: A002
     body: Annotated[DescribeTableRequest | None, Body()] = None,
     with_table_uri: Flag = None, load_detailed_metadata: Flag = None, check_declared: Flag = None,
+    x_lancedb_database: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response:  # fmt: skip
     """Return the catalog entry of a table. ``load_detailed_metadata`` adds version, schema and statistics, read from its storage."""
     request = body or DescribeTableRequest()
@@ -128,6 +129,9 @@ def describe_table(
         response.table_uri = table_uri(table.record.location)
     wants_check = request.check_declared if check_declared is None else check_declared
     wants_detail = request.load_detailed_metadata if load_detailed_metadata is None else load_detailed_metadata
+    if wants_detail is None and x_lancedb_database is not None:
+        # lancedb's remote client sends version = null where it needs version and schema.
+        wants_detail = "version" in request.model_fields_set
     is_pinned = any(pin is not None for pin in (request.version, request.tag, request.branch))
     state = table_detail.find_state(pool, index, table) if wants_check or (wants_detail and not is_pinned) else "valid"
     is_only_declared = state in listing.UNWRITTEN_STATES
@@ -141,7 +145,10 @@ def describe_table(
         # Like the reference implementation: a table that is not written yet has no version.
         response.is_only_declared = True
     elif wants_detail or is_pinned:
-        detail = table_detail.read_table_detail(pool, table, version=request.version, tag=request.tag, branch=request.branch)
+        detail = table_detail.read_table_detail(
+            pool, table, version=request.version, tag=request.tag, branch=request.branch,
+            lance_types=x_lancedb_database is not None,
+        )  # fmt: skip
         response = response.model_copy(
             update={
                 "version": detail["version"], "var_schema": JsonArrowSchema.model_validate(detail["schema"]),
@@ -255,7 +262,7 @@ def rename_table(id: TableId, write: WriterDep, body: RenameTableRequest) -> Res
 @router.post("/table/{id}/drop")
 def drop_table(id: TableId, write: WriterDep, pool: PoolDep) -> Response:  # noqa: A002
     """Deregister a table and delete its data. Needs the role admin, and ``allow_drop = true`` in the source."""
-    target = write.authorize(id.require_match(None))
+    target = write.authorize_table(id)
     record, result = drop_with_data(pool, write, target)
     response = DropTableResponse(id=list(target.path), location=record.location, properties=public_properties(record))
     return json_response(response, write_headers(result))

@@ -14,11 +14,12 @@ from fastapi import Depends, Request
 from pydantic import BaseModel
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
-from federator.api.lance.lookup import canonicalize_path
+from federator.api.lance.identifiers import Identifier
+from federator.api.lance.lookup import canonicalize_path, get_any_table
 from federator.api.principals import LOCAL_PRINCIPAL, Principal, Role
 from federator.apply.direct_writes import DirectWriter, WriteRequest, WriteResult
 from federator.apply.publication import AffectedObject
-from federator.connector import InvalidInput, NamespaceNotFound, PermissionDenied, Unsupported
+from federator.connector import InvalidInput, NamespaceNotFound, PermissionDenied, TableNotFound, Unsupported
 from federator.data.foreign_locations import is_inside, resolve_location
 from federator.model import Path, local_path, path_key
 from federator.model.text import is_storable
@@ -77,6 +78,21 @@ class AuthorizedWriter:
         if source is None:
             raise NamespaceNotFound(f"there is no namespace {path_key(path[:1])}")
         return WriteTarget(source, path)
+
+    def authorize_table(self, id: Identifier, body: Sequence[str] | None = None) -> WriteTarget:  # noqa: A002
+        """Return the write target of a table's route. Raise like ``authorize`` and ``Identifier.require_match``.
+
+        If the client encodes paths like forms, a ``+`` is a space, unless there is a table of the name with the plus.
+        """
+        if body or len(id.readings) == 1 or not id.is_form_encoded:
+            return self.authorize(id.require_match(body))
+        with_plus, with_space = id.readings
+        target = self.authorize(with_space)
+        try:
+            get_any_table(self.index, self.settings, self.principal.scopes, with_plus)
+        except TableNotFound:
+            return target
+        return self.authorize(id.require_match(None))
 
     def execute(
         self, target: WriteTarget, action: str, call: Callable[[CatalogNamespace], T], *,

@@ -107,6 +107,25 @@ def test_names_with_a_space_and_with_a_plus_are_two_tables(namespace_client: ln.
     assert not {"p q", "p+q"} & set(namespace_client.list_tables(ln.ListTablesRequest(id=above)).tables)
 
 
+def test_pylances_rest_client_writes_and_drops_a_name_with_a_space(
+    namespace_client: ln.LanceNamespace, service: Service
+) -> None:
+    """Its routes have a + for the space, and no User-Agent. With a User-Agent, a + is ambiguous for every write."""
+    name = f"{unique_name('sent')} words"
+    table = ["open", name]
+    namespace_client.create_table(ln.CreateTableRequest(id=table), stream(ROWS))
+    namespace_client.insert_into_table(ln.InsertIntoTableRequest(id=table), stream(ROWS))
+    assert lance.dataset(namespace_client=namespace_client, table_id=table).count_rows() == 40
+    route = f"/v1/table/open%24{name.replace(' ', '+')}"
+    for operation, more in (("drop", {}), ("insert", {"data": stream(ROWS)}), ("create", {"data": stream(ROWS)})):
+        refused = service.ask("POST", f"{route}/{operation}", **more)
+        assert (refused.status_code, refused.json()["code"]) == (400, 13), operation
+        assert "may be a plus or a space" in refused.json()["error"], operation
+    assert name in namespace_client.list_tables(ln.ListTablesRequest(id=["open"])).tables
+    namespace_client.drop_table(ln.DropTableRequest(id=table))
+    assert name not in namespace_client.list_tables(ln.ListTablesRequest(id=["open"])).tables
+
+
 def test_names_of_namespaces_with_a_space_and_with_a_plus(namespace_client: ln.LanceNamespace, service: Service) -> None:
     _, above = service.namespace()
     spaced, plus = ["mem", f"{above} q"], ["mem", f"{above}+q"]
@@ -130,7 +149,29 @@ def test_lancedbs_remote_client_ends_its_routes_with_slashes(service: Service) -
     opened = database.open_table(name, namespace_path=["lake"])
     opened.delete("id > 17")
     assert opened.count_rows() == 18
+    opened.add(ROWS.slice(0, 2))
+    assert database.open_table(name, namespace_path=["lake"]).count_rows() == 20
+    assert (opened.version, opened.schema) == (3, ROWS.schema)
     assert name in database.list_tables(namespace_path=["lake"]).tables
+
+
+def test_lancedbs_remote_client_queries(service: Service) -> None:
+    key, _ = tokens.create_token(service.index, unique_name("remote"), role="writer", scopes=Scopes.parse(["*"]), lifetime=None, actor="tests")  # fmt: skip  # noqa: E501
+    database = lancedb.connect("db://lake", api_key=key, host_override=service.url)
+    table = database.create_table(unique_name("queries"), ROWS, namespace_path=["lake"])
+    nearest = table.search([7.0, 0.0], vector_column_name="vector").limit(1)
+    assert nearest.to_arrow()["id"].to_pylist() == [7]
+    assert nearest.select(["name"]).to_arrow().drop_columns("_distance").to_pylist() == [{"name": "row 7"}]
+    assert nearest.select({"next": "id + 1"}).to_arrow()["next"].to_pylist() == [8]
+    assert table.search().where("id > 17").to_arrow()["id"].to_pylist() == [18, 19]
+    table.create_fts_index("name")
+    assert sorted(table.search("row", query_type="fts").limit(30).to_arrow()["id"].to_pylist()) == list(range(20))
+    assert [index.name for index in table.list_indices()] == ["name_idx"]
+    table.update(where="id = 3", values={"name": "changed"})
+    table.merge_insert("id").when_not_matched_insert_all().execute(ROWS.slice(19).append_column("more", [["x"]]).drop("more"))
+    assert table.search().where("name = 'changed'").to_arrow()["id"].to_pylist() == [3]
+    assert table.count_rows() == 20
+    assert len(table.list_versions()) == table.version
 
 
 def test_pylance_and_lancedb_write_into_a_real_hive(hive3_uri: str, tmp_path: Path) -> None:
