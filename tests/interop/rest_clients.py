@@ -66,8 +66,11 @@ def run_client(name: str, servers: Sequence[ClientServer], directory: Path) -> I
     python, variables = client.prepare()
     config, outcomes, log = (directory / f"{name}.{suffix}" for suffix in ("config.json", "outcomes", "log"))
     config.write_text(json.dumps({"servers": [server.as_dict() for server in servers], "outcomes": str(outcomes)}))
-    # Ray reports its use to a public address otherwise.
-    environment = {**os.environ, **variables, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python}
+    environment = {
+        **os.environ, **variables, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python,
+        # Ray reports its use to a public address otherwise, and gives way to every other process of the machine.
+        "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0",
+    }  # fmt: skip
     with log.open("w") as stream:
         ended = subprocess.run(
             [python, str(_SCENARIOS / client.script), str(config)],
