@@ -69,9 +69,13 @@ class RunStreams:
         reading = self._readings.setdefault(run_id, _Reading())
         async with reading.lock:
             if time.monotonic() - reading.read_at >= POLL_SECONDS:
-                state = await run_in_threadpool(runs.get_run_progress, self._index, _ALL, run_id)
+                state = await run_in_threadpool(self._read_state, run_id)
                 reading.version, reading.read_at = hashlib.sha256(repr(state).encode()).hexdigest(), time.monotonic()
             return reading.version
+
+    def _read_state(self, run_id: str) -> tuple[object, ...]:
+        progress = runs.get_run_progress(self._index, _ALL, run_id)
+        return (*progress, runs.list_run_stages(self._index, _ALL, progress[0]))
 
 
 class EventStreamResponse(StreamingResponse):

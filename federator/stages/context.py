@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from federator import logs
 from federator.connector import FederatorError, SourceSpec, StateError
+from federator.connector.call_metrics import CallCounts
 from federator.runtime.spans import span
 from federator.settings import Settings
 from federator.stages.result import Interrupted, ProgressEvent, RunResult
-from federator.store import DatabaseError, Index
+from federator.store import DatabaseError, Index, run_stages
 from federator.store.leases import LeaseLost
 from federator.store.partition_reader import IndexReader
 from federator.store.runs import RunHandle
@@ -34,6 +35,12 @@ LEASE_WAIT_SECONDS = 60.0
 _SUBJECT_KIND = {
     "crawl": "source", "verify": "source", "resume": "mirror", "plan": "mirror", "apply": "mirror", "rebuild": "mirror",
 }  # fmt: skip
+
+
+class StageResult(Protocol):
+    """Reports the state and the detail of a stage, and the catalog calls that were counted for it."""
+
+    def __call__(self, state: str, detail: str, calls: CallCounts | None = None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class RunContext:
     drops_confirmed: bool = False
 
     @contextmanager
-    def stage(self, stage: str, subject: str) -> Iterator[Callable[[str, str], None]]:
+    def stage(self, stage: str, subject: str) -> Iterator[StageResult]:
         """Report the start and the end of a stage. The block reports state and detail by the yielded function.
 
         Raise Interrupted if the run is stopped.
@@ -63,9 +70,16 @@ class RunContext:
             raise Interrupted("the run was stopped before its end")
         started_at, subject_kind = time.monotonic(), _SUBJECT_KIND.get(stage, "subject")
         self.on_progress(ProgressEvent(stage, subject))
+        with self._without_index_errors(stage, subject):
+            run_stages.start_stage(self.index, self.run.id, stage, subject)
 
-        def finish(state: str, detail: str) -> None:
+        def finish(state: str, detail: str, calls: CallCounts | None = None) -> None:
             self.on_progress(ProgressEvent(stage, subject, state, detail, time.monotonic() - started_at))
+            counted = (None, None) if calls is None else (calls.calls.total(), calls.errors.total())
+            with self._without_index_errors(stage, subject):
+                run_stages.finish_stage(
+                    self.index, self.run.id, stage, subject, state=state, detail=detail, calls=counted[0], errors=counted[1]
+                )
 
         with logs.bound(**{subject_kind: subject}), span(f"{stage} {subject}", {f"federator.{subject_kind}": subject}):
             try:
@@ -76,6 +90,14 @@ class RunContext:
             except Exception as error:
                 finish("failed", f"an unexpected {type(error).__name__}")
                 raise
+
+    @contextmanager
+    def _without_index_errors(self, stage: str, subject: str) -> Iterator[None]:
+        """Log an error of the index: the times of a stage are for people, and the stage's own writes report the error."""
+        try:
+            yield
+        except DatabaseError as error:
+            _log.warning("stage was not recorded", stage=stage, subject=subject, error=type(error).__name__)
 
     @contextmanager
     def record_errors(self, subject: str) -> Iterator[None]:

@@ -85,7 +85,7 @@ def _crawl_source(context: RunContext, name: str, *, full: bool) -> PublishResul
             identity=verdict.identity, went_back=reading.went_back, full_because=reading.full_reason,
         )  # fmt: skip
         runs.record_source_result(context.index, context.run, name, **asdict(published))
-        done(published.state, _summarize(published))
+        done(published.state, _summarize(published), crawled.calls)
     return published
 
 

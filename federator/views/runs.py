@@ -16,11 +16,15 @@ from federator.model.scopes import Scopes
 from federator.store import tables as t
 from federator.store import visibility
 from federator.store.engine import Index
+from federator.store.run_stages import RunStage, read_run_stages
 from federator.store.runs import Run, RunChange, RunSource, read_run_changes, read_run_sources, run_from_row
 
 _ENDED = ("ok", "partial", "failed", "held")
 
-run, part, line = t.run.c, t.run_source.c, t.journal.c
+# Stages whose subject is a source, and those whose subject is a mirror. The others are of subjects that only ``*`` covers.
+_SOURCE_STAGES, _MIRROR_STAGES = ("crawl", "verify"), ("resume", "plan", "apply", "rebuild")
+
+run, part, line, stage = t.run.c, t.run_source.c, t.journal.c, t.run_stage.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,22 @@ def get_run_progress(index: Index, viewer: Visibility, run_id: str) -> tuple[Run
         )
         writes = dict(connection.execute(counted.order_by(line.state)).tuples().all())
     return _visible_run(found, viewer, [source.state for source in sources], list(writes)), sources, writes
+
+
+def list_run_stages(index: Index, viewer: Visibility, of_run: Run) -> list[RunStage]:
+    """List the stages of a visible run whose subject is visible as a whole, in the order of their starts.
+
+    A stage without an end in a run that has ended is ``interrupted``.
+    """
+    covered = true() if viewer.scopes.covers_all else or_(
+        stage.stage.in_(_SOURCE_STAGES) & stage.subject.in_(viewer.fully_visible_sources),
+        stage.stage.in_(_MIRROR_STAGES) & stage.subject.in_(viewer.mirrors),
+    )  # fmt: skip
+    with index.read() as connection:
+        stages = read_run_stages(connection, of_run.id, covered)
+    if of_run.finished_at is None:
+        return stages
+    return [replace(each, state="interrupted") if each.finished_at is None else each for each in stages]
 
 
 def list_affected_sources(index: Index, viewer: Visibility, run_ids: Sequence[str]) -> set[str]:

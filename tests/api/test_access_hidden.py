@@ -121,6 +121,7 @@ WORDS = (
 #: how every GET of our own API is asked; ``{...}`` is filled with everything that could be asked for
 READS: dict[str, list[str]] = {
     "/api/v1/overview": [""],
+    "/api/v1/overview/history": ["", "?days=366"],
     "/api/v1/suggest": [*(f"?q={quote(word[:end])}" for word in WORDS for end in (1, 4)), "?q=s%24ord", "?q=o&limit=1"],
     "/api/v1/tree": [
         *(f"?path={quote(key)}&depth={depth}" for key in IDS for depth in (1, 3)), "?limit=1", "?path=lake&limit=1", "?view=merged",

@@ -33,7 +33,7 @@ WHOLE = {
     "GET /api/v1/reports/{id}/{name}", "GET /api/v1/notifications", "POST /api/v1/notifications/{number}/retry",
 }  # fmt: skip
 LOOKS = {
-    "GET /api/v1/overview", "GET /api/v1/suggest",
+    "GET /api/v1/overview", "GET /api/v1/overview/history", "GET /api/v1/suggest",
     "GET /api/v1/tree", "GET /api/v1/tables/{id}", "GET /api/v1/graph/{id}", "GET /api/v1/schema/{id}",
     "GET /api/v1/snippets/{id}", "GET /api/v1/search", "GET /api/v1/datasets", "GET /api/v1/datasets/{location}",
     "GET /api/v1/drift", "GET /api/v1/diff", "GET /api/v1/explain/{id}", "GET /api/v1/sources", "GET /api/v1/sources/{name}",
@@ -92,7 +92,12 @@ def url_of(route: str) -> str:
     path = route.partition(" ")[2].replace("{number}", "99999").replace("/requests/{id}", "/requests/99999")
     for name in ("id", "name", "digest", "location", "number", "index_name"):
         path = path.replace(f"{{{name}}}", "none")
-    queries = {"/api/v1/search": "?q=none", "/api/v1/suggest": "?q=none", "/api/v1/diff": "?from=run-1&to=run-2"}
+    queries = {
+        "/api/v1/search": "?q=none",
+        "/api/v1/suggest": "?q=none",
+        "/api/v1/diff": "?from=run-1&to=run-2",
+        "/api/v1/events": "?seconds=0",
+    }
     return path + queries.get(path, "")
 
 

@@ -206,6 +206,11 @@ def _runs(connection: Any, visible: Scopes) -> None:
         connection.execute(insert(t.run), [row])
         for source, ended in covered.items():
             connection.execute(insert(t.run_source), [{"run_id": key, "source": source, "state": ended}])
+        seen = [("crawl", source) for source in covered]
+        seen += [("plan", name) for name, ends in MIRRORS.items() if all(visible.covers((end,)) for end in ends)]
+        for stage, subject in seen:
+            row = {"run_id": key, "stage": stage, "subject": subject, "state": "ok", "started_at": 1.0, "finished_at": 2.0}
+            connection.execute(insert(t.run_stage), [row])
         for number, (mirror, target) in enumerate(targets):
             source, _, path = target.partition("$")
             if (mirror, target) not in writes:

@@ -7,6 +7,7 @@ from pydantic import Field
 from federator.api.models.base import FreshnessList, ResponseModel
 from federator.api.models.sources import Source
 from federator.store.field_types import OptionalTimestamp
+from federator.views.crawl_history import CrawlDay
 from federator.views.overview import AttentionItem
 
 
@@ -33,4 +34,19 @@ class Overview(ResponseModel):
     active_runs: int = Field(examples=[1], description="number of visible runs that are running")
     attention: list[AttentionItem] = Field(description="the most severe first, and the oldest of equal severity first")
     sources: list[SourceHealth] = Field(description="all visible sources, by name")
+    freshness: FreshnessList
+
+
+class SourceHistory(ResponseModel):
+    """The crawls of a source, by day."""
+
+    source: str = Field(examples=["lake_hive"])
+    days: list[CrawlDay] = Field(description="days with crawls, the oldest first")
+
+
+class OverviewHistory(ResponseModel):
+    """Growth and crawls of the sources that are visible as a whole."""
+
+    since: str = Field(examples=["2026-10-26"], description="first day, in UTC")
+    sources: list[SourceHistory] = Field(description="sources that were crawled since then, by name")
     freshness: FreshnessList

@@ -8,7 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from federator.api.models.base import FreshnessList, ResponseModel
+from federator.store.run_stages import RunStage
 from federator.store.runs import Run, RunChange, RunSource
+
+Stages = Annotated[list[RunStage], Field(description="the stages of visible sources and mirrors, in the order of their starts")]
 
 
 class RunPage(ResponseModel):
@@ -24,6 +27,7 @@ class RunDetail(Run):
     """A run with its sources and its writes."""
 
     sources: list[RunSource]
+    stages: Stages
     changes: list[RunChange]
     freshness: FreshnessList
 
@@ -33,5 +37,6 @@ class RunProgress(Run):
     """The current state of a run: the data of one event."""
 
     sources: list[RunSource]
+    stages: Stages
     writes: Annotated[dict[str, int], Field(examples=[{"done": 12, "failed": 1}], description="number of writes by state")]
     freshness: FreshnessList

@@ -104,7 +104,8 @@ def _load_progress(index: Index, visibility: Visibility, run_id: str) -> RunProg
     except StateError as error:
         raise NotFound(error.message, hint=error.hint) from None
     source_freshness = list_source_freshness(index, visibility.scopes, runs.list_affected_sources(index, visibility, [run_id]))
-    return RunProgress(**fields_of(run), sources=sources, writes=writes, freshness=source_freshness)
+    stages = runs.list_run_stages(index, visibility, run)
+    return RunProgress(**fields_of(run), sources=sources, stages=stages, writes=writes, freshness=source_freshness)
 
 
 def _event_id(progress: RunProgress) -> str:

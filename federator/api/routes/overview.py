@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, VisibilityDep
-from federator.api.models.overview import Overview, SourceHealth
+from federator.api.freshness import list_source_freshness
+from federator.api.models.overview import Overview, OverviewHistory, SourceHealth, SourceHistory
 from federator.api.models.sources import Source
 from federator.api.paging import etag_response, not_modified_docs
 from federator.api.principals import Role
 from federator.api.problems import problem_docs
 from federator.api.routes.sources import list_sources
-from federator.views import overview, runs
+from federator.views import crawl_history, overview, runs
 from federator.worker.triggers import overdue_since
 
 router = APIRouter(prefix="/api/v1", tags=["overview"])
@@ -48,6 +51,27 @@ def get_overview(
         sources=[_health(source, states.get(source.name, {}), overdue.get(source.name)) for source in sources],
         freshness=[source.freshness for source in sources if source.freshness.state != "never"],
     )
+    return etag_response(request, body)
+
+
+@router.get(
+    "/overview/history", response_model=OverviewHistory, responses={**not_modified_docs(), **problem_docs(400)},
+    summary="Growth and crawls by day",
+)  # fmt: skip
+def get_overview_history(
+    request: Request, index: IndexDep, principal: PrincipalDep,
+    days: Annotated[int, Query(ge=1, le=366, description="number of days, with today")] = 30,
+) -> Response:  # fmt: skip
+    """The crawls of each source by day in UTC, and the number of tables at the end of the day. It has the sources that the principal's
+    scopes cover as a whole. Days without a crawl are left out."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today - timedelta(days=days - 1)
+    with index.read() as connection:
+        found = crawl_history.list_crawl_days(connection, principal.scopes, since=first.timestamp())
+    body = OverviewHistory(
+        since=first.date().isoformat(), sources=[SourceHistory(source=name, days=each) for name, each in found.items()],
+        freshness=list_source_freshness(index, principal.scopes, found),
+    )  # fmt: skip
     return etag_response(request, body)
 
 

@@ -55,7 +55,10 @@ def get_run(request: Request, index: IndexDep, visibility: VisibilityDep, id: Ru
     """One run with its results by source and its first 1000 writes, also while it is active."""
     run, sources, changes = _get_visible_run(index, visibility, id)
     source_freshness = list_source_freshness(index, visibility.scopes, runs.list_affected_sources(index, visibility, [run.id]))
-    body = RunDetail(**fields_of(run), sources=sources, changes=changes[:_MAX_CHANGES], freshness=source_freshness)
+    body = RunDetail(
+        **fields_of(run), sources=sources, stages=runs.list_run_stages(index, visibility, run), changes=changes[:_MAX_CHANGES],
+        freshness=source_freshness,
+    )  # fmt: skip
     return etag_response(request, body)
 
 

@@ -40,6 +40,20 @@ run_source = Table(
     PrimaryKeyConstraint("run_id", "source"),
 )  # fmt: skip
 
+run_stage = Table(
+    "run_stage", metadata,
+    Column("run_id", Text, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("detail", Text),
+    Column("started_at", Double, nullable=False),
+    Column("finished_at", Double),
+    Column("calls", Integer),
+    Column("errors", Integer),
+    PrimaryKeyConstraint("run_id", "stage", "subject"),
+)  # fmt: skip
+
 audit_outbox = Table(
     "audit_outbox", metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),

@@ -1,24 +1,25 @@
 // The overview: what needs attention, how well each source is, what changed lately.
 import {attentionRow, isFresh, readOverview} from "../attention.js";
-import {find} from "../api.js";
+import {find, get} from "../api.js";
 import {bar, barKey} from "../bar.js";
 import {make} from "../dom.js";
 import {ago, count, plural, state} from "../format.js";
 import {empty, link, panel, rows, table} from "../parts.js";
+import {crawlStrip, growth, sumByDay, tablesByDay} from "../series.js";
 import {changeRow} from "./changes.js";
 import {crawlButton} from "./sources.js";
 
 const KINDS = [["plan", "Plans"], ["source", "Sources"], ["tables", "Tables"], ["drift", "Drift"]];
-const SOURCES = [["Source"], ["Kind", "drop"], ["State"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Namespaces", "n drop"], ["Not read", "n"], ["Schedule", "drop"]];
+const SOURCES = [["Source"], ["Kind", "drop"], ["State"], ["Crawled"], ["30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Growth", "growth drop"], ["Not read", "n"], ["Schedule", "drop"]];
 
 function figure(title, value, detail, graph) {
   return make("div", {}, make("dt", {text: title}), make("dd", {}, value, detail ? make("small", {}, detail) : null), graph ? make("dd", {class: "fig"}, graph) : null);
 }
 
-function figures(overview) {
+function figures(overview, series) {
   const {valid = 0} = overview.states, oldest = overview.sources.map(source => source.freshness.crawled_at).filter(Boolean).sort()[0];
   const open = Object.values(overview.drift).reduce((sum, number) => sum + number, 0), fresh = overview.sources.filter(isFresh).length;
-  return make("dl", {class: "figures"}, figure("Tables", count(overview.tables), plural(overview.sources.length, "source")),
+  return make("dl", {class: "figures"}, figure("Tables", count(overview.tables), plural(overview.sources.length, "source"), series.size ? growth(sumByDay([...series.values()].map(tablesByDay)), "Tables") : null),
     figure("Valid tables", overview.tables ? `${(Math.floor(1000 * valid / overview.tables) / 10).toFixed(1)} %` : "none", count(valid), bar(overview.states)),
     figure("Open drift", count(open), overview.drift.high ? make("span", {class: "tone-bad", text: `${count(overview.drift.high)} high`}) : null, open ? bar(overview.drift) : null),
     figure("Oldest crawl", oldest ? ago(oldest) : "never", `${fresh} of ${overview.sources.length} fresh`));
@@ -38,23 +39,32 @@ function attention(overview) {
   return panel("Needs attention", {note: items.length ? count(items.length) : null, more: chips.length > 1 ? make("div", {class: "chips", role: "group", "aria-label": "Kind"}, chips) : null}, body);
 }
 
+// States of tables that are not well. A source that was read completely is not shown in green while it has such tables.
+const POOR = ["empty", "denied", "unreachable", "missing", "corrupt", "not_lance"];
+
 function sourceState(source) {
-  if (source.freshness.state === "ok" && source.overdue_since) return state("stale", {text: "overdue"});
-  return state(source.freshness.state, source.freshness.state === "ok" ? {text: "fresh"} : {});
+  if (source.freshness.state !== "ok") return state(source.freshness.state);
+  if (source.overdue_since) return state("stale", {text: "overdue"});
+  const poor = POOR.reduce((sum, each) => sum + (source.states[each] ?? 0), 0);
+  return poor ? state("warn", {text: `fresh, ${count(poor)} not well`}) : state("ok", {text: "fresh"});
 }
 
-const sourceCells = source => [link("t", source.name), source.impl, sourceState(source), ago(source.freshness.crawled_at), bar(source.states), count(source.tables), count(source.namespaces),
-  source.failed_namespaces ? state("partial", {text: count(source.failed_namespaces)}) : "0", source.schedule ?? "by hand"];
+const cellsOf = series => source => {
+  const days = series.get(source.name);
+  return [link("t", source.name), source.impl, sourceState(source), ago(source.freshness.crawled_at), days ? crawlStrip(days) : null, bar(source.states), count(source.tables),
+    days ? growth(tablesByDay(days), source.name) : null, source.failed_namespaces ? state("partial", {text: count(source.failed_namespaces)}) : "0", source.schedule ?? "by hand"];
+};
 
 export async function show({signal}) {
-  const [overview, changes] = await Promise.all([readOverview(signal), find("/api/v1/diff?from=-1d&limit=8", signal).catch(error => {
+  const [overview, history, changes] = await Promise.all([readOverview(signal), get("/api/v1/overview/history", signal), find("/api/v1/diff?from=-1d&limit=8", signal).catch(error => {
     if (error.status === 400 || error.status === 409) return null;
     throw error;
   })]);
+  const series = new Map(history.sources.map(each => [each.source, each.days]));
   const recent = changes?.differences ?? [];
   return {title: "Overview", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Overview"}), make("p", {class: "q", text: `${plural(overview.tables, "table")} in ${plural(overview.sources.length, "source")}`}),
-    make("div", {class: "acts"}, crawlButton("Crawl all sources"))), figures(overview),
+    make("div", {class: "acts"}, crawlButton("Crawl all sources"))), figures(overview, series),
   make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "one day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
     recent.length ? make("ol", {class: "rows log"}, recent.map(changeRow)) : empty("No change in the last day"))),
-  panel("Sources", {more: barKey()}, overview.sources.length ? table(SOURCES, overview.sources.map(sourceCells), "Sources") : empty("No source is configured", "Add one with: federator init"))]};
+  panel("Sources", {more: barKey()}, overview.sources.length ? table(SOURCES, overview.sources.map(cellsOf(series)), "Sources") : empty("No source is configured", "Add one with: federator init"))]};
 }

@@ -1,7 +1,7 @@
 // One run, followed while it is active.
 import {find, follow, get, send} from "../api.js";
-import {make, name} from "../dom.js";
-import {ago, count, counted, state, words} from "../format.js";
+import {make, makeSvg, name} from "../dom.js";
+import {ago, count, counted, duration, state, toneOf, words} from "../format.js";
 import {button, empty, freshness, note, pairs, panel, table} from "../parts.js";
 import {announce, attempt} from "../router.js";
 import {planLink} from "./plans.js";
@@ -12,13 +12,32 @@ const CHANGES = [["Action"], ["Target", "name"], ["State"], ["Detail", "long"]];
 
 const change = line => [words(line.action), name(line.target_path ? `${line.target_source}$${line.target_path}` : line.target_source, {mono: true}), state(line.state), line.message];
 
+const STAGES = [["Stage"], ["Of", "name"], ["State"], ["Time", "time drop"], ["Took", "n"], ["Calls", "n"], ["Errors", "n"], ["Detail", "long"]];
+
+const exact = seconds => (seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds));
+
+/* The stages on one time axis: a bar starts and ends where its stage did. A stage that runs reaches to now. */
+function stagePanel(run) {
+  if (!run.stages.length) return null;
+  const start = Date.parse(run.started_at), now = run.finished_at ? Date.parse(run.finished_at) : Date.now(), whole = Math.max(1, now - start);
+  const cells = run.stages.map(stage => {
+    const from = Date.parse(stage.started_at), to = stage.finished_at ? Date.parse(stage.finished_at) : Math.max(now, from);
+    const tone = toneOf(stage.state), x = 100 * (from - start) / whole, width = Math.max(.8, 100 * (to - from) / whole);
+    const text = `starts after ${exact((from - start) / 1000)}, takes ${exact((to - from) / 1000)}`;
+    return [words(stage.stage), name(stage.subject), state(stage.state), makeSvg("svg", {class: "gantt", role: "img", "aria-label": text}, makeSvg("title", {text}),
+      makeSvg("rect", {class: `f-${tone === "run" ? "accent" : tone}`, x: `${Math.min(99.2, x).toFixed(2)}%`, y: "4", height: "8", width: `${width.toFixed(2)}%`})),
+    exact((to - from) / 1000), stage.calls === null ? null : count(stage.calls), stage.errors === null ? null : stage.errors ? state("failed", {text: count(stage.errors)}) : "0", stage.detail];
+  });
+  return panel("Stages", {note: `${exact(whole / 1000)}${run.finished_at ? "" : " so far"}`}, table(STAGES, cells, "Stages of the run"));
+}
+
 function content(run) {
   const sources = run.sources.map(part => [make("bdi", {text: part.source}), state(part.state), count(part.tables), count(part.added), count(part.changed), count(part.removed),
     count(part.failed_namespaces), part.message]);
   const writes = run.writes && Object.keys(run.writes).length ? counted(run.writes) : null;
   return [run.error ? note("bad", make("strong", {text: "Error: "}), run.error) : null,
     panel("Progress", {}, pairs([["State", state(run.state)], ["By", `${run.actor} (${run.trigger})`], ["Started", ago(run.started_at)],
-      ["Ended", run.finished_at ? ago(run.finished_at) : null], ["Took", took(run)], ["Writes", writes]]), run.progress ? make("pre", {text: run.progress, tabindex: "0"}) : null),
+      ["Ended", run.finished_at ? ago(run.finished_at) : null], ["Took", took(run)], ["Writes", writes]]), run.progress && !run.stages.length ? make("pre", {text: run.progress, tabindex: "0"}) : null), stagePanel(run),
     sources.length ? panel("Sources", {}, table(SOURCES, sources, "Sources of the run")) : null, freshness(run.freshness)].filter(part => part !== null);
 }
 

@@ -1,0 +1,61 @@
+"""Stages of runs: one row for each stage and subject of a run, written when the stage starts and when it ends."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, Connection, select, update
+
+from federator.store import tables as t
+from federator.store.engine import Index
+from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
+from federator.store.sql import insert_or_update
+
+s = t.run_stage.c
+
+
+@dataclass(frozen=True, slots=True)
+class RunStage:
+    """A stage of a run for one subject: a source, a mirror or a storage root."""
+
+    stage: Annotated[
+        str, Field(examples=["crawl"], description="crawl, verify, resume, plan, apply, scan, rebuild, prune, report")
+    ]
+    subject: Annotated[str, Field(examples=["lake_hive"], description="source, mirror, storage root or report")]
+    state: Annotated[
+        str, Field(examples=["ok"], description="running, interrupted, or the result: ok, partial, failed, held, ...")
+    ]
+    detail: str | None
+    started_at: Timestamp
+    finished_at: OptionalTimestamp
+    calls: Annotated[int | None, Field(examples=[42], description="number of catalog calls; null: not counted for this stage")]
+    errors: Annotated[int | None, Field(examples=[0], description="number of these calls that failed")]
+
+
+def start_stage(index: Index, run_id: str, stage: str, subject: str) -> None:
+    """Record the start of a stage. A stage that starts again replaces its earlier row."""
+    values = {
+        "state": "running", "detail": None, "started_at": time.time(), "finished_at": None, "calls": None, "errors": None,
+    }  # fmt: skip
+    with index.write() as connection:
+        statement = insert_or_update(connection, t.run_stage).values(run_id=run_id, stage=stage, subject=subject, **values)
+        connection.execute(statement.on_conflict_do_update(index_elements=[s.run_id, s.stage, s.subject], set_=values))
+
+
+def finish_stage(
+    index: Index, run_id: str, stage: str, subject: str, *, state: str, detail: str, calls: int | None, errors: int | None
+) -> None:
+    """Record the end of a stage."""
+    row = (s.run_id == run_id) & (s.stage == stage) & (s.subject == subject)
+    values = {"state": state, "detail": detail or None, "finished_at": time.time(), "calls": calls, "errors": errors}
+    with index.write() as connection:
+        connection.execute(update(t.run_stage).where(row).values(values))
+
+
+def read_run_stages(connection: Connection, run_id: str, *conditions: ColumnElement[bool]) -> list[RunStage]:
+    """Return the stages of a run in the order of their starts."""
+    query = select(*columns_of(t.run_stage, RunStage)).where(s.run_id == run_id, *conditions)
+    return [RunStage(**row) for row in connection.execute(query.order_by(s.started_at, s.stage, s.subject)).mappings()]

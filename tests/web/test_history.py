@@ -1,0 +1,85 @@
+"""The stages of a run on their axis, and 30 days of crawls in the overview."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+from sqlalchemy import insert
+
+from federator.store import run_stages
+from federator.store import tables as t
+from tests.web.conftest import Service
+
+_DAY = 86_400
+
+
+def _add_crawl(service: Service, days_ago: int, *, state: str, tables: int) -> None:
+    started_at = (time.time() // _DAY - days_ago) * _DAY + 60
+    run = {
+        "id": f"{int(started_at * 1000):011x}-{days_ago}", "kind": "crawl", "state": state, "trigger": "schedule", "actor": "ann",
+        "started_at": started_at, "finished_at": started_at + 30,
+    }  # fmt: skip
+    stage = {"run_id": run["id"], "stage": "crawl", "subject": "lake", "state": state, "started_at": started_at}
+    with service.index.write() as connection:
+        connection.execute(insert(t.run), [run])
+        connection.execute(insert(t.run_stage), [{**stage, "finished_at": started_at + 30}])
+        if state != "failed":
+            connection.execute(
+                insert(t.run_source), [{"run_id": run["id"], "source": "lake", "state": state, "tables": tables}]
+            )
+
+
+def test_the_stages_of_a_run_appear_while_it_goes_on(open_page: Callable[[str], Page], service: Service) -> None:
+    page = open_page(f"runs/{service.run.id}")
+    expect(page.get_by_role("heading", name="Progress")).to_be_visible()
+    stages = page.get_by_role("table", name="Stages of the run").get_by_role("row")
+    expect(stages).to_have_count(0)
+    run_stages.start_stage(service.index, service.run.id, "crawl", "lake")
+    expect(stages).to_have_count(2)
+    expect(stages.nth(1)).to_contain_text("running")
+    run_stages.finish_stage(
+        service.index,
+        service.run.id,
+        "crawl",
+        "lake",
+        state="partial",
+        detail="62 tables in 2 namespaces",
+        calls=1234,
+        errors=3,
+    )
+    run_stages.start_stage(service.index, service.run.id, "verify", "lake")
+    expect(stages).to_have_count(3)
+    for text in ("partial", "1,234", "3", "62 tables in 2 namespaces"):
+        expect(stages.nth(1)).to_contain_text(text)
+    bars = stages.get_by_role("img")
+    expect(bars).to_have_count(2)
+    assert "starts after" in str(bars.first.get_attribute("aria-label"))
+    # The second bar starts where the first one ends.
+    first, second = (bars.nth(at).locator("rect").evaluate("node => node.getBoundingClientRect().toJSON()") for at in (0, 1))
+    assert second["x"] >= first["x"] + first["width"] - 2
+
+
+@pytest.mark.parametrize("color_scheme", ["light", "dark"])
+def test_the_overview_shows_growth_and_failed_crawls(
+    open_page: Callable[[str], Page], service: Service, color_scheme: str
+) -> None:
+    _add_crawl(service, 20, state="ok", tables=10)
+    _add_crawl(service, 3, state="partial", tables=40)
+    _add_crawl(service, 1, state="failed", tables=0)
+    page = open_page("")
+    page.emulate_media(color_scheme="dark" if color_scheme == "dark" else "light")
+    lake = page.get_by_role("table", name="Sources").get_by_role("row").filter(has=page.get_by_role("link", name="lake"))
+    expect(lake.get_by_role("img", name="3 crawls in 30 days, 1 partial, 1 failed")).to_be_visible()
+    expect(lake.get_by_role("img", name="lake: 10 20 days ago, 40 now")).to_be_visible()
+    expect(page.get_by_role("img", name="Tables: 10 20 days ago, 40 now")).to_be_visible()
+
+
+def test_nothing_is_green_that_is_not_well(open_page: Callable[[str], Page]) -> None:
+    page = open_page("")
+    # The source was read completely, and a table in it is missing.
+    copy = page.get_by_role("table", name="Sources").get_by_role("row").filter(has=page.get_by_role("link", name="copy"))
+    expect(copy).to_contain_text("fresh, 1 not well")
+    expect(copy.locator(".st.ok")).to_have_count(0)
