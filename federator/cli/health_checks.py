@@ -46,7 +46,6 @@ class Check:
 def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[Check]:
     """Run all checks, cheap ones first. An invalid configuration is a failed check; the checks that need it are then omitted."""
     yield _check_python()
-    yield _check_java()
     yield _check_package("spark", "pyspark", "spark", "the pipeline")
     yield _check_package("pandas", "pandas", "spark", "Spark's Python workers")
     yield _check_package("pyarrow", "pyarrow", "spark", "the pipeline")
@@ -57,6 +56,8 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
         yield Check("configuration", FAIL, error.message, error.hint)
         return
     yield Check("configuration", OK, str(settings.path))
+    if not settings.spark.is_connect:
+        yield _check_java()
     yield _check_worker(settings)
     yield _check_instance(settings)
     yield _check_index(cli)
@@ -96,6 +97,9 @@ def _check_worker(settings: Settings) -> Check:
     python = os.environ.get("PYSPARK_PYTHON")
     from federator.pipeline.cluster import executor_python
 
+    if settings.spark.is_connect:
+        message = f"{settings.spark.master}: the server's executors run their own Python and packages"
+        return Check("workers", WARN, message, "check one with federator doctor --spark")
     if not settings.spark.is_local:
         packages = settings.spark.archive or "their own packages"
         message = f"{settings.spark.master}: executors run {executor_python(settings)} with {packages}"

@@ -48,7 +48,7 @@ def open_run(cli: Cli, *, spark: bool, settings: Settings | None = None) -> Iter
         federator.stop = stop
         try:
             if spark:
-                signals.watch(_start_spark(run_settings, progress), connect=run_settings.spark.master.startswith("sc://"))
+                signals.watch(_start_spark(run_settings, progress), connect=run_settings.spark.is_connect)
             yield federator
         except KeyboardInterrupt:
             stop.set()

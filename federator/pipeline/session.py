@@ -129,9 +129,8 @@ def launch_jvm(settings: Settings) -> None:
     with _lock:
         from pyspark import SparkContext
 
-        master = local_master(settings)
-        if _launch is None and SparkContext._gateway is None and not master.startswith("sc://"):
-            _launch = _Launch(settings, master)
+        if _launch is None and SparkContext._gateway is None and not settings.spark.is_connect:
+            _launch = _Launch(settings, local_master(settings))
             _launch.begin()
 
 
@@ -140,13 +139,21 @@ def _create_session(settings: Settings) -> SparkSession:
     from pyspark.sql import SparkSession
 
     global _launch
-    master = local_master(settings)
-    if master.startswith("sc://"):
-        return SparkSession.builder.appName("lance-federator").remote(master).getOrCreate()
-    launch, _launch = _launch or _Launch(settings, master), None
+    if settings.spark.is_connect:
+        return _connect(settings)
+    launch, _launch = _launch or _Launch(settings, local_master(settings)), None
     SparkContext._ensure_initialized(gateway=SparkContext._gateway or launch.gateway())
     builder = SparkSession.builder
     for key, value in launch.conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connect(settings: Settings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("lance-federator").remote(settings.spark.master)
+    for key, value in {**_CONNECT_CONF, **settings.spark.conf}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -191,6 +198,16 @@ _CONF = {
     "spark.log.level": "ERROR",
     # Most work is in Python, so a second JIT tier would cost a cold run more than it saves.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=ERROR",
+}
+
+#: the settings of ``_CONF`` that a client of Spark Connect can change
+_CONNECT_CONF = {
+    key: _CONF[key]
+    for key in (
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+        "spark.sql.parquet.compression.codec",
+        "spark.sql.shuffle.partitions",
+    )
 }
 
 

@@ -17,6 +17,7 @@ _PACKAGES_HINT = "executors need this version's packages: federator spark pack, 
 _HINTS = (
     (re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version"), _PYTHON_HINT),
     (re.compile(r'Cannot run program "[^"]*python[^"]*"'), _PYTHON_HINT),
+    (re.compile(r"PACKAGE_NOT_INSTALLED"), "pip install 'lance-federator[spark-connect]'"),
     (re.compile(r"No module named '?(?:federator|pyarrow|lance|pandas|pydantic|thrift|boto3)"), _PACKAGES_HINT),
 )
 

@@ -63,11 +63,18 @@ class StagingArea:
         return not self._is_remote and self.count(path) <= MAX_ROWS
 
     def remove(self) -> None:
-        """Remove a remote directory. A local one is removed with the run's other files."""
-        if self._is_remote and hasattr(self.spark, "_jvm"):
-            jvm: Any = self.spark._jvm
-            directory = jvm.org.apache.hadoop.fs.Path(self.root)
-            directory.getFileSystem(self.spark._jsc.hadoopConfiguration()).delete(directory, True)
+        """Remove a remote directory. A local one is removed with the run's other files.
+
+        A client of Spark Connect cannot delete it: all that is in it is replaced by an empty file.
+        """
+        if not self._is_remote:
+            return
+        if not hasattr(self.spark, "_jvm"):
+            self.spark.range(0).coalesce(1).write.mode("overwrite").parquet(self.root)
+            return
+        jvm: Any = self.spark._jvm
+        directory = jvm.org.apache.hadoop.fs.Path(self.root)
+        directory.getFileSystem(self.spark._jsc.hadoopConfiguration()).delete(directory, True)
 
     @property
     def _is_remote(self) -> bool:

@@ -56,7 +56,7 @@ class SparkSettings(Section):
     """The Spark session."""
 
     master: str = "local[*]"
-    """Master URL of Spark."""
+    """Master URL of Spark, or `sc://HOST:PORT` of a Spark Connect server."""
     memory: str = "1g"
     """Memory of the driver's JVM."""
     staging: str = ""
@@ -73,6 +73,11 @@ class SparkSettings(Section):
     def is_local(self) -> bool:
         """Whether Spark's executors are this process's own JVM."""
         return self.master.startswith("local")
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether Spark runs behind a Spark Connect server, so that this process needs no JVM."""
+        return self.master.startswith("sc://")
 
 
 class VerifySettings(Section):

@@ -77,6 +77,24 @@ def _check_cluster(settings: Settings) -> None:
             f"{settings.path}: [spark] staging: {master} needs a directory that every executor can write",
             hint='set staging = "s3a://bucket/path", "hdfs://...", or the path of a shared file system',
         )
+    if settings.spark.is_connect:
+        _check_connect(settings)
+
+
+def _check_connect(settings: Settings) -> None:
+    """The executors of a Spark Connect server were configured when it was started. A client can change SQL settings only."""
+    file = settings.path
+    if settings.spark.archive:
+        raise ConfigError(
+            f"{file}: [spark] archive: a client of Spark Connect cannot ship packages to executors",
+            hint="start the server with the archive: docs/how-to/cluster.md",
+        )
+    for key in settings.spark.conf:
+        if not key.startswith("spark.sql."):
+            raise ConfigError(
+                f"{file}: [spark.conf] {key}: a client of Spark Connect can set spark.sql.* only",
+                hint="set it where the server is started",
+            )
 
 
 def _check_tree(settings: Settings) -> None:

@@ -32,7 +32,7 @@ from federator.views.search import engine
 from tests.bench import lake
 from tests.bench.clients import CLIENTS
 from tests.bench.measure import Row, limit
-from tests.fixtures.postgres import _binaries, _free_port, _server
+from tests.fixtures.postgres import _binaries, _server, free_port
 
 # As for a small server: the defaults are those of a machine of 2005.
 POSTGRES = ("shared_buffers=1GB", "random_page_cost=1.1", "effective_cache_size=4GB")
@@ -146,7 +146,7 @@ def fill(index: Index) -> None:
 
 @contextmanager
 def serve(url: str, directory: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    file, port = directory / "federator.toml", _free_port()
+    file, port = directory / "federator.toml", free_port()
     file.write_text(_CONFIG.format(url=url), encoding="utf-8")
     federator = str(Path(sys.executable).with_name("federator"))
     command = [federator, "--config", str(file), "serve", "--role", "api", "--port", str(port)]

@@ -22,12 +22,14 @@ from federator.model import NamespaceRecord, TableRecord
 from federator.store import migrations, open_index
 from federator.store import tables as t
 from federator_connectors import glue
-from tests.fixtures.cluster import Cluster
+from tests.fixtures.cluster import Cluster, connect_server
 from tests.fixtures.glue import GlueAccount, account
+from tests.fixtures.postgres import free_port
 
 pytestmark = pytest.mark.timeout(900)
 pytest_plugins = ["tests.fixtures.cluster"]
 _READABLE, _ABSENT = 4, 20
+_WITHOUT_JAVA = {"PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,19 @@ class Company:
     database: str
     storage: dict[str, str]
 
-    def configure(self, directory: Path, url: str, spark: dict[str, Any], conf: dict[str, str] | None = None) -> Installation:
-        """Write a configuration whose mirror has a Glue account of its own as target."""
+    def configure(
+        self,
+        directory: Path,
+        url: str,
+        spark: dict[str, Any],
+        conf: dict[str, str] | None = None,
+        *,
+        own_executors: bool = True,
+    ) -> Installation:
+        """Write a configuration whose mirror has a Glue account of its own as target.
+
+        Executors resolve references in their own environment. Those of a Connect server are not the session's ``own_executors``.
+        """
         directory.mkdir()
         with closing(open_index(url)) as index:
             migrations.upgrade_schema(index)
@@ -55,8 +68,8 @@ class Company:
             "instance": {"id": "cluster"},
             "index": {"url": url},
             "spark": spark,
-            # Executors resolve references in their own environment.
-            "spark.conf": {f"spark.executorEnv.{name}": value for name, value in secrets.items()} | (conf or {}),
+            "spark.conf": {f"spark.executorEnv.{name}": value for name, value in secrets.items() if own_executors}
+            | (conf or {}),
             "sources.lake": {"impl": "glue", **accounts["lake"], **storage},
             "sources.copy": {"impl": "glue", **accounts["copy"]},
             "mirrors.copies": {"from": "lake", "to": "copy"},
@@ -89,6 +102,12 @@ class Installation:
     def rows(self, table: Table, *columns: str) -> set[tuple[Any, ...]]:
         with closing(open_index(self.url)) as index, index.read() as connection:
             return {tuple(row) for row in connection.execute(select(*(table.c[name] for name in columns)))}
+
+    def results(self) -> dict[str, set[tuple[Any, ...]]]:
+        """What a sync has found and done: verified datasets, copied objects, and the records of the origin."""
+        origins = {row for row in self.rows(t.record, "source", "path", "digest") if row[0] == "lake"}
+        datasets, copies = self.rows(t.dataset, "canonical", "state", "rows"), self.rows(t.ledger, "origin_path", "is_table")
+        return {"datasets": datasets, "copies": copies, "origins": origins}
 
     def report(self) -> list[dict[str, str]]:
         (file,) = self.directory.glob(".federator/reports/*/inventory.csv")
@@ -135,12 +154,7 @@ def test_a_cluster_without_shared_disk_gives_the_results_of_one_machine(
 
     copied = {path.rpartition("$")[2] for (path, is_table) in remote.rows(t.ledger, "target_path", "is_table") if is_table}
     assert copied == {f"t{number}" for number in range(_READABLE + _ABSENT)}
-    compared = {t.dataset: ("canonical", "state", "rows"), t.ledger: ("origin_path", "is_table")}
-    for table, columns in compared.items():
-        assert remote.rows(table, *columns) == local.rows(table, *columns), table.name
-    assert {row for row in remote.rows(t.record, "source", "path", "digest") if row[0] == "lake"} == {
-        row for row in local.rows(t.record, "source", "path", "digest") if row[0] == "lake"
-    }
+    assert remote.results() == local.results()
     states = [state for _, state in remote.rows(t.dataset, "canonical", "state")]
     assert (states.count("valid"), len(states)) == (_READABLE, _READABLE + _ABSENT)
     reported = [row["path"] for row in remote.report() if row["source"] == "lake"]
@@ -157,3 +171,23 @@ def test_executors_without_packages_are_reported_with_the_remedy(
     installation = company.configure(tmp_path / "remote", postgres_database(), spark, conf)
     output = installation.run("doctor", "--spark", code=1)
     assert "federator spark pack" in " ".join(output.split())
+
+
+def test_spark_connect_gives_the_results_of_one_machine(
+    cluster: Cluster, company: Company, archive: Path, postgres_database: Callable[..., str], tmp_path: Path
+) -> None:
+    local = company.configure(tmp_path / "local", postgres_database(), {"master": "local[2,4]"})
+    spark = {"master": f"sc://127.0.0.1:{(port := free_port())}", "staging": f"{cluster.hdfs}/connect"}
+    remote = company.configure(tmp_path / "remote", postgres_database(), spark, own_executors=False)
+    local.run("sync")
+    with connect_server(cluster, archive, remote.environment, port):
+        # Java is not found, so a JVM of this process would be an error.
+        remote.run("doctor", "--spark", **_WITHOUT_JAVA)
+        remote.run("sync", **_WITHOUT_JAVA)
+        remote.run("report", "inventory", **_WITHOUT_JAVA)
+        again = remote.run("plan", "--detailed-exitcode", **_WITHOUT_JAVA)
+    assert "no changes" in again
+    assert remote.results() == local.results()
+    states = [state for _, state, _ in remote.results()["datasets"]]
+    assert (states.count("valid"), len(states)) == (_READABLE, _READABLE + _ABSENT)
+    assert len([row for row in remote.report() if row["source"] == "lake"]) == _READABLE + _ABSENT

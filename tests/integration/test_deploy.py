@@ -23,7 +23,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from tests.fixtures.availability import fail_or_skip
-from tests.fixtures.postgres import _free_port
+from tests.fixtures.postgres import free_port
 
 ROOT = Path(__file__).parents[2]
 TOKEN = {"Authorization": "Bearer t0ken-of-the-test"}
@@ -81,7 +81,7 @@ def eventually(ask: Callable[[], Any], seconds: float = 200) -> Any:
 
 
 def test_the_parts_work_together(wheel: Path, home: Path) -> None:
-    port = _free_port()
+    port = free_port()
     with running("upgrade", wheel, home) as upgrade:
         assert upgrade.wait(120) == 0
     with ExitStack() as parts, httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:

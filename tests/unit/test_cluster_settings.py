@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -42,6 +43,29 @@ def test_a_cluster_with_sqlite_is_refused() -> None:
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2,4]"])
 def test_a_local_master_needs_neither(master: str) -> None:
     assert settings({"master": master}, {"url": "sqlite:///federator.db"}).spark.staging == ""
+
+
+CONNECT = {"master": "sc://127.0.0.1:15002", "staging": "hdfs://127.0.0.1/staging"}
+
+
+@pytest.mark.parametrize(
+    ("spark", "message"),
+    [
+        ({"archive": "executors.tar.gz"}, "[spark] archive: a client of Spark Connect cannot ship packages"),
+        (
+            {"conf": {"spark.executorEnv.KEY": "x"}},
+            "[spark.conf] spark.executorEnv.KEY: a client of Spark Connect can set spark.sql",
+        ),
+    ],
+)
+def test_what_a_client_of_spark_connect_cannot_set_is_refused(spark: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        settings({**CONNECT, **spark})
+
+
+def test_a_client_of_spark_connect_sets_sql() -> None:
+    conf = {"spark.sql.shuffle.partitions": "16"}
+    assert settings({**CONNECT, "conf": conf}).spark.conf == conf
 
 
 def test_the_python_of_executors_is_the_users() -> None:
