@@ -5,7 +5,7 @@ The root is the delimiter itself. A name that contains the delimiter needs anoth
 passes it to ``Identifier.find``.
 
 A ``+`` that is not encoded has two readings: it is a plus in RFC 3986, and a space for clients that encode paths like forms. These
-are the clients in Rust (pylance, lance-spark). They send no User-Agent, as other HTTP clients do.
+are the clients in Rust (pylance, lance-spark), which send no User-Agent. Other clients were seen to send one.
 """
 
 from __future__ import annotations
