@@ -329,10 +329,24 @@ class RunChange(Model):
     outcome_at: datetime | None
 
 
+class RunStage(Model):
+    """A stage of a run for one subject: a source, a mirror or a storage root. ``calls`` and ``errors`` are null if not counted."""
+
+    stage: str
+    subject: str
+    state: str
+    detail: str | None
+    started_at: datetime
+    finished_at: datetime | None
+    calls: int | None
+    errors: int | None
+
+
 class RunDetail(Run):
-    """A run with its results by source and its first 1000 writes."""
+    """A run with its results by source, its stages and its first 1000 writes."""
 
     sources: list[RunSource]
+    stages: list[RunStage]
     changes: list[RunChange]
     freshness: list[Freshness]
 
