@@ -22,9 +22,15 @@ _ACTIVE = frozenset({"queued", "running"})
 
 
 def http_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
-    """Return the arguments of httpx's clients. Redirects are not followed, so the token reaches this service only."""
+    """Return the arguments of httpx's clients. Redirects are not followed, so the token reaches this service only.
+
+    White space around the token is removed, as a file has it. Raise ClientError for a token that no header can have.
+    """
     headers = {"User-Agent": f"lance-federator/{federator.__version__}", "Accept": "application/json"}
     if token is not None:
+        token = token.strip()
+        if not (token.isascii() and token.isprintable()):
+            raise ClientError("the token contains characters that no token has")
         headers["Authorization"] = f"Bearer {token}"
     return {"base_url": url, "headers": headers, "timeout": timeout, "follow_redirects": False}
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from federator.connector.errors import PermissionDenied
 from federator.connector.options import ConnectorSettings, is_endpoint_key
 from federator.connector.storage_options import lance_scheme, option_name, plain_options
-from federator.model import to_lance_uri
+from federator.model import local_path, to_lance_uri
 
 _ENDPOINTS = ("endpoint", "endpoint_url", "base_url")
 # The names of options, by store. With all options of one set, Lance does not look for other credentials.
@@ -64,12 +64,15 @@ def opening_options(
 
 
 def require_allowed_scheme(settings: ConnectorSettings, location: str) -> None:
-    """Raise PermissionDenied if the source does not allow the scheme of a location."""
+    """Raise PermissionDenied if the source does not allow the scheme of a location, or if a ``file`` URI names another host: Lance
+    ignores the host, and would open the path on this one."""
     scheme = lance_scheme(location) or "file"
     if scheme not in settings.schemes:
         raise PermissionDenied(
             f"locations with the scheme {scheme} are not opened", hint=f"allowed by schemes: {', '.join(settings.schemes)}"
         )
+    if lance_scheme(location) == "file" and local_path(location) is None:
+        raise PermissionDenied("a file URI with another host is not opened", hint="write file:///PATH for a path of this host")
 
 
 def lacks_credentials(settings: ConnectorSettings, root: str | None) -> bool:

@@ -217,6 +217,13 @@ def test_a_token_is_sent_and_never_shown(index: Index, settings_of: Callable[...
         assert "t0ken" not in repr(Client(url, token="t0ken-of-the-test"))
 
 
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_a_token_that_no_header_can_have_is_refused_without_showing_it(client: type[Any]) -> None:
+    with pytest.raises(ClientError) as refused:
+        client("http://127.0.0.1:9", token="lft_secret\nX-Header: 1")
+    assert "lft_secret" not in str(refused.value)
+
+
 def test_a_request_is_queued_once_and_waits_for_a_worker(service: str, both: Both) -> None:
     with Client(service) as client:
         request = client.request_run("crawl", sources=["lake"])

@@ -145,7 +145,7 @@ def require_own_paths(source: SourceSettings, locations: Iterable[Any]) -> None:
 
     A table there is opened as the service's user, which can read more than the principal.
     """
-    paths = [text for text in locations if isinstance(text, str) and local_path(text) is not None]
+    paths = [text for text in locations if isinstance(text, str) and _may_be_path(text)]
     if not paths:
         return
     settings = get_connector(source.impl).parse_settings(source.spec.properties, where=f"[sources.{source.name}] ")
@@ -155,6 +155,11 @@ def require_own_paths(source: SourceSettings, locations: Iterable[Any]) -> None:
             f"a path of the service's host must be inside root or allowed_bases of {source.name}",
             hint="omit the location, or set allowed_bases in the section of the source",
         )
+
+
+def _may_be_path(location: str) -> bool:
+    # Some libraries ignore the host of a file URI.
+    return local_path(location) is not None or location.strip().lower().startswith("file")
 
 
 def _is_storable(value: Any) -> bool:

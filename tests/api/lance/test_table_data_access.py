@@ -363,7 +363,9 @@ def test_a_writer_registers_no_path_of_the_host_outside_its_source(tmp_path: Pat
             return service.post(f"/v1/table/s%24ns%24{name}/register", {"location": location}, caller=caller)
 
         inside = f"{tmp_path}/root/../private/t.lance"
-        for location in ("file:/etc", f"{tmp_path}/private/t.lance", f"file:{inside}", f"{tmp_path}/root/link/t.lance"):
+        hosts = [f"file://{host}{tmp_path}/private/t.lance" for host in ("x", "127.0.0.1", "%2e%2e", "x.y:1")]
+        paths = ["file:/etc", f"{tmp_path}/private/t.lance", f"file:{inside}", f"{tmp_path}/root/link/t.lance"]
+        for location in (*paths, *hosts, f"FILE+uring://{tmp_path}/private/t.lance"):
             for caller in ("writer s", "admin *"):
                 refused = register("t", location, caller)
                 assert (refused.status_code, refused.json()["code"]) == (403, 15), (location, refused.text)
@@ -373,3 +375,7 @@ def test_a_writer_registers_no_path_of_the_host_outside_its_source(tmp_path: Pat
             assert register(name, f"{tmp_path}/{location}/t.lance", "writer s").status_code == 200
             assert service.post(f"/v1/table/s%24ns%24{name}/count_rows", caller="writer s").json() == len(ROWS)
         assert register("any", f"{tmp_path}/private/t.lance", None).status_code == 200, "the user of this machine"
+        # Lance would ignore the host, whoever has declared the table.
+        assert register("host", f"file://x{tmp_path}/private/t.lance", None).status_code == 200
+        denied = service.post("/v1/table/s%24ns%24host/count_rows", caller="admin *")
+        assert (denied.status_code, denied.json()["code"]) == (403, 15), denied.text
