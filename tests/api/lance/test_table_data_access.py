@@ -375,7 +375,7 @@ def test_a_writer_registers_no_path_of_the_host_outside_its_source(tmp_path: Pat
             assert register(name, f"{tmp_path}/{location}/t.lance", "writer s").status_code == 200
             assert service.post(f"/v1/table/s%24ns%24{name}/count_rows", caller="writer s").json() == len(ROWS)
         assert register("any", f"{tmp_path}/private/t.lance", None).status_code == 200, "the user of this machine"
-        # Lance would ignore the host, whoever has declared the table.
+        # Lance ignores the host of a file URI and opens the path on this machine, so the service does not open such a table at all.
         assert register("host", f"file://x{tmp_path}/private/t.lance", None).status_code == 200
         denied = service.post("/v1/table/s%24ns%24host/count_rows", caller="admin *")
         assert (denied.status_code, denied.json()["code"]) == (403, 15), denied.text
