@@ -32,13 +32,17 @@ class World:
         sources = {
             name: {"impl": "federator.testing:CONNECTOR", "file": str(folder / f"{name}.json")} for name in ("one", "two")
         }
+        # A principal that does not see the storage root declares its paths in a source with that root only.
+        sources["one"]["root"] = f"{folder}/lake"
         raw = {"instance": {"id": "i"}, "sources": sources, "roots": {"lake": {"location": f"{folder}/lake"}}}
+        raw["locations"] = {"aliases": {"mounted://data": f"{folder}/private"}}
         settings = parse_settings(raw | {"serve": {"auth": "required"}}, folder / "federator.toml")
         self.index: Index = open_index("sqlite:///federator.db", base=folder)
         migrations.upgrade_schema(self.index)
         for name in sources:
             fill(self.index, name)
         self.app = create_app(settings)
+        self.local_app = create_app(parse_settings(raw, folder / "federator.toml"))
         self.runner = RequestRunner(settings)
 
     def caller(self, role: str, *scopes: str) -> Api:
@@ -59,6 +63,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     yield created
     created.runner.index.close()
     created.app.state.index.close()
+    created.local_app.state.index.close()
     created.index.close()
 
 
@@ -119,3 +124,31 @@ def test_a_forbidden_declaration_queues_no_request(
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     with world.index.read() as connection:
         assert requests.list_queued(connection, requests.RUN_KINDS) == []
+
+
+def test_a_writer_declares_no_path_of_the_host_outside_its_source(world: World, tmp_path: Path) -> None:
+    (tmp_path / "lake" / "link").symlink_to(tmp_path / "private")
+    private = f"{tmp_path}/private/t.lance"
+    encoded = private.replace("/private", "/%70rivate")
+    refused = [
+        private, f"file:{private}", f"file://{encoded}", f"file://localhost{private}", f"file://x{private}", f"FILE:{private}",
+        f"file://127.0.0.1{private}", f"file-object-store://{private}", f"//{private}", "/", "file:/etc",
+        f"{tmp_path}/lake/../private/t.lance", f"file:{tmp_path}/lake/%2e%2e/private/t.lance", f"{tmp_path}/lake/link/t.lance",
+        f"{tmp_path}/lakes/t.lance", "mounted://data/t.lance", f"mounted://data/../..{private}",
+    ]  # fmt: skip
+    callers = [world.caller(role, scope) for role in ("writer", "admin") for scope in ("*", "one")]
+    for location in refused:
+        body = {"places": [world.place, location], "into": ["one"]}
+        for caller in callers:
+            answer = caller.post("/api/v1/declarations", json=body)
+            assert answer.status_code == 403, (location, answer.text)
+            assert "root or allowed_bases of one" in answer.text
+    both = {"places": [world.place], "into": ["one", "two"]}
+    assert world.caller("writer", "one", "two").post("/api/v1/declarations", json=both).status_code == 403, "two has no root"
+    with world.index.read() as connection:
+        assert requests.list_queued(connection, requests.RUN_KINDS) == []
+    # The root of a source is for all of its writers, a storage root for principals with all scopes.
+    accepted = [caller.post("/api/v1/declarations", json={"places": [world.place], "into": ["one"]}) for caller in callers]
+    accepted.append(callers[0].post("/api/v1/declarations", json=both))
+    accepted.append(Api(world.local_app).post("/api/v1/declarations", json={"places": [private], "into": ["one"]}))
+    assert [answer.status_code for answer in accepted] == [202] * 6, "the last one: the user of this machine"

@@ -6,7 +6,7 @@ checked before any lookup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -14,16 +14,15 @@ from fastapi import Depends, Request
 from pydantic import BaseModel
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.host_paths import require_own_paths
 from federator.api.lance.identifiers import Identifier
 from federator.api.lance.lookup import canonicalize_path, get_any_table
-from federator.api.principals import LOCAL_PRINCIPAL, Principal, Role
+from federator.api.principals import Principal, Role
 from federator.apply.direct_writes import DirectWriter, WriteRequest, WriteResult
 from federator.apply.publication import AffectedObject
 from federator.connector import InvalidInput, NamespaceNotFound, PermissionDenied, TableNotFound, Unsupported
-from federator.data.foreign_locations import is_inside, resolve_location
-from federator.model import Path, local_path, path_key
+from federator.model import Path, path_key
 from federator.model.text import is_storable
-from federator.registry import get_connector
 from federator.settings import Settings, SourceSettings
 from federator.store import Index
 
@@ -127,9 +126,7 @@ class AuthorizedWriter:
                 f"the scopes of {self.principal.name} do not cover {source.name} as a whole, so the request may not set a location",
                 hint="omit the location: the catalog chooses it",
             )
-        # The user of this machine can read its files without the service.
-        if self.principal is not LOCAL_PRINCIPAL:
-            require_own_paths(source, locations)
+        require_own_paths(self.principal, source, [text for text in locations if isinstance(text, str)])
 
 
 def _iter_requested_locations(fields: Mapping[str, Any]) -> Iterator[Any]:
@@ -138,28 +135,6 @@ def _iter_requested_locations(fields: Mapping[str, Any]) -> Iterator[Any]:
             yield from _iter_requested_locations(value)
         elif value is not None and "location" in key.lower():
             yield value
-
-
-def require_own_paths(source: SourceSettings, locations: Iterable[Any]) -> None:
-    """Raise PermissionDenied if a location is a path of this host outside ``root`` and ``allowed_bases`` of the source.
-
-    A table there is opened as the service's user, which can read more than the principal.
-    """
-    paths = [text for text in locations if isinstance(text, str) and _may_be_path(text)]
-    if not paths:
-        return
-    settings = get_connector(source.impl).parse_settings(source.spec.properties, where=f"[sources.{source.name}] ")
-    allowed = [resolve_location(base) for base in (settings.root, *settings.allowed_bases) if base]
-    if not all(is_inside(resolve_location(path), allowed) for path in paths):
-        raise PermissionDenied(
-            f"a path of the service's host must be inside root or allowed_bases of {source.name}",
-            hint="omit the location, or set allowed_bases in the section of the source",
-        )
-
-
-def _may_be_path(location: str) -> bool:
-    # Some libraries ignore the host of a file URI.
-    return local_path(location) is not None or location.strip().lower().startswith("file")
 
 
 def _is_storable(value: Any) -> bool:

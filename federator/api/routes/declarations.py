@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.host_paths import require_own_paths
 from federator.api.models.requests import DeclareRequest
 from federator.api.paging import require_storable
 from federator.api.principals import Role
 from federator.api.problems import problem_docs
 from federator.connector import InvalidInput
-from federator.model import is_location
+from federator.model import canonical_location, is_location
 from federator.stages.declare import DeclareSpec, check_declare_spec
 from federator.store import requests
 
@@ -28,7 +29,8 @@ def request_declarations(
     spec: DeclareRequest, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, response: Response
 ) -> requests.Request:
     """Queue a request: the worker inspects the locations and creates one plan per source. Nothing is written until a plan is applied.
-    Needs the role writer and a scope that covers each source as a whole, because a plan names locations in its storage.
+    Needs the role writer and a scope that covers each source as a whole, because a plan names locations in its storage. A path of the
+    service's host must be inside `root` or `allowed_bases` of each source, or below a storage root if the scope is `*`.
 
     When the request has a run id, `plans?run=` lists its plans. Declared tables belong to the principal: no mirror changes or removes
     them.
@@ -41,6 +43,11 @@ def request_declarations(
     for location in locations:
         if not is_location(location):
             raise InvalidInput(f"{location!r} is not a location", hint="use an absolute path or a URI such as s3://bucket/key")
+    # An alias may stand for a path.
+    spellings = [*locations, *(canonical_location(location, settings.location_aliases) for location in locations)]
+    roots = [root.location for root in settings.roots.values()] if principal.scopes.covers_all else []
+    for name in into:
+        require_own_paths(principal, settings.source(name), spellings, roots)
     template = require_storable(spec.name, "name") if spec.name is not None else None
     check_declare_spec(settings, DeclareSpec(locations, into, template))
     # Only a principal with the scope '*' may use the credentials of the storage roots.

@@ -1,0 +1,37 @@
+"""Locations in requests that are paths of the service's host: a table there is opened as the service's user.
+
+That user can read more than the principal, so a path must be inside what the configuration gives to the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from federator.api.principals import LOCAL_PRINCIPAL, Principal
+from federator.connector import PermissionDenied
+from federator.data.foreign_locations import is_inside, resolve_location
+from federator.model import local_path
+from federator.registry import get_connector
+from federator.settings import SourceSettings
+
+
+def require_own_paths(
+    principal: Principal, source: SourceSettings, locations: Iterable[str], roots: Iterable[str] = ()
+) -> None:
+    """Raise PermissionDenied if a location is a path of this host outside ``root`` and ``allowed_bases`` of the source, and outside of
+    ``roots``. Symbolic links are resolved. The user of this machine can read its files without the service, and is not limited."""
+    paths = [location for location in locations if _may_be_path(location)]
+    if not paths or principal is LOCAL_PRINCIPAL:
+        return
+    settings = get_connector(source.impl).parse_settings(source.spec.properties, where=f"[sources.{source.name}] ")
+    allowed = [resolve_location(base) for base in (settings.root, *settings.allowed_bases, *roots) if base]
+    if not all(is_inside(resolve_location(path), allowed) for path in paths):
+        raise PermissionDenied(
+            f"a path of the service's host must be inside root or allowed_bases of {source.name}",
+            hint="omit the location, or set allowed_bases in the section of the source",
+        )
+
+
+def _may_be_path(location: str) -> bool:
+    # Some libraries ignore the host of a file URI.
+    return local_path(location) is not None or location.strip().lower().startswith("file")
