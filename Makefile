@@ -9,6 +9,8 @@ STAMP := $(VENV)/.installed
 # One pytest worker a core. The tests of a file share its fixtures, so they stay on one worker. Files keep their order, because pytest-xdist
 # would begin with the files of many tests: those with one test of some minutes would end the run, on one worker.
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests of single modules. Those of whole services take longer, and many start PostgreSQL, Java or commands.
+MODULES := $(filter-out $(addprefix tests/unit/,__pycache__/ api/ audit/ cli/ notify/ worker/),$(wildcard tests/unit/*/))
 # Without cached byte code, each command compiles its libraries again, which costs more CPU time than a whole run.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,10 +45,10 @@ test: servers check pythons ## everything: checks, then the whole suite against 
 	$(BIN)/python -m pytest $(WORKERS) --durations=20
 
 test-quick: setup ## single modules and invariants, without Spark and servers
-	$(BIN)/python -m pytest -q $(WORKERS) -m quick tests/unit tests/property
+	$(BIN)/python -m pytest -q $(WORKERS) -m quick $(MODULES) tests/property
 
 pythons: setup ## the quick tests on Debian's own Python and on the newest one that is installed
-	@.ci/pythons
+	@.ci/pythons $(MODULES)
 
 bench: servers ## speed, as ratios measured in one run
 	$(BIN)/python -m tests.bench

@@ -1,6 +1,6 @@
 """Responses of the API as the client returns them. Fields that a newer service adds are ignored.
 
-``tests/api/test_client.py`` compares each model with the service's OpenAPI document: names, types and optional fields.
+``tests/unit/api/test_client.py`` compares each model with the service's OpenAPI document: names, types and optional fields.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``python -m tests.adversary.command ORDERS LOG ARGUMENTS``: the command ``federator ARGUMENTS`` that may strike itself.
 
-ORDERS is JSON: the fields of ``tests.faults.killing.Orders``. A moment is before or after a record of the journal. ``ttl`` and
+ORDERS is JSON: the fields of ``tests.adversary.killing.Orders``. A moment is before or after a record of the journal. ``ttl`` and
 ``deadline`` take the place of the leases' own. ``ADVERSARY_ROOM``: the pages by which an SQLite index may still grow.
 """
 
@@ -18,7 +18,7 @@ from sqlalchemy import Engine, event
 from federator.apply.store_journal import StoreJournal
 from federator.cli import main
 from federator.store import leases
-from tests.faults.killing import Moments, Orders
+from tests.adversary.killing import Moments, Orders
 
 
 def _watched(name: str, record: Callable[..., Any], moments: Moments) -> Callable[..., Any]:

@@ -28,8 +28,8 @@ from federator.demo.servers import hive
 from federator.model import Path, TableRecord, path_key
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.adversary.table import Cell
-from tests.api.lance.conftest import served
 from tests.fixtures.hive import Metastore
+from tests.unit.api.lance.conftest import served
 
 CLIENTS = 16
 #: rounds of each way against each version: 500 a version in all

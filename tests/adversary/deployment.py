@@ -32,7 +32,7 @@ from federator.store import tables as t
 from tests.adversary.books import GlueRecorder, HiveRecorder, Writes, violations
 from tests.adversary.churn import Churn
 from tests.adversary.clients import GlueClient, HiveClient
-from tests.faults.killing import Orders
+from tests.adversary.killing import Orders
 from tests.fixtures.glue import SERVER, GlueAccount, account
 from tests.fixtures.hive import Metastore
 

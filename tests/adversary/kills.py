@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_servers
+from tests.adversary.killing import Orders
 from tests.adversary.table import Cell
-from tests.faults.killing import Orders
 
 KILLS = int(os.environ.get("ADVERSARY_KILLS", "100"))
 SEED = int(os.environ.get("ADVERSARY_SEED", "1"))

@@ -16,7 +16,7 @@ from federator.model.scopes import Scopes
 from federator.store import Index, migrations, open_index
 from federator.views.search import engine
 from tests.adversary.table import Cell
-from tests.integration.index_support import fill, table
+from tests.fixtures.index_content import fill, table
 
 PAIRS, HIDDEN, VISIBLE = 1_000, 20_000, 50
 #: a search by the index of words is slower in nearly every pair

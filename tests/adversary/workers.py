@@ -29,8 +29,8 @@ from federator.demo.servers import hive
 from federator.store import Index, migrations, open_index
 from federator.store import tables as t
 from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_servers, wait_until
+from tests.adversary.killing import Orders
 from tests.adversary.table import Cell
-from tests.faults.killing import Orders
 from tests.fixtures.postgres import postgres_server
 
 FREEZES = int(os.environ.get("ADVERSARY_FREEZES", "8"))

@@ -63,7 +63,7 @@ class TestLance(ConnectorContract):
     def test_every_namespace_name_is_kept_or_refused(
         self, facade: CatalogNamespace, new_namespace_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # The reference server puts names into its queries as they are: tests/integration/test_rest_servers.py shows what it says.
+        # The reference server puts names into its queries as they are: tests/servers/rest/test_servers.py shows what it says.
         monkeypatch.setattr(namespaces, "ODD_NAMES", [name for name in ODD_NAMES if "'" not in name])
         super().test_every_namespace_name_is_kept_or_refused(facade, new_namespace_path)
 

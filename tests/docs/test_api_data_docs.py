@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from federator.api.lance import table_metadata, table_read, table_write
 from federator.settings.sections import DataSettings
-from tests.api.lance.conftest import served
+from tests.unit.api.lance.conftest import served
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 ROWS = pa.table(

@@ -10,8 +10,8 @@ from pathlib import Path
 from federator.api.lance.errors import STATUS
 from federator.api.lance.unsupported import UNSUPPORTED
 from federator.testing.contract import unique_name
-from tests.api.lance.conftest import served
-from tests.api.lance.test_protocol_routes import ROUTES
+from tests.unit.api.lance.conftest import served
+from tests.unit.api.lance.test_protocol_routes import ROUTES
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 _PAIR = re.compile(r"```bash\n(curl [^\n]+)\n```\n```json\n([^\n]+)\n```")

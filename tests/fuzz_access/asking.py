@@ -15,9 +15,9 @@ from fastapi.routing import APIRoute
 from federator.api.lance import general_spec, namespaces, table_metadata, table_read, table_write, tables, unsupported
 from federator.model import parse_path_key
 from federator.model.scopes import Scopes
-from tests.api.test_access_hidden import IDS, LANCE, LOCATIONS, WORDS, urls
-from tests.api.test_access_hidden import READS as READS
-from tests.api.worlds import RUN_BOTH, RUN_HIDDEN, RUN_SEEN
+from tests.unit.api.test_access_hidden import IDS, LANCE, LOCATIONS, WORDS, urls
+from tests.unit.api.test_access_hidden import READS as READS
+from tests.unit.api.worlds import RUN_BOTH, RUN_HIDDEN, RUN_SEEN
 
 _MODULES = (namespaces, tables, table_read, table_metadata, table_write, unsupported)
 _BODIES: dict[str, list[dict[str, Any]]] = {

@@ -21,8 +21,8 @@ from federator.model.scopes import EVERYTHING, Scopes
 from federator.settings import Settings, parse_settings
 from federator.store import Index, migrations, open_index, tokens
 from federator.store import tables as t
-from tests.api import worlds
 from tests.fuzz_access.asking import Probe, drawn, fixed
+from tests.unit.api import worlds
 
 SCOPES = {
     "nothing": Scopes(), "part": worlds.SEEN, "one table": Scopes.parse(["lake$sales$orders"]),

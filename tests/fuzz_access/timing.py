@@ -23,7 +23,7 @@ from federator.model.scopes import Scopes
 from federator.settings import parse_settings
 from federator.store import migrations, open_index, tokens
 from tests.adversary.table import Cell
-from tests.integration.index_support import fill, namespace, table
+from tests.fixtures.index_content import fill, namespace, table
 
 HIDDEN, VISIBLE = 20_000, 50
 #: of the normal distribution, for a two-sided significance level of 0.1 %

@@ -11,10 +11,10 @@ from typing import Any
 from federator.demo.servers import glue, hive
 from federator.model.scopes import Scopes
 from federator.store import tokens
-from tests.api.lance.conftest import served
 from tests.fixtures import iceberg
 from tests.fixtures.glue import account
 from tests.fixtures.rest import reference_server
+from tests.unit.api.lance.conftest import served
 
 #: the name of pylance's own server
 REFERENCE = "reference"

@@ -13,7 +13,7 @@ from federator.planning.rule import LocationReplacement, MirrorRule
 from federator.store import Index, drift_detection, drift_dirty_set, ledger, migrations, open_index, roots, verifications
 from federator.store.roots import ScanGap, ScanResult
 from federator.views import drift
-from tests.integration.index_support import fill, owned, table
+from tests.fixtures.index_content import fill, owned, table
 
 NAMES = ("a", "b", "B", "c", "d")
 LOCATIONS = ("s3://b/1", "s3://b/2", "s3://ap/1", "s3://b/3", "s3://b/4")

@@ -25,8 +25,8 @@ from federator.settings import parse_settings
 from federator.store import Connection, Index, coverage, migrations, open_index, plans, revisions, runs, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
+from tests.fixtures.index_content import fill, namespace, table
 from tests.fixtures.serving import serve_app
-from tests.integration.index_support import fill, namespace, table
 
 _SCHEMA = '[{"name":"id","type":"bigint"},{"name":"price","type":"double"}]'
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from federator.store import open_index
-from tests.integration.index_support import fill, namespace, table
+from tests.fixtures.index_content import fill, namespace, table
 from tests.web.conftest import Service, open_context, run_service
 
 _SIBLINGS = 2_500

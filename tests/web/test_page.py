@@ -18,7 +18,7 @@ from federator.planning.release import guarded_digest
 from federator.store import coverage, plans, requests, revisions, runs
 from federator.store.leases import acquire_lease
 from federator.views.search import facets
-from tests.integration.index_support import fill, table
+from tests.fixtures.index_content import fill, table
 from tests.web.conftest import Service, _drift
 
 OpenPage = Callable[[str], Page]

@@ -20,8 +20,8 @@ from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
 from federator.planning.release import guarded_digest
 from federator.store import ledger, plans
-from tests.api.lance.conftest import Service, served
-from tests.integration.index_support import fill, namespace, owned, table
+from tests.fixtures.index_content import fill, namespace, owned, table
+from tests.unit.api.lance.conftest import Service, served
 from tests.web.conftest import open_context
 from tests.web.test_shell import _AXE, _RUN_AXE
 

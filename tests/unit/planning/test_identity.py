@@ -18,7 +18,7 @@ from federator.planning.identity import (
 from federator.planning.losses import Loss, count_losses, known_revisions, list_unapproved, loss_holds, weighed_since
 from federator.planning.ownership import OwnershipMarker
 from federator.planning.rule import MirrorRule
-from tests.integration.index_support import owned
+from tests.fixtures.index_content import owned
 
 A, B = IdentityReading(Identity.of("metastore a")), IdentityReading(Identity.of("metastore b"))
 NONE = IdentityReading()

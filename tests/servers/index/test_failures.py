@@ -1,0 +1,111 @@
+"""A full disk, a read-only index and a changed instance id: real databases refuse, and users read the remedy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event, text
+
+from federator.connector import StateError
+from federator.settings import InstanceSettings
+from federator.store import DatabaseError, Index, deployment, open_index
+from federator.store.failures import describe_failure
+from tests.unit.cli.conftest import CONFIG, Shell
+
+_FILL = text("INSERT INTO deployment (key, value) VALUES (:key, :value)")
+
+
+def fill(index: Index) -> None:
+    """Write until the database refuses."""
+    for number in range(1000):
+        with index.write() as connection:
+            connection.execute(_FILL, {"key": f"filler {number}", "value": "x" * 4000})
+
+
+def failure_of(write: Callable[[], None]) -> StateError:
+    with pytest.raises(DatabaseError) as caught:
+        write()
+    return describe_failure(caught.value)
+
+
+def test_a_full_disk_has_a_remedy(sqlite_index: Index) -> None:
+    @event.listens_for(sqlite_index.engine, "begin")
+    def limit(connection: object) -> None:
+        connection.exec_driver_sql("PRAGMA max_page_count = 400")  # type: ignore[attr-defined]
+
+    failure = failure_of(lambda: fill(sqlite_index))
+    assert "its disk is full: database or disk is full" in failure.message
+    assert failure.hint is not None
+    assert "free space" in failure.hint
+    assert "rolled back" in failure.hint
+    with sqlite_index.read() as connection:
+        written = connection.execute(text("SELECT count(*) FROM deployment WHERE key LIKE 'filler%'")).scalar_one()
+    assert 0 < written < 1000
+
+
+def test_a_database_that_cannot_be_written_to_has_a_remedy(sqlite_index: Index) -> None:
+    @event.listens_for(sqlite_index.engine, "begin")
+    def protect(connection: object) -> None:
+        connection.exec_driver_sql("PRAGMA query_only = ON")  # type: ignore[attr-defined]
+
+    failure = failure_of(lambda: fill(sqlite_index))
+    assert "it cannot be written to: attempt to write a readonly database" in failure.message
+    assert "write access" in (failure.hint or "")
+
+
+def test_a_read_only_postgresql_ends_a_command_with_a_remedy(postgres_index: Callable[..., Index], tmp_path: Path) -> None:
+    index = postgres_index()
+    url = index.engine.url.render_as_string(hide_password=False)
+    with index.write() as connection:
+        connection.exec_driver_sql(f'ALTER DATABASE "{index.engine.url.database}" SET default_transaction_read_only = on')
+    index.close()
+    (tmp_path / "federator.toml").write_text(CONFIG.format(folder=tmp_path, index=url))
+    shell = Shell(tmp_path)
+    plain = shell.run("token", "create", "ann", "--role", "viewer", "--scope", "lake")
+    assert plain.exit_code == 1
+    assert "it cannot be written to: cannot execute INSERT in a read-only transaction" in plain.stderr
+    assert "hint: give the service's user write access" in plain.stderr
+    machine = shell.run("token", "create", "ann", "--role", "viewer", "--scope", "lake", "--output", "json")
+    assert json.loads(machine.stderr)["error"]["type"] == "StateError"
+    checks = json.loads(shell.run("doctor", "--output", "json").stdout)["checks"]
+    found = next(check for check in checks if check["name"] == "index")
+    assert (found["state"], "write access" in found["hint"]) == ("fail", True)
+
+
+def test_a_server_that_is_away_has_a_remedy() -> None:
+    index = open_index("postgresql+psycopg://nobody@127.0.0.1:1/none")
+    failure = failure_of(lambda: fill(index))
+    assert "check the server" in (failure.hint or "")
+
+
+@pytest.fixture
+def claimed(either_index: Index) -> Index:
+    deployment.claim_site(either_index, InstanceSettings(id="prod"))
+    return either_index
+
+
+def test_a_changed_instance_id_is_refused_until_it_is_confirmed(claimed: Index) -> None:
+    prod, other = InstanceSettings(id="prod"), InstanceSettings(id="prod-eu")
+    deployment.check_instance_id(claimed, prod)
+    # A later run does not adopt the new id by itself.
+    deployment.claim_site(claimed, other)
+    for check in (deployment.require_original, deployment.check_instance_id):
+        with pytest.raises(StateError, match=r"id is 'prod-eu'.*are marked 'prod'") as caught:
+            check(claimed, other)
+        assert "set [instance] id back to 'prod'" in (caught.value.hint or "")
+    deployment.confirm_site(claimed, other, actor="ann")
+    deployment.require_original(claimed, other)
+    with pytest.raises(StateError, match="are marked 'prod-eu'"):
+        deployment.require_original(claimed, prod)
+
+
+def test_a_rotated_index_takes_its_new_id_at_the_next_run(claimed: Index) -> None:
+    deployment.rotate_fingerprint(claimed, InstanceSettings(id="prod"), actor="ann")
+    staging = InstanceSettings(id="staging")
+    deployment.require_original(claimed, staging)
+    deployment.claim_site(claimed, staging)
+    with pytest.raises(StateError, match="are marked 'staging'"):
+        deployment.require_original(claimed, InstanceSettings(id="other"))

@@ -1,0 +1,69 @@
+"""Negated terms and unknown fields of a search, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from federator.connector import InvalidInput
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.store import Index
+from federator.views.search import engine
+from tests.fixtures.index_content import fill, table
+from tests.servers.index.search_support import ids, paged
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("orders -people", ["copy$sales$orders", "lake$sales$orders", "lake$hr$pre%24orders", "lake$sales$orders_2023"]),
+        ("orders NOT namespace:hr NOT source:copy", ["lake$sales$orders", "lake$sales$orders_2023"]),
+        ("orders -name:orders", ["lake$hr$people"]),
+        ("orders -name:*_2023 -owner:bob -namespace:lake$hr", ["copy$sales$orders", "lake$sales$orders"]),
+        ("orders -property:team -state:missing", ["copy$sales$orders", "lake$hr$pre%24orders"] ),
+        ('orders -"ops eu" -column:price', ["copy$sales$orders", "lake$hr$pre%24orders", "lake$hr$people"]),
+        ("orders -ord*", []),
+        # a state that is not known
+        ("orders -state:unverified", ["copy$sales$orders", "lake$sales$orders", "lake$hr$people"]),
+        ("-location:s3://lake/", ["lake$hr$pre%24orders"]),
+        # without a positive word
+        ("-namespace:hr -name:orders", ["copy$default$orderitems", "lake$sales$OrderItems"]),
+        ("NOT hr NOT order*", []),
+        ("-hr -orders -source:copy", ["lake$sales$OrderItems"]),
+        ("NOT -orders source:copy", ["copy$sales$orders"]),
+        # words of their own
+        ("NOT", []), ("not orders", []), ("-", []), ("people -", []), ("orders --", []),
+        ("pre-orders", ["lake$hr$pre%24orders"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("scopes", [EVERYTHING, Scopes((("lake",), ("copy",)))])
+def test_a_negated_term_leaves_out_what_it_matches(search_lake: Index, text: str, expected: list[str], scopes: Scopes) -> None:
+    assert ids(search_lake, text, scopes=scopes) == expected
+    found: list[str] = []
+    for page in paged(search_lake, text, 1, facets=True):
+        found += [node.id for node in page.nodes]
+        assert page.facets is not None
+        assert (page.facets.counted, page.facets.exact) == (len(expected), True)
+    assert found == (expected if scopes.covers_all else found)
+
+
+def test_a_table_without_a_location_matches_the_negation_of_each(make_index: Callable[[], Index]) -> None:
+    index = make_index()
+    fill(index, "lake", table("lake", "s", "a", location=None), table("lake", "s", "b"))
+    assert ids(index, "-location:s3://lake/") == ids(index, "a -location:lake") == ["lake$s$a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [
+        ("ownr:ana", "owner"), ("orders Nmae:x", "name"), ("-colum:price", "column"), ("prop:team=ops", "property"),
+        ("loc:s3", "location"), ("tags:x", None), ("NOT stat:valid", "state"),
+    ],
+)  # fmt: skip
+def test_an_unknown_field_is_refused_with_the_nearest_one(search_lake: Index, text: str, nearest: str | None) -> None:
+    with pytest.raises(InvalidInput) as error:
+        engine.search_tables(search_lake, text)
+    assert ("did you mean" in error.value.message) == (nearest is not None)
+    assert nearest is None or f"did you mean {nearest!r}?" in error.value.message
+    assert "fields: name, namespace, column, property, owner, location, source, state" in str(error.value.hint)

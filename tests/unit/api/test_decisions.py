@@ -1,0 +1,202 @@
+"""Pages of plans, decisions bound to the displayed state by If-Match, and the state of mirrors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sqlalchemy import select, update
+
+from federator.apply.plan_decisions import Decision, decide_plan
+from federator.model import TableRecord
+from federator.planning.changes import Action, Change
+from federator.planning.holds import Binds, Hold
+from federator.planning.plan import Plan
+from federator.planning.release import guarded_digest
+from federator.store import Index, job_states, plans, requests
+from federator.store import tables as t
+from tests.unit.api.conftest import Api
+from tests.unit.api.test_runs import add_plan
+
+
+def test_a_decision_requires_if_match(api: Api, index: Index) -> None:
+    digest = add_plan(index, "held")
+    for decision in ("approve", "reject", "apply"):
+        url = f"/api/v1/plans/{digest}/{decision}"
+        without = api.post(url)
+        assert (without.status_code, without.json()["title"]) == (428, "Precondition required")
+        for other in ('"another"', "*", f'"{digest[:12]}"'):
+            assert api.post(url, headers={"If-Match": other}).status_code == 412
+    assert api.json(f"/api/v1/plans/{digest}")["state"] == "held"
+    match = {"If-Match": f'"{digest}"'}
+    assert api.post(f"/api/v1/plans/{digest}/apply", headers=match).status_code == 409
+    assert api.post(f"/api/v1/plans/{digest}/approve", headers=match).json()["state"] == "approved"
+    request = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": digest})
+    assert (request.status_code, request.json()["kind"]) == (202, "apply")
+    assert request.headers["location"] == f"/api/v1/requests/{request.json()['id']}"
+    with index.read() as connection:
+        (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
+    assert queued.argument == {"plans": [digest]}
+
+
+def test_a_decision_may_name_the_guarded_set(api: Api, index: Index) -> None:
+    body = json.dumps(Plan("m", "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),)).to_json())
+    with index.write() as connection:
+        for digest in ("older", "newer"):
+            plans.save_plan(connection, digest=digest, mirror="m", run_id="r", state="held", body=body, guarded="set")
+    assert api.json("/api/v1/plans/older")["guarded"] == "set"
+    assert api.post("/api/v1/plans/older/approve", headers={"If-Match": '"other"'}).status_code == 412
+    assert api.post("/api/v1/plans/older/reject", headers={"If-Match": '"set"'}).json()["state"] == "rejected"
+    # A decision is about every plan with this set, those that are made later included.
+    assert api.json("/api/v1/plans/newer")["state"] == "rejected"
+    with index.write() as connection:
+        assert (
+            plans.save_plan(connection, digest="newest", mirror="m", run_id="r", state="held", body=body, guarded="set")
+            == "rejected"
+        )
+
+
+@pytest.mark.parametrize("limit", [1, 2, 10])
+def test_plans_are_listed_newest_first_with_their_counts(api: Api, index: Index, limit: int) -> None:
+    created = [add_plan(index, state, mirror=f"m{number}") for number, state in enumerate(("held", "ready", "held"))]
+    result = []
+    url = f"/api/v1/plans?limit={limit}"
+    while url:
+        page = api.json(url)
+        result += page["plans"]
+        url = f"/api/v1/plans?limit={limit}&cursor={page['next']}" if page["next"] else ""
+    assert [plan["digest"] for plan in result] == created[::-1]
+    assert [plan["mirror"] for plan in api.json("/api/v1/plans?state=held")["plans"]] == ["m2", "m0"]
+    assert [plan["digest"] for plan in api.json("/api/v1/plans?mirror=m1")["plans"]] == [created[1]]
+    assert "plan" not in result[0]
+    assert api.get("/api/v1/plans?state=nonsense").status_code == 400
+
+
+def test_a_mirror_shows_its_rule_and_its_state(api: Api, index: Index) -> None:
+    never = api.json("/api/v1/mirrors/m")
+    assert (never["state"], never["last_plan"], never["last_run"], never["held"], never["tables"]) == (
+        "never",
+        None,
+        None,
+        [],
+        0,
+    )
+    assert (never["from"], never["to"], never["schedule"], never["paused"]) == ("lake", "copy", "@every 15m", False)
+    assert never["rule"]["include"] == ["*"]
+    assert [fresh["source"] for fresh in never["freshness"]] == ["lake"]
+    digest = add_plan(index, "held")
+    with index.write() as connection:
+        job_states.set_paused(connection, "sync:m", True)
+    held = api.json("/api/v1/mirrors")["mirrors"][0]
+    assert (held["state"], held["paused"], [plan["digest"] for plan in held["held"]]) == ("held", True, [digest])
+    assert held["last_plan"]["digest"] == digest
+    with index.write() as connection:
+        plans.record_decision(connection, digest, "rejected", "ann")
+    assert api.json("/api/v1/mirrors/m")["held"] == []
+    assert api.get("/api/v1/mirrors/nope").status_code == 404
+
+
+def test_coverage_says_which_namespaces_were_not_read_and_why(api: Api) -> None:
+    (hr,) = api.json("/api/v1/sources/lake/coverage?short=true")["namespaces"]
+    assert (hr["namespace"], hr["presence"], hr["presence_reason"], hr["presence_code"]) == ("lake$hr", "failed", "denied", 15)
+    first = api.json("/api/v1/sources/lake/coverage?limit=1")
+    assert (first["namespaces"][0]["namespace"], first["freshness"]["source"]) == ("lake", "lake")
+    second = api.json(f"/api/v1/sources/lake/coverage?limit=1&cursor={first['next']}")
+    assert (second["namespaces"], second["next"]) == ([hr], None)
+    assert api.get("/api/v1/sources/nope/coverage").status_code == 404
+
+
+def _add_mixed(index: Index) -> str:
+    """A held plan of which one change waits and one may go."""
+    gone, new = TableRecord("copy", ("s", "gone"), "s3://a/1"), TableRecord("copy", ("s", "new"), "s3://a/2")
+    changes = (
+        Change(Action.DEREGISTER_TABLE, "copy", "s$gone", "lake", "s$gone", "gone at the origin", before=gone),
+        Change(Action.DECLARE_TABLE, "copy", "s$new", "lake", "s$new", "new at the origin", after=new),
+    )
+    plan = Plan("m", "d", 1, 1, changes, holds=(Hold("max_delete_percent", "too much", Binds.DESTRUCTIVE),))
+    with index.write() as connection:
+        plans.save_plan(
+            connection, digest=plan.digest, mirror="m", run_id="r", state="held", body=json.dumps(plan.to_json()),
+            guarded=guarded_digest(plan),
+        )  # fmt: skip
+    return plan.digest
+
+
+def test_what_may_go_of_a_held_plan_is_applied_and_the_answer_says_what_waits(api: Api, index: Index) -> None:
+    digest = _add_mixed(index)
+    held = {
+        "change": 0, "action": "deregister_table", "target": "copy$s$gone", "reason": "held_by_guard",
+        "held_by": "max_delete_percent", "detail": "too much",
+    }  # fmt: skip
+    shown = api.json(f"/api/v1/plans/{digest}")
+    assert (shown["state"], shown["waiting"]) == ("held", [held])
+    requested = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
+    assert (requested.status_code, requested.json()["waiting"]) == (202, [held]), requested.text
+    assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 202
+    with index.read() as connection:
+        assert [request.argument for request in requests.list_queued(connection, requests.RUN_KINDS)] == [
+            {"plans": [digest]}
+        ] * 2
+    # The address names the plan, If-Match what was shown of it.
+    other = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": '"another set"'})
+    assert other.status_code == 412
+    approved = api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{shown["guarded"]}"'}).json()
+    assert (approved["state"], approved["waiting"]) == ("approved", [])
+    # An approval that has ended lets nothing of it go, though the plan was approved.
+    with index.write() as connection:
+        connection.execute(update(t.approval).values(approved_at=t.approval.c.approved_at - 8 * 86_400))
+    again = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
+    assert again.json()["waiting"] == [held]
+
+
+def test_a_second_approval_keeps_the_first_decider_until_the_approval_ends(api: Api, index: Index) -> None:
+    digest = _add_mixed(index)
+
+    def decide(decision: Decision, actor: str) -> tuple[str, str | None, float | None, set[str]]:
+        plan = decide_plan(index, digest, decision, actor=actor)
+        with index.read() as connection:
+            actors = set(connection.execute(select(t.approval.c.actor)).scalars())
+        return plan.state, plan.decided_by, plan.decided_at, actors
+
+    first = decide("approved", "anna")
+    assert first == ("approved", "anna", first[2], {"anna"})
+    assert decide("approved", "ben") == first
+    assert decide("approved", "anna") == first, "the time, too"
+    assert [event["actor"] for event in api.json("/api/v1/audit?kind=plan_approved")["events"]] == ["anna", "ben", "anna"]
+    with index.write() as connection:
+        connection.execute(update(t.approval).values(approved_at=t.approval.c.approved_at - 8 * 86_400))
+    state, actor, _, actors = decide("approved", "ben")
+    assert (state, actor, actors) == ("approved", "ben", {"ben"}), "the first approval has ended"
+    assert decide("rejected", "anna")[:2] == ("rejected", "anna")
+    assert decide("approved", "ben")[:2] == ("approved", "ben")
+
+
+def test_a_plan_of_which_everything_waits_is_refused(api: Api, index: Index) -> None:
+    new = TableRecord("copy", ("s", "new"), "s3://a/2")
+    change = Change(Action.DECLARE_TABLE, "copy", "s$new", "lake", "s$new", "new at the origin", after=new)
+    plan = Plan("m", "d", 1, 1, (change,), holds=(Hold("approval_required", "a person's word"),))
+    with index.write() as connection:
+        plans.save_plan(connection, digest=plan.digest, mirror="m", run_id="r", state="held", body=json.dumps(plan.to_json()))
+    refused = api.post(f"/api/v1/plans/{plan.digest}/apply", headers={"If-Match": plan.digest})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        f"all changes of the plan {plan.digest[:12]} are held: approval_required: a person's word",
+    )
+
+
+def test_a_rejection_takes_the_approval_back_and_ends_when_the_guarded_set_is_another(api: Api, index: Index) -> None:
+    digest = _add_mixed(index)
+    shown = api.json(f"/api/v1/plans/{digest}")
+    match = {"If-Match": f'"{shown["guarded"]}"'}
+    assert api.post(f"/api/v1/plans/{digest}/approve", headers=match).json()["waiting"] == []
+    rejected = api.post(f"/api/v1/plans/{digest}/reject", headers=match).json()
+    assert (rejected["state"], rejected["waiting"]) == ("rejected", shown["waiting"])
+    with index.write() as connection:
+        body = plans.get_plan(connection, digest).body
+        states = {
+            guarded: plans.save_plan(
+                connection, digest=f"with {guarded}", mirror="m", run_id="r", state="held", body=body, guarded=guarded
+            )
+            for guarded in (shown["guarded"], "another set")
+        }
+    assert states == {shown["guarded"]: "rejected", "another set": "held"}

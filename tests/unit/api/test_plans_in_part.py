@@ -1,0 +1,140 @@
+"""Plans for a principal with a part of a mirror in scope: visible changes and counts; others decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from federator.api.app import create_app
+from federator.model import NamespaceRecord, TableRecord, parse_path_key
+from federator.model.scopes import Scopes
+from federator.planning.changes import Action, Change, Refusal
+from federator.planning.holds import Hold
+from federator.planning.plan import Plan
+from federator.planning.reasons import Reason
+from federator.settings import Settings
+from federator.store import Index, plans
+from tests.unit.api import worlds
+from tests.unit.api.conftest import Api
+
+SECRETS = ("hr", "payroll", "40%", "guards")
+
+
+def _declare(target: str, origin: str, **fields: Any) -> Change:
+    after = TableRecord("copy", parse_path_key(target), f"s3://lake/{origin.replace('$', '/')}")
+    return Change(
+        Action.DECLARE_TABLE, "copy", target, "lake", origin, fields.pop("reason", "new at the origin"), after=after, **fields
+    )
+
+
+def _save(index: Index, plan: Plan) -> str:
+    with index.write() as connection:
+        body = json.dumps(plan.to_json())
+        plans.save_plan(connection, digest=plan.digest, mirror=plan.mirror, run_id="r", state="held", body=body)
+    return plan.digest
+
+
+def _mixed() -> Plan:
+    """A plan about sales and about hr, whose texts name the latter where they can."""
+    moved = {"reason": "it was declared for hr$payroll", "pair": "hr$payroll -> sales$b"}
+    space = NamespaceRecord("copy", ("sales",))
+    return Plan(
+        "m", "d", 1, 1,
+        (
+            Change(Action.CREATE_NAMESPACE, "copy", "sales", "lake", "sales", "holds what will be declared", namespace=space),
+            _declare("sales$a", "sales$a"), _declare("sales$b", "sales$b", **moved), _declare("hr$payroll", "hr$payroll"),
+            _declare("sales$c", "hr$c"), _declare("hr$d", "sales$d"),
+        ),
+        (
+            Refusal(Reason.LOCATION_DECLARED, "copy", "sales$x", "sales$x", "copy$hr$payroll already points there"),
+            Refusal(Reason.NAME_TAKEN, "copy", "", "hr$y"), Refusal(Reason.UNSELECTED, "copy", "", "sales$y"),
+        ),
+        holds=(Hold("guards", "40% of hr would go"),), selected=123,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def ask(index: Index, settings_of: Callable[..., Settings]) -> Callable[..., Api]:
+    app = create_app(settings_of(serve={"auth": "required"}))
+
+    def caller(role: str, *scopes: str) -> Api:
+        return worlds.as_caller(app, index, role, Scopes.parse(scopes), f"{role} {' '.join(scopes)}")
+
+    return caller
+
+
+def test_a_team_sees_the_changes_that_are_about_what_it_sees(ask: Callable[..., Api], index: Index) -> None:
+    digest = _save(index, _mixed())
+    team = ask("viewer", "lake$sales", "copy$sales")
+    (plan,) = team.json("/api/v1/plans")["plans"]
+    assert (plan["digest"], plan["partial"], plan["state"]) == (digest, True, "held")
+    assert plan["changes"] == {"create_namespace": 1, "declare_table": 2}
+    assert plan["refusals"] == {"location_declared": 1, "unselected": 1}
+    answer = team.json(f"/api/v1/plans/{digest}")
+    shown = answer["plan"]
+    assert [change["target_path"] for change in shown["changes"]] == ["sales", "sales$a", "sales$b"]
+    assert [refusal["origin_path"] for refusal in shown["refusals"]] == ["sales$x", "sales$y"]
+    assert [change["reason"] for change in shown["changes"]][1:] == ["new at the origin", "it was declared"]
+    assert not [term for term in SECRETS if term in json.dumps(answer)]
+    assert not {"selected", "mirror_digest"} & shown.keys()
+    whole = ask("viewer", "*").json(f"/api/v1/plans/{digest}")
+    assert (whole["partial"], len(whole["plan"]["changes"]), whole["plan"]["selected"]) == (False, 6, 123)
+    assert [fresh["source"] for fresh in whole["freshness"]] == ["lake"]
+
+
+@pytest.mark.parametrize("scopes", [("lake$sales",), ("copy",), ("lake$other", "copy$sales"), ("spare",)])
+def test_a_plan_without_visible_objects_does_not_exist(ask: Callable[..., Api], index: Index, scopes: tuple[str, ...]) -> None:
+    digest = _save(index, _mixed())
+    api = ask("operator", *scopes)
+    observed = api.json("/api/v1/plans")
+
+    assert ([plan["digest"] for plan in observed["plans"]], observed["freshness"]) == ([], [])
+    assert api.get(f"/api/v1/plans/{digest}").status_code == 404
+    assert api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 404
+    assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 404
+
+
+def test_deciding_needs_all_of_it(ask: Callable[..., Api], index: Index) -> None:
+    digest = _save(index, _mixed())
+    team = ask("operator", "lake$sales", "copy$sales")
+    for what in ("approve", "reject", "apply"):
+        refused = team.post(f"/api/v1/plans/{digest}/{what}", headers={"If-Match": digest})
+        assert (refused.status_code, refused.json()["code"]) == (403, 15)
+        assert not [term for term in SECRETS if term in refused.text]
+    assert team.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 403
+    assert (
+        ask("operator", "lake", "copy").post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 200
+    )
+
+
+def test_pages_of_those_that_are_seen_lose_none(ask: Callable[..., Api], index: Index) -> None:
+    visible_digests = []
+    for number in range(120):
+        about = "sales" if number % 7 == 0 else "hr"
+        digest = _save(index, Plan("m", "d", 1, 1, (_declare(f"{about}$t{number}", f"{about}$t{number}"),)))
+        visible_digests += [digest] if about == "sales" else []
+    team, result, url = ask("viewer", "lake$sales", "copy$sales"), [], "/api/v1/plans?limit=5"
+    while url:
+        page = team.json(url)
+        result += [plan["digest"] for plan in page["plans"]]
+        url = f"/api/v1/plans?limit=5&cursor={page['next']}" if page["next"] else ""
+    assert result == visible_digests[::-1]
+
+
+def test_a_persons_declarations_are_decided_by_who_sees_where_they_go(ask: Callable[..., Api], index: Index) -> None:
+    after = TableRecord("copy", ("sales", "new"), "s3://lake/new.lance")
+    change = Change(Action.DECLARE_TABLE, "copy", "sales$new", "", "", "a person declares it", after=after)
+    digest = _save(index, Plan("declare:copy", "d", 1, 1, (change,)))
+    team = ask("operator", "copy$sales")
+    (plan,) = team.json("/api/v1/plans")["plans"]
+    assert (plan["digest"], plan["partial"]) == (digest, False)
+    assert team.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 200
+    request = team.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": digest})
+    assert request.status_code == 202
+    assert ask("viewer", "copy$sales").get(request.headers["location"]).status_code == 200
+    other = ask("viewer", "copy$other")
+    assert other.get(request.headers["location"]).status_code == 404
+    assert other.json("/api/v1/plans")["plans"] == []

@@ -1,0 +1,74 @@
+"""Stages of runs, and crawls by day."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from federator.connector import StateError
+from federator.connector.call_metrics import CallCounts, CallMeter
+from federator.settings import Settings
+from federator.stages.context import RunContext
+from federator.stages.result import RunResult
+from federator.store import Index, run_stages, runs
+from federator.store import tables as t
+from tests.unit.api.conftest import Api
+from tests.unit.api.test_overview import api_over
+
+
+def _crawl(index: Index, days_ago: float, source: str, *, state: str, tables: int) -> None:
+    started_at = (time.time() // 86_400 - days_ago) * 86_400 + 60
+    run = runs.RunHandle(f"{int(started_at * 1000):011x}-{state}", "crawl", "api")
+    row = {"id": run.id, "kind": "crawl", "state": state, "trigger": "cli", "actor": "api", "started_at": started_at}
+    with index.write() as connection:
+        connection.execute(t.run.insert(), [row])
+        stage = {"run_id": run.id, "stage": "crawl", "subject": source, "state": state, "started_at": started_at}
+        connection.execute(t.run_stage.insert(), [stage])
+        # A crawl that read nothing has no result for its source.
+        if state != "failed":
+            connection.execute(t.run_source.insert(), [{"run_id": run.id, "source": source, "state": state, "tables": tables}])
+
+
+def test_growth_and_failures_are_counted_by_day(either_index: Index, tmp_path: Path) -> None:
+    _crawl(either_index, 40, "lake", state="ok", tables=1)
+    _crawl(either_index, 2, "lake", state="ok", tables=7)
+    _crawl(either_index, 2, "lake", state="partial", tables=9)
+    _crawl(either_index, 1, "lake", state="failed", tables=0)
+    found = api_over(either_index, tmp_path).json("/api/v1/overview/history")
+    (lake,) = found["sources"]
+    figures = [(day["crawls"], day["partial"], day["failed"], day["tables"]) for day in lake["days"]]
+    assert (lake["source"], figures) == ("lake", [(2, 1, 0, 9), (1, 0, 1, None)])
+    assert lake["days"][0]["date"] < lake["days"][1]["date"]
+
+
+def test_stages_of_a_run_have_times_and_calls(api: Api, index: Index) -> None:
+    run = runs.insert_run(index, "sync", actor="api")
+    run_stages.start_stage(index, run.id, "crawl", "lake")
+    run_stages.finish_stage(index, run.id, "crawl", "lake", state="ok", detail="20 tables", calls=42, errors=1)
+    run_stages.start_stage(index, run.id, "plan", "m")
+    crawl, plan = api.json(f"/api/v1/runs/{run.id}")["stages"]
+    assert (crawl["stage"], crawl["subject"], crawl["state"], crawl["calls"], crawl["errors"]) == ("crawl", "lake", "ok", 42, 1)
+    assert crawl["started_at"] <= crawl["finished_at"] <= plan["started_at"]
+    assert (plan["state"], plan["finished_at"], plan["calls"]) == ("running", None, None)
+    runs.finish_run(index, run, "failed", summary={})
+    assert api.json(f"/api/v1/runs/{run.id}")["stages"][1]["state"] == "interrupted"
+
+
+def test_a_stage_records_its_calls_and_its_failure(api: Api, index: Index, settings_of: Callable[..., Settings]) -> None:
+    run, meter = runs.insert_run(index, "sync", actor="api"), CallMeter()
+    context = RunContext(settings_of(), index, lambda _: None, threading.Event(), run, RunResult(run.id, "sync"))
+    meter.record_call("lake", "list_tables", 0.1)
+    meter.record_call("lake", "describe_table", 0.1, {"17": 1})
+    counts: CallCounts = meter.drain()
+    with context.stage("crawl", "lake") as done:
+        assert api.json(f"/api/v1/runs/{run.id}")["stages"][0]["state"] == "running"
+        done("partial", "1 table", counts)
+    with pytest.raises(StateError), context.stage("plan", "m"):
+        raise StateError("the target is away")
+    crawl, plan = api.json(f"/api/v1/runs/{run.id}")["stages"]
+    assert (crawl["state"], crawl["detail"], crawl["calls"], crawl["errors"]) == ("partial", "1 table", 2, 1)
+    assert (plan["state"], plan["detail"], plan["calls"]) == ("failed", "the target is away", None)

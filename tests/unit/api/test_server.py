@@ -1,0 +1,167 @@
+"""The service as a process of its own: roles, signals, and one run end to end through the worker and Spark."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from federator.api.server import _bound_socket, run_service
+from federator.connector import ConfigError, StateError
+from federator.settings import Settings, load_settings
+from federator.store import journal, open_index
+from federator.store.journal import NO_MIRROR
+from federator.testing import MemoryStore
+from tests.unit.api.service_process import ODD, Process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_api_alone_answers_and_ends_with_a_signal(start: Callable[..., Process], number: int) -> None:
+    process = start("api", FEDERATOR_LOG="json")
+    url = process.url()
+    assert httpx.get(f"{url}/readyz").json() == {"status": "ok"}
+    assert httpx.post(f"{url}/api/v1/runs", json={"kind": "crawl"}).json()["state"] == "queued"
+    assert process.end(number) == 0
+    assert not listens(int(url.rpartition(":")[2]))
+    assert "Traceback" not in process.text
+
+
+def test_answers_in_flight_end(start: Callable[..., Process]) -> None:
+    process = start("api")
+    port = httpx.URL(process.url()).port or 0
+    head = (
+        b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 16\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(head)
+        # The request is in hand, and its body is asked for.
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")
+        ending = threading.Thread(target=process.end)
+        ending.start()
+        end = time.monotonic() + 60
+        while listens(port) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not listens(port)
+        connection.sendall(b'{"kind":"crawl"}')
+        assert connection.recv(100).startswith(b"HTTP/1.1 202")
+        ending.join()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.timeout(900)
+def test_a_run_from_request_to_tree(start: Callable[..., Process], tmp_path: Path) -> None:
+    process = start("all", FEDERATOR_LOG="json")
+    url = process.url()
+    process.await_line("spark is ready", 120)
+    with httpx.Client(base_url=url) as client:
+        crawled(client)
+        crawled(client)
+        nodes = client.get("/api/v1/tree", params={"path": "lake$sales"}).json()["nodes"]
+        assert {node["name"] for node in nodes} == {"orders", ODD}
+        odd = next(node["id"] for node in nodes if node["name"] == ODD)
+        assert client.get(f"/api/v1/tables/{quote(odd, safe='')}").json()["doc"] == "odd"
+        assert client.get("/api/v1/sources/lake").json()["freshness"]["state"] == "ok"
+    assert process.end() == 0
+    assert (tmp_path / "federator.db.scheduler.lock").exists()
+    assert '"run ended"' in process.text
+
+
+def test_a_write_in_flight_gets_four_seconds_and_its_intent_stays_open(start: Callable[..., Process], tmp_path: Path) -> None:
+    MemoryStore(str(tmp_path / "lake.json")).faults("hang:sales=60")
+    process = start("api")
+    url = process.url()
+
+    def drop() -> None:
+        with suppress(httpx.TransportError):
+            httpx.post(f"{url}/v1/namespace/lake%24sales/drop", json={"behavior": "Cascade"}, timeout=60)
+
+    threading.Thread(target=drop, daemon=True).start()
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+
+    def open_intents() -> list[str]:
+        with index.read() as connection:
+            return [intent.action for intent in journal.list_open_intents(connection, NO_MIRROR)]
+
+    wait_until(lambda: open_intents() == ["drop_namespace"])
+    began = time.monotonic()
+    assert process.end() == 0
+    assert 3.5 < time.monotonic() - began < 5
+    assert "calls in flight did not end in time" in process.text
+    assert open_intents() == ["drop_namespace"]
+    index.close()
+
+
+@pytest.mark.timeout(300)
+def test_a_crawl_that_hangs_delays_the_end_by_no_more(start: Callable[..., Process], tmp_path: Path) -> None:
+    MemoryStore(str(tmp_path / "lake.json")).faults("hang:sales=60")
+    process = start("all")
+    url = process.url()
+    process.await_line("spark is ready", 120)
+    address = httpx.post(f"{url}/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).headers["location"]
+    wait_until(lambda: httpx.get(f"{url}{address}").json()["state"] == "running")
+    time.sleep(2)
+    began = time.monotonic()
+    assert process.end() == 0
+    assert time.monotonic() - began < 5
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def crawled(client: httpx.Client) -> None:
+    """Asks for a crawl, and waits for its end."""
+    end = time.monotonic() + 240
+    address = client.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).headers["location"]
+    while (request := client.get(address).json())["state"] in ("queued", "running"):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert request["state"] == "done"
+    run = client.get(f"/api/v1/runs/{request['run_id']}").json()
+    assert (run["state"], run["sources"][0]["tables"]) == ("ok", 2)
+
+
+def test_a_port_in_use_is_a_state_error(start: Callable[..., Process], tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "federator.toml")
+    with taken() as port, pytest.raises(StateError, match=f"cannot listen on 127.0.0.1:{port}"):
+        run_service(settings, port=port, role="api")
+
+
+def test_an_invalid_configuration_of_serve_is_refused(start: Callable[..., Process], tmp_path: Path) -> None:
+    settings: Settings = load_settings(tmp_path / "federator.toml")
+    with pytest.raises(ConfigError, match="'some' is not a role"):
+        run_service(settings, role="some")
+    with pytest.raises(ConfigError, match=r"required to listen on 0\.0\.0\.0"):
+        run_service(settings, host="0.0.0.0", role="api")
+
+
+@contextmanager
+def taken() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio turns off Nagle's algorithm for sockets of the protocol TCP only, and accepted ones are of their listener's."""
+    with _bound_socket("127.0.0.1", 0) as listener:
+        listener.listen()
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
+            assert accepted.proto == socket.IPPROTO_TCP

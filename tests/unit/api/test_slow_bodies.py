@@ -1,0 +1,135 @@
+"""Request bodies that arrive slowly, on the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from federator.api.http_limits import build_limited_protocol
+from federator.api.lance import general_spec, namespaces, table_metadata, table_read, table_write, tables, unsupported
+from federator.settings.sections import ServeSettings
+from tests.fixtures.serving import serve_app
+from tests.unit.api.service_process import CONFIG, Process
+
+LANCE = (namespaces, tables, table_read, table_metadata, table_write, unsupported, general_spec)
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A service that expects 1,000 bytes of a body in a second."""
+    directory = tmp_path_factory.mktemp("impatient")
+    limits = '[serve]\nbody_timeout = "1s"\nbody_progress = 1000\n'
+    text = CONFIG.format(directory=directory).replace("[serve]\n", limits)
+    (directory / "federator.toml").write_text(text, encoding="utf-8")
+    process = Process(directory, "api")
+    yield process
+    process.kill()
+
+
+def _connect(url: str) -> socket.socket:
+    parsed = httpx.URL(url)
+    return socket.create_connection((parsed.host, parsed.port or 0), timeout=30)
+
+
+def _head(method: str, path: str, *more: str) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *more]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _operations(process: Process) -> list[tuple[str, str]]:
+    """Every operation, those of the Lance protocols included, and two that do not exist."""
+    document = httpx.get(f"{process.url()}/openapi.json").json()
+    own = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    lance = {
+        (method, route.path)
+        for module in LANCE
+        for route in module.router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+    absent = {("POST", "/no/such/route"), ("POST", "/v1/no/such/route")}
+    return sorted({(method, re.sub(r"\{[^}]*\}", "lake", path)) for method, path in own | lance | absent})
+
+
+def test_no_route_waits_for_a_body_that_arrives_byte_by_byte(impatient: Process) -> None:
+    operations = _operations(impatient)
+    assert len(operations) > 100
+    received: dict[socket.socket, bytes] = {}
+    with ExitStack() as stack:
+        for number, (method, path) in enumerate(operations):
+            connection = stack.enter_context(_connect(impatient.url()))
+            chunked = number % 2 == 1
+            connection.sendall(_head(method, path, "Transfer-Encoding: chunked" if chunked else "Content-Length: 20000"))
+            connection.sendall(b"4e20\r\n" if chunked else b"")
+            received[connection] = b""
+        opened, end = set(received), time.monotonic() + 20
+        while opened and time.monotonic() < end:
+            for connection in select.select(opened, [], [], 0.2)[0]:
+                part = _receive(connection)
+                received[connection] += part
+                if not part:
+                    opened.discard(connection)
+            for connection in opened:
+                with suppress(ConnectionError):
+                    connection.send(b" ")
+        assert not opened
+    responses = dict(zip(operations, received.values(), strict=True))
+    late = {operation: text for operation, text in responses.items() if text.startswith(b"HTTP/1.1 408 ")}
+    assert len(late) >= 50, Counter(text[9:12] for text in responses.values())
+    assert all(b"less than 1000 bytes in 1 s" in text for text in late.values())
+    assert b'"code":13' in late["POST", "/v1/table/lake/query"]
+    assert b"application/problem+json" in late["POST", "/api/v1/runs"]
+    assert httpx.get(f"{impatient.url()}/healthz").status_code == 200
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65_536)
+    except ConnectionResetError:
+        return b""
+
+
+def test_a_body_that_makes_progress_may_take_longer(impatient: Process) -> None:
+    with _connect(impatient.url()) as connection:
+        connection.sendall(_head("POST", "/api/v1/runs", "Content-Length: 12000"))
+        for _ in range(8):
+            connection.sendall(b" " * 1500)
+            time.sleep(0.3)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
+        # The limit is one of bodies: the connection may wait for its next request.
+        time.sleep(1.3)
+        connection.sendall(_head("GET", "/healthz"))
+        assert b"HTTP/1.1 200 " in connection.recv(65_536)
+
+
+async def _reluctant(scope: Scope, receive: Receive, send: Send) -> None:
+    """An app that is busy for a second before it reads the body."""
+    if scope["type"] == "http":
+        await asyncio.sleep(1.0)
+        size = len(await Request(scope, receive).body())
+        await PlainTextResponse(str(size))(scope, receive, send)
+
+
+def test_the_time_of_the_service_itself_does_not_count() -> None:
+    body = b"x" * (8 << 20)
+    protocol = build_limited_protocol(ServeSettings(body_timeout=0.25, body_progress=1000))
+    with serve_app(_reluctant, http=protocol, ws="none", lifespan="off") as url:
+        assert httpx.post(f"{url}/", content=body, timeout=30).text == str(len(body))
+        with _connect(url) as connection:
+            connection.sendall(_head("POST", "/", "Content-Length: 5000", "Expect: 100-continue"))
+            assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
+            connection.sendall(b"x" * 5000)
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")

@@ -1,0 +1,65 @@
+"""Planted secrets are in no event, export or log, for each way into the product."""
+
+from __future__ import annotations
+
+import io
+import logging
+from pathlib import Path
+
+import pytest
+
+from federator import logs
+from federator.audit import seal_pending
+from federator.audit.export import export
+from federator.connector import SourceSpec
+from federator.model import TableRecord, parse_path_key
+from federator.planning.changes import Action
+from federator.registry import open_catalog
+from federator.service import Federator
+from federator.settings import parse_settings
+from federator.store import audit_log, migrations, open_index
+from tests.adversary.killing import TARGET, Orders, Site, _work
+
+PLANTED = {"fs.s3a.secret.key": "planted-1", "storage.token": "planted-2", "aws-access-key-id": "planted-3", "v": "1"}
+
+
+def test_in_the_parameters_of_a_table_that_is_changed(tmp_path: Path) -> None:
+    template = open_index(f"sqlite:///{tmp_path}/template.db")
+    migrations.upgrade_schema(template)
+    template.close()
+    location = Site(
+        tmp_path, SourceSpec(TARGET, "federator.testing:CONNECTOR", {}), "s3://bucket", template=tmp_path / "template.db"
+    )
+    world = location.world("w")
+    with open_catalog(world.target) as target:
+        target.declare_table(
+            TableRecord(TARGET, parse_path_key(world.key("s", "theirs")), world._location("theirs"), dict(PLANTED))
+        )
+        world.changes = [world._altered(target, Action.ADOPT, "theirs")]
+    _work(world, Orders())
+    with world.index() as index:
+        seal_pending(index)
+        texts = [row.event for row in audit_log.iter_events(index)]
+        export(index, tmp_path / "export")
+    (adopted,) = [text for text in texts if '"action":"adopt"' in text]
+    assert '"state":"done"' in adopted
+    assert "(masked)" in adopted
+    assert not any("planted" in text for text in texts)
+    assert not any(b"planted" in path.read_bytes() for path in (tmp_path / "export").iterdir())
+
+
+def test_of_the_anchor_and_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "planted-4")
+    source = {"impl": "federator.testing:CONNECTOR", "store": "secrets", "storage": {"token": "${SECRET}"}}
+    # Nobody listens there.
+    raw = {"sources": {"lake": source}, "audit": {"anchor": "http://127.0.0.1:9/x", "token": "${SECRET}"}}
+    stream = io.StringIO()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    logs.configure(stream=stream)
+    made = Federator.open(parse_settings(raw, tmp_path / "federator.toml"))
+    result = made.apply([])
+    assert result.state == "partial"
+    assert "does not respond" in stream.getvalue()
+    texts = [row.event for row in audit_log.iter_events(made.index)]
+    assert "${SECRET}" in "".join(texts)
+    assert "planted" not in "".join((*texts, stream.getvalue(), str(result.errors)))

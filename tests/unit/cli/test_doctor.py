@@ -1,0 +1,81 @@
+"""The last line of ``doctor``: the command to run next."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.cli.conftest import Shell
+
+
+def next_command(shell: Shell) -> str:
+    last = shell.run("doctor").stderr.splitlines()[-1]
+    assert last.startswith("next: federator -c ")
+    return last.partition(f"{shell.folder}/federator.toml ")[2]
+
+
+def test_a_new_user_is_led_from_the_file_to_the_plan(shell: Shell) -> None:
+    assert next_command(shell) == "crawl"
+    shell.index().close()
+    assert next_command(shell) == "plan"
+    file = shell.folder / "federator.toml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.partition("[mirrors.")[0], encoding="utf-8")
+    assert next_command(shell) == "tree"
+    file.write_text("nonsense", encoding="utf-8")
+    assert next_command(shell) == "validate"
+    file.unlink()
+    assert next_command(shell) == "init"
+
+
+def test_a_failed_check_comes_before_any_other_command(shell: Shell) -> None:
+    shell.store("lake").faults("fail:/=17")
+    assert next_command(shell).startswith("doctor, after")
+
+
+@pytest.fixture
+def proxy_with_pages() -> Iterator[str]:
+    """A server that answers each request with an error page, as proxies do."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def respond(self) -> None:
+            page = b"<!DOCTYPE html>\n<html><body>" + b"<p>not here</p>\n" * 200 + b"</body></html>"
+            self.send_response(404)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        do_GET = do_POST = do_HEAD = respond
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_error_pages_of_other_servers_do_not_fill_the_output(shell: Shell, proxy_with_pages: str) -> None:
+    sources = {
+        "rest": {"uri": proxy_with_pages},
+        "unity": {"endpoint": proxy_with_pages, "catalog": "c"},
+        "glue": {"endpoint": proxy_with_pages, "region": "us-east-1"},
+    }
+    lines = [f"[sources.{name}]\nimpl = {json.dumps(name)}" for name in sources]
+    for number, values in enumerate(sources.values()):
+        lines[number] += "".join(f"\n{key} = {json.dumps(value)}" for key, value in values.items())
+    (shell.folder / "federator.toml").write_text("\n".join(lines), encoding="utf-8")
+    aws = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true"}
+    checks = json.loads(shell.run("doctor", "--output", "json", **aws).stdout)["checks"]
+    messages = {check["source"]: check["message"] for check in checks if check["name"].startswith("source ")}
+    assert messages.keys() == sources.keys()
+    for message in messages.values():
+        assert message.endswith(": an HTML page"), message

@@ -1,0 +1,62 @@
+"""The formats for programs: one shape of data in JSON, JSON lines and CSV, and times in ISO 8601."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from federator.runtime.text import escape_cell
+from tests.unit.cli.conftest import Shell
+
+#: command → key of its list
+LISTS = {
+    ("ls",): "nodes", ("ls", "lake/odd"): "nodes", ("search", "source:lake"): "nodes", ("datasets",): "datasets", ("drift",): "drift",
+    ("runs",): "runs", ("plans", "list"): "plans", ("mirror", "list"): "mirrors", ("jobs", "list"): "jobs", ("reports",): "reports",
+    ("audit", "list"): "events", ("token", "list"): "tokens", ("doctor",): "checks", ("notifications", "list"): "notifications",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_a_list_has_the_same_entries_in_each_format(filled: Shell, words: tuple[str, ...]) -> None:
+    document = json.loads(filled.run(*words, "--output", "json").stdout)
+    entries = document[LISTS[words]]
+    lines = [json.loads(line) for line in filled.run(*words, "--output", "jsonl").stdout.splitlines()]
+    rows = list(csv.DictReader(io.StringIO(filled.run(*words, "--output", "csv").stdout, newline="")))
+    if words == ("doctor",):
+        # How long each check took differs from run to run.
+        entries, lines = ([{**entry, "seconds": 0} for entry in listed] for listed in (entries, lines))
+    assert lines == entries
+    assert len(rows) == len(entries)
+    for row, entry in zip(rows, entries, strict=True):
+        texts = {key: escape_cell(value) for key, value in entry.items() if isinstance(value, str)}
+        assert {key: row[key] for key in texts} == texts
+        assert all(row[key] == "" for key, value in entry.items() if value is None)
+
+
+def test_one_object_is_one_line(filled: Shell) -> None:
+    document = filled.json("show", "lake/sales/orders")
+    line = filled.run("show", "lake/sales/orders", "--output", "jsonl").stdout
+    assert line.count("\n") == 1
+    assert json.loads(line) == document
+    (row,) = csv.DictReader(io.StringIO(filled.run("show", "lake/sales/orders", "--output", "csv").stdout))
+    assert (row["location"], json.loads(row["properties"])) == (document["location"], document["properties"])
+
+
+def test_times_are_iso_in_utc(filled: Shell) -> None:
+    assert datetime.fromisoformat(filled.json("show", "lake")["crawled_at"]) == datetime.fromtimestamp(1.0, UTC)
+
+
+def test_an_error_is_json_in_each_format_for_programs(filled: Shell) -> None:
+    errors = [filled.run("show", "lake/nothing", "--output", output) for output in ("json", "jsonl", "csv")]
+    assert {(error.exit_code, error.stdout) for error in errors} == {(1, "")}
+    assert len({json.loads(error.stderr)["error"]["message"] for error in errors}) == 1
+
+
+def test_a_cut_list_says_so(filled: Shell) -> None:
+    result = filled.run("datasets", "--limit", "1", "--output", "jsonl")
+    assert len(result.stdout.splitlines()) == 1
+    assert "--limit" in result.stderr
