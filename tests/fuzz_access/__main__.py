@@ -1,4 +1,6 @@
-"""``make fuzz-access``: every route as every role in every scope, compared with services that hold only what is visible.
+"""``make fuzz-access``: every route and every tool of MCP, as every role in every scope.
+
+Responses are compared with those of services that hold only what is visible.
 
 Prints one table. Exit 1 if a response differs, or if its time does.
 """
@@ -32,6 +34,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--scopes", nargs="+", choices=list(SCOPES), default=list(SCOPES))
     parser.add_argument("--share", type=float, default=1.0, help="part of the fixed requests that is sent")
     parser.add_argument("--random", type=int, default=2_000, help="random reads of each role in each scope")
+    parser.add_argument("--only", default="", help="a text in the URLs of the fixed requests")
     parser.add_argument("--pairs", type=int, default=1_000, help="pairs of each timing test; 0: none")
     parser.add_argument("--hidden", type=int, default=timing.HIDDEN, help="hidden tables of the timing tests")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -47,7 +50,7 @@ def main(words: list[str]) -> int:
                 for number, name in enumerate(chosen.scopes):
                     with opened(new_url(f"part{number}"), base / f"part{number}", SCOPES[name]) as part:
                         results = compare_scope(
-                            full, part, name, share=chosen.share, random_reads=chosen.random, seed=chosen.seed
+                            full, part, name, share=chosen.share, random_reads=chosen.random, seed=chosen.seed, only=chosen.only
                         )
                     for difference in (each for result in results.values() for each in result.differences):
                         print(f"{database}: {difference}", file=sys.stderr, flush=True)

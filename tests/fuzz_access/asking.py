@@ -46,7 +46,7 @@ _NAMES = (
     "crawl:vault",
     "sync:half",
 )
-_VALUES = (
+VALUES = (
     *IDS, *LOCATIONS, *WORDS, *_NAMES, RUN_SEEN, RUN_BOTH, RUN_HIDDEN, "run-1", "run-2", "1", "2", "3", "0", "-1", "999", "true",
     "false",
     "1970-01-02", "merged", "valid", "duplicate", "missing", "held", "*", "", "%", "é", "a" * 300, "lake$payroll$", "$", "LAKE",
@@ -113,8 +113,8 @@ def drawn(app: FastAPI, number: int, rng: random.Random, cursors: list[str]) -> 
     reads = [(path, methods["get"]) for path, methods in sorted(document.items()) if "get" in methods]
     for _ in range(number):
         path, operation = rng.choice(reads)
-        url = re.sub(r"\{[^}]+\}", lambda _: quote(rng.choice(_VALUES) or "x", safe=""), path)
+        url = re.sub(r"\{[^}]+\}", lambda _: quote(rng.choice(VALUES) or "x", safe=""), path)
         parameters = [item["name"] for item in operation.get("parameters", ()) if item["in"] == "query"]
         chosen = rng.sample(parameters, min(len(parameters), rng.randrange(4)))
-        pairs = [(name, rng.choice(cursors) if name == "cursor" and cursors else rng.choice(_VALUES)) for name in chosen]
+        pairs = [(name, rng.choice(cursors) if name == "cursor" and cursors else rng.choice(VALUES)) for name in chosen]
         yield Probe("GET", url + ("?" if pairs else "") + "&".join(f"{name}={quote(value, safe='')}" for name, value in pairs))

@@ -22,6 +22,7 @@ from federator.settings import Settings, parse_settings
 from federator.store import Index, migrations, open_index, tokens
 from federator.store import tables as t
 from tests.fuzz_access.asking import Probe, drawn, fixed
+from tests.fuzz_access.tools import Tool, ask_for_tools, draw_calls, fixed_calls, list_tools
 from tests.unit.api import worlds
 
 SCOPES = {
@@ -30,7 +31,9 @@ SCOPES = {
     "two sources": Scopes.parse(["copy", "vault"]), "like others": Scopes.parse(["lake$Sales", "lake$sale", "lake$secret"]),
 }  # fmt: skip
 # Ids of new requests are times.
-_CURSOR = re.compile(rb'"next":"[^"]+"')
+_CURSOR = re.compile(rb'(?P<quote>\\?")next(?P=quote): ?(?P=quote)[^"\\]+')
+# The state of a question of MCP is sealed with random bits.
+_STATE = re.compile(rb'"requestState":"[^"]+"')
 _TIMES = re.compile(rb"\b1[0-9]{15}\b|20\d\d-\d\d-\d\dT[0-9:.]+Z?")
 
 
@@ -95,9 +98,10 @@ def compare_scope(
     for role in ROLES:
         caller = f"{role}-{name.replace(' ', '-')}-{seed}"
         headers = [world.token(caller, role, scopes) for world in (full, part)]
-        probes = [request for request in fixed(full.app, scopes, full.plans) if rng.random() < share and only in request.url]
-        cursors = asyncio.run(_cursors(full, full.token(f"cursors-{caller}", "admin", EVERYTHING)))
-        probes += drawn(full.app, random_reads, rng, cursors)
+        everything = [*fixed(full.app, scopes, full.plans), *fixed_calls(full.plans)]
+        probes = [request for request in everything if rng.random() < share and only in request.url]
+        tools, cursors = asyncio.run(_tools_and_cursors(full, full.token(f"cursors-{caller}", "admin", EVERYTHING)))
+        probes += [*drawn(full.app, random_reads, rng, cursors), *draw_calls(tools, random_reads // 10, rng, cursors)]
         probes.sort(key=lambda request: request.changes)
         results[role] = asyncio.run(_compare((full, part), headers, probes))
         full.forget_writes()
@@ -122,7 +126,7 @@ async def _compare(both: tuple[World, World], headers: list[dict[str, str]], pro
 
 def _comparable(answer: httpx.Response) -> Any:
     """What counts of an answer: everything but times of now. An ETag, a cursor and the compressed length depend on such a time."""
-    content = _TIMES.sub(b"T", answer.content)
+    content = _TIMES.sub(b"T", _STATE.sub(b"S", answer.content))
     left_out = {"date", "etag", "content-length"} if content != answer.content else {"date"}
     content = _CURSOR.sub(b"C", content) if content != answer.content else content
     headers = {name: _TIMES.sub(b"T", text.encode()) for name, text in answer.headers.items() if name not in left_out}
@@ -138,8 +142,8 @@ async def _ask(client: httpx.AsyncClient, request: Probe) -> httpx.Response:
     return await client.request(request.method, request.url, headers=dict(request.headers), json=request.body)
 
 
-async def _cursors(world: World, headers: dict[str, str]) -> list[str]:
-    """Cursors of a principal that sees everything."""
+async def _tools_and_cursors(world: World, headers: dict[str, str]) -> tuple[list[Tool], list[str]]:
+    """The tools of MCP, and cursors of a principal that sees everything."""
     urls = (
         "tree?path=lake&limit=1",
         "runs?limit=1",
@@ -150,7 +154,8 @@ async def _cursors(world: World, headers: dict[str, str]) -> list[str]:
     )
     async with _client(world, headers) as client:
         pages = [(await client.get(f"/api/v1/{url}")).json() for url in urls]
-    return [page["next"] for page in pages if page.get("next")]
+        tools = list_tools((await _ask(client, ask_for_tools())).json()["result"]["tools"])
+    return tools, [page["next"] for page in pages if page.get("next")]
 
 
 def _client(world: World, headers: dict[str, str]) -> httpx.AsyncClient:

@@ -30,9 +30,12 @@ def test_a_sample_of_all_requests_finds_no_difference(both: tuple[World, World])
     assert {200, 400, 403, 404} <= set.union(*(result.statuses for result in results.values()))
 
 
-def test_a_filter_that_lets_everything_through_is_found(both: tuple[World, World], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("only", "share"), [("/api/v1/drift", 1.0), ("/mcp", 0.3)])
+def test_a_filter_that_lets_everything_through_is_found(
+    both: tuple[World, World], monkeypatch: pytest.MonkeyPatch, only: str, share: float
+) -> None:
     monkeypatch.setattr(visibility, "is_covered_id", lambda *_: true())
-    results = compare_scope(*both, "two sources", share=1.0, random_reads=0, seed=2, only="/api/v1/drift")
+    results = compare_scope(*both, "two sources", share=share, random_reads=0, seed=len(only), only=only)
     differing = [difference for result in results.values() for difference in result.differences]
     assert differing
     assert all("vault" in difference or "payroll" in difference for difference in differing)
