@@ -139,7 +139,7 @@ def _verify_due_locations(context: RunContext, name: str, seconds: float) -> Non
     limits = context.settings.verify
     with context.index.read() as connection:
         due = verifications.list_due_locations(
-            connection, name, checked_before=time.time() - limits.max_age, limit=limits.max_tables
+            connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables
         )
     if not due:
         return

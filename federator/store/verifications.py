@@ -12,7 +12,9 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    exists,
     insert,
+    not_,
     or_,
     select,
 )
@@ -87,11 +89,14 @@ def refresh_location_aliases(connection: Connection, aliases: LocationAliases) -
         connection.execute(insert(t.alias), [{"canonical": alias, "place": location} for alias, location in resolved.items()])
 
 
-def list_due_locations(connection: Connection, source: str, *, checked_before: float, limit: int) -> list[DueLocation]:
-    """List distinct declared locations of a source that are due for verification.
+def list_due_locations(connection: Connection, source: str, *, now: float, max_age: float, limit: int) -> list[DueLocation]:
+    """List distinct declared locations of a source that are due for verification at ``now``, in seconds since the epoch.
 
-    A location is due if it was never inspected, declared again since its inspection, unreachable at its inspection, or inspected before
-    ``checked_before``. Locations never inspected come first, then those declared again, then worse states and older inspections.
+    A location is due if it was never inspected, declared again since its inspection, unreachable at its inspection, or inspected more
+    than ``max_age`` seconds ago. Never inspected ones come first, then those declared again, then worse states and older inspections.
+
+    A location that is valid through another source, which still declares it, is that source's to inspect for twice as long: a copy that
+    a mirror has just declared may be in a source without credentials for the storage.
     """
     revision, d = records.published_revision(connection, source), t.dataset.c
     columns = [r.canonical, r.location, r.valid_from]
@@ -100,7 +105,13 @@ def list_due_locations(connection: Connection, source: str, *, checked_before: f
     conditions = (r.is_table == 1, r.canonical.is_not(None), is_opened)
     state = records.select_at_revision(source, revision, *conditions, columns=columns).subquery()
     redeclared = t.revision.c.published_at > d.checked_at
-    due = or_(d.checked_at.is_(None), redeclared, d.state == "unreachable", d.checked_at < checked_before)
+    other = t.record.alias()
+    declared_there = exists().where(
+        other.c.source == d.checked_through, other.c.canonical == d.canonical, other.c.is_table == 1, other.c.valid_to.is_(None)
+    )
+    valid_elsewhere = and_(d.state == "valid", d.checked_through != source, d.checked_at >= now - 2 * max_age, declared_there)
+    outdated = or_(redeclared, d.state == "unreachable", d.checked_at < now - max_age)
+    due = or_(d.checked_at.is_(None), and_(outdated, not_(valid_elsewhere)))
     state_rank = case({name: rank for rank, name in enumerate(_STATES_WORST_FIRST)}, value=d.state, else_=0)
     query = (
         select(state.c.canonical, state.c.location)

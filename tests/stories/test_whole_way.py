@@ -106,6 +106,34 @@ def test_hive_2_into_glue(hive2_uri: str, glue_account: GlueAccount, directory: 
     assert_mirrored(settings, directory, (database,))
 
 
+def test_a_copy_without_credentials_for_the_storage_is_not_what_a_valid_dataset_is_opened_through(
+    glue_account: GlueAccount, s3_storage_options: dict[str, str], directory: Path
+) -> None:
+    """A directory on S3 with credentials into Glue, whose source has none for S3. The copy is found by the second crawl."""
+    root = f"s3://lance-data/{secrets.token_hex(4)}"
+    lance.write_dataset(pa.table({"id": [1]}), f"{root}/orders.lance", storage_options=s3_storage_options)
+    options = dict(s3_storage_options)
+    for key in ("aws_access_key_id", "aws_secret_access_key"):
+        stored = directory / key
+        stored.write_text(options[key], encoding="utf-8")
+        options[key] = f"file:{stored}"
+    origin = f'impl = "dir"\ndir.root = "{root}"\n' + "".join(
+        f'dir.storage.{key} = "{value}"\n' for key, value in options.items()
+    )
+    mirror = f'include = ["*"]\nnamespace = "{DATABASE}"\n'
+    settings = configured(directory, origin, glue(glue_account, directory), mirror)
+    federator = Federator.open(settings)
+    states = []
+    for _ in range(2):
+        assert federator.sync().errors == {}
+        view = tree.get_table(federator.index, ("origin", "orders"))
+        assert view.dataset is not None
+        assert len(view.also_declared) == 1
+        states.append((view.dataset.state, view.dataset.checked_through))
+    # moto's S3 also answers requests without credentials, so that the second state tells by whom it was read.
+    assert states == [("valid", "origin")] * 2
+
+
 @pytest.mark.parametrize("on_missing", ["report", "recreate"])
 def test_a_copy_that_became_an_iceberg_table_is_not_reported_as_removed(
     hive2_uri: str, glue_account: GlueAccount, directory: Path, on_missing: str

@@ -106,7 +106,7 @@ def test_due_is_what_is_new_changed_unreachable_or_old_with_the_worst_first(inde
         )
     fill(index, "lake", table("lake", "s", "changed", location="s3a://b/changed", doc="new"), run="run-2")
     with index.read() as connection:
-        due = verifications.list_due_locations(connection, "lake", checked_before=now - 600, limit=100)
+        due = verifications.list_due_locations(connection, "lake", now=now, max_age=600, limit=100)
         assert [location.canonical.rpartition("/")[2] for location in due] == [
             "new",
             "changed",
@@ -115,4 +115,35 @@ def test_due_is_what_is_new_changed_unreachable_or_old_with_the_worst_first(inde
             "valid",
         ]
         assert due[1].location == "s3a://b/changed"
-        assert len(verifications.list_due_locations(connection, "lake", checked_before=now - 600, limit=2)) == 2
+        assert len(verifications.list_due_locations(connection, "lake", now=now, max_age=600, limit=2)) == 2
+
+
+def test_a_copy_that_is_declared_later_does_not_take_over_the_inspection(index: Index) -> None:
+    """A target of a mirror may have no credentials for the storage: through it, a valid table would be unreachable."""
+    orders = table("lake", "s", "orders", location="s3://b/orders")
+    fill(index, "lake", orders)
+    now = time.time()
+    valid = dict.fromkeys(("message", "version", "rows", "fragments", "schema")) | {"state": "valid", "checked_through": "lake"}
+
+    def check(state: str, age: float) -> None:
+        row = valid | {"canonical": "s3://b/orders", "location": "s3://b/orders", "state": state, "checked_at": now - age}
+        with index.write() as connection:
+            verifications.save_verifications(connection, [row])
+
+    def due(source: str) -> int:
+        with index.read() as connection:
+            return len(verifications.list_due_locations(connection, source, now=now, max_age=600, limit=9))
+
+    check("valid", 100)
+    fill(index, "copies", table("copies", "s", "orders", location="s3://b/orders"), run="run-2")
+    assert due("copies") == 0
+    check("valid", 700)
+    assert (due("lake"), due("copies")) == (1, 0)
+    check("valid", 1300)
+    assert due("copies") == 1, "the other source does not inspect it"
+    for state in ("missing", "unreachable"):
+        check(state, 100)
+        assert due("copies") == 1
+    check("valid", 100)
+    fill(index, "lake", gone=[orders.path], run="run-3")
+    assert due("copies") == 1, "the other source no longer declares it"
