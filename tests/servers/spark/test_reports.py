@@ -48,7 +48,10 @@ def world(worlds: Worlds) -> World:
             gone = {("s", f"t{chosen.randrange(12)}") for _ in range(3)} - paths
             tables = [table(source, *path, doc=str(step), owner=chosen.choice(["ben", None])) for path in sorted(paths)]
             fill(index, source, namespace(source, "s"), *tables, gone=sorted(gone))
-    fill(index, "x", table("x", "s", _ODD, location="s3a://other/odd", owner=_ODD))
+    spellings = [
+        table("x", "s", f"on_disk_{n}", location=f"{prefix}/disk/t{n}") for n, prefix in enumerate(("file:", "file://"))
+    ]
+    fill(index, "x", table("x", "s", _ODD, location="s3a://other/odd", owner=_ODD), *spellings)
     with acquire_lease(index, "source:y") as lease:
         retention.prune_source(index, lease, "y", _published(built, "y", 3), runs.RunHandle("r", "prune", "me"))
     with index.write() as connection:
@@ -150,6 +153,9 @@ def test_inventory(world: World, report_directories: dict[str, Path]) -> None:
     assert {(row["state"], row["tables"]) for row in opened} == set(
         sql(world, f"SELECT {states}, count(*) FROM {_NOW} WHERE is_table = 1 GROUP BY 1")
     )
+    storages = {row["storage"]: row["tables"] for row in figures(report_directories, "inventory", "Tables by storage")}
+    assert (storages["file:///disk"], storages["s3://other"]) == (2, 1)
+    assert not {"file:/disk", "s3a://other"} & set(storages)
     details = pq.read_table(report_directories["inventory"] / "inventory.parquet")
     assert list(zip(details["source"].to_pylist(), details["path"].to_pylist(), strict=True)) == sql(
         world, f"SELECT r.source, r.path FROM {_NOW} WHERE is_table = 1 ORDER BY 1, 2"

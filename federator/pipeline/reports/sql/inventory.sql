@@ -37,8 +37,8 @@ FROM (SELECT place, count(DISTINCT source) AS catalogs FROM {details} WHERE plac
 GROUP BY catalogs ORDER BY catalogs
 
 -- bars: Tables by storage
-SELECT regexp_extract(location, '^([A-Za-z0-9+.-]+:/*[^/]*)', 1) AS storage, count(*) AS tables
-FROM {details} WHERE location IS NOT NULL GROUP BY 1 ORDER BY tables DESC, storage
+SELECT regexp_extract(place, '^([A-Za-z0-9+.-]+:/*[^/]*)', 1) AS storage, count(*) AS tables
+FROM {details} WHERE place IS NOT NULL GROUP BY 1 ORDER BY tables DESC, storage
 
 -- bars: Tables by owner
 SELECT coalesce(owner, '(nobody)') AS owner, count(*) AS tables FROM {details} GROUP BY 1 ORDER BY tables DESC, owner
