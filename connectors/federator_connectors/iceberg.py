@@ -30,6 +30,8 @@ Lance table's location. Where the Lance text is silent, or the real server diffe
 - The real server creates namespaces without parents, and tables in namespaces that do not exist. The federator checks the parent first.
 - Servers list tables without properties, so ListTables sends one request per table. Other Iceberg tables and views are foreign: their
   names are taken, and they are never changed.
+- A namespace is described with Iceberg's names of properties and with those of the other Lance specs: `location` and
+  `database.location-uri`, `comment` and `database.description`, `owner` and `database.owner`.
 - The doc of a table is the property ``comment``. ``write.metadata.path`` and ``write.parquet.compression-codec``, which Iceberg's
   library adds, belong to the companion and are not shown.
 - An update is one commit that requires the table's UUID. A rename is one call within a warehouse, which compares nothing: if another
@@ -48,7 +50,7 @@ from typing import TYPE_CHECKING
 
 from federator.connector import Capabilities, Connector, NameRules
 from federator.lance.lazy_facade import lazy_facade_class
-from federator_connectors._iceberg.settings import REFUSED_NAMES, IcebergSettings
+from federator_connectors._iceberg.settings import NATIVE_PROPERTY_NAMES, REFUSED_NAMES, IcebergSettings
 
 if TYPE_CHECKING:
     from federator_connectors._iceberg.catalog import IcebergCatalog
@@ -63,6 +65,7 @@ class IcebergConnector(Connector[IcebergSettings]):
     impl = "iceberg"
     extra = "iceberg"
     settings_type = IcebergSettings
+    native_property_names = NATIVE_PROPERTY_NAMES
     capabilities = Capabilities(
         min_depth=2,
         max_depth=_MAX_DEPTH,

@@ -22,6 +22,8 @@ Where the Lance Polaris spec is silent, or a real server differs:
 - An Iceberg table or a view has its name exclusively. It is no table of this connector, but a foreign object if it is observed.
 - A recreate would lose the grants on a table. A table with grants, or whose grants cannot be listed, is not recreated. One grant on
   any generic table keeps Polaris from listing the grants of its catalog role.
+- A namespace is described with Polaris's own names of properties and with those of the other Lance specs: `location` and
+  `database.location-uri`, `comment` and `database.description`, `owner` and `database.owner`.
 - No credentials come from Polaris for a generic table: ``storage-access-configs`` was an empty list in every recorded response of
   1.4.1, and the Lance spec describes none. ``vend = "catalog"`` is refused in the configuration.
 - Only reading requests are sent again. If a fetched token is refused, a new one is fetched once.
@@ -35,6 +37,7 @@ from typing import TYPE_CHECKING
 
 from federator.connector import Capabilities, Connector, NameRules
 from federator.lance.lazy_facade import lazy_facade_class
+from federator_connectors._iceberg.settings import NATIVE_PROPERTY_NAMES
 from federator_connectors._polaris.settings import REFUSED_NAMES, PolarisSettings
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class PolarisConnector(Connector[PolarisSettings]):
     impl = "polaris"
     extra = "polaris"
     settings_type = PolarisSettings
+    native_property_names = NATIVE_PROPERTY_NAMES
     capabilities = Capabilities(
         min_depth=2,
         max_depth=_MAX_DEPTH,

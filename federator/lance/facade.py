@@ -51,7 +51,7 @@ from federator.lance.identifiers import IdentifierParser
 from federator.lance.inspection import inspect_location
 from federator.lance.opening import opening_options
 from federator.lance.paging import decode_page_token, paginate
-from federator.model import Kind, Path, TableRecord, is_location, path_key
+from federator.model import Kind, NamespaceRecord, Path, TableRecord, is_location, path_key
 
 M = TypeVar("M", bound=BaseModel)
 _INSPECTION_ERRORS: dict[str, type[CatalogError]] = {"denied": PermissionDenied, "unreachable": ServiceUnavailable}
@@ -155,7 +155,7 @@ class CatalogNamespace(lance.LanceNamespace):
                     record = catalog.create_namespace(desired)
                 else:
                     record = catalog.describe_namespace(path)
-            return lance.CreateNamespaceResponse(properties=namespace_to_properties(record))
+            return lance.CreateNamespaceResponse(properties=self._namespace_properties(record))
 
     def list_namespaces(self, request: lance.ListNamespacesRequest) -> lance.ListNamespacesResponse:
         with self._translate_errors() as catalog:
@@ -169,7 +169,10 @@ class CatalogNamespace(lance.LanceNamespace):
         with self._translate_errors() as catalog:
             parsed = _parse_request(lance.DescribeNamespaceRequest, request)
             record = catalog.describe_namespace(self._ids.parse_namespace(parsed.id))
-            return lance.DescribeNamespaceResponse(properties=namespace_to_properties(record))
+            return lance.DescribeNamespaceResponse(properties=self._namespace_properties(record))
+
+    def _namespace_properties(self, record: NamespaceRecord) -> dict[str, str]:
+        return namespace_to_properties(record, self.connector.native_property_names)
 
     def namespace_exists(self, request: lance.NamespaceExistsRequest) -> lance.NamespaceExistsResponse:
         with self._translate_errors() as catalog:
@@ -196,7 +199,7 @@ class CatalogNamespace(lance.LanceNamespace):
                 if mode == "fail":
                     raise
                 return lance.DropNamespaceResponse()
-            return lance.DropNamespaceResponse(properties=namespace_to_properties(record))
+            return lance.DropNamespaceResponse(properties=self._namespace_properties(record))
 
     # Tables
 

@@ -75,10 +75,18 @@ def namespace_from_properties(source: str, path: Path, properties: Mapping[str, 
     return NamespaceRecord(source, path, rest, location, doc, owner)
 
 
-def namespace_to_properties(record: NamespaceRecord) -> dict[str, str]:
-    """Return the properties of a namespace: the inverse of ``namespace_from_properties``."""
+def namespace_to_properties(record: NamespaceRecord, native_names: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the properties of a namespace: the inverse of ``namespace_from_properties``.
+
+    ``native_names`` are the catalog's own names by those of the Lance specs. A property that has both is returned by both.
+    """
     special = {_LOCATION: record.location, _DOC: record.doc, _OWNER: record.owner}
-    return {**record.properties, **{key: value for key, value in special.items() if value is not None}}
+    properties = {**record.properties, **{key: value for key, value in special.items() if value is not None}}
+    for name, native_name in (native_names or {}).items():
+        value = properties.get(name, properties.get(native_name))
+        if value is not None:
+            properties[name] = properties[native_name] = value
+    return properties
 
 
 def parse_choice(field: str, value: str | None, *allowed: str) -> str:

@@ -16,6 +16,8 @@ from federator.connector import (
 )
 from federator_connectors._http.settings import HttpSettings, parse_url
 
+#: the names that Iceberg's engines use for properties of a namespace, by those of the Lance specs
+NATIVE_PROPERTY_NAMES = {"database.location-uri": "location", "database.description": "comment", "database.owner": "owner"}
 #: pattern of names that some servers refuse in a URL, as Jetty 12 does by default
 REFUSED_NAMES = r".*[/\\%].*"
 

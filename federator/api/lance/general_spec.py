@@ -22,7 +22,13 @@ from federator.api.lance.alter import change_namespace_properties, change_table_
 from federator.api.lance.create_table import create_empty_table
 from federator.api.lance.drop_table import drop_with_data
 from federator.api.lance.listings import list_child_namespaces, list_child_tables
-from federator.api.lance.lookup import get_any_table, public_properties, resolve_namespace, shown_properties
+from federator.api.lance.lookup import (
+    get_any_table,
+    namespace_properties,
+    public_properties,
+    resolve_namespace,
+    shown_properties,
+)
 from federator.api.lance.namespaces import Confirm, confirmation
 from federator.api.lance.responses import json_response, parse_page_request, slice_page
 from federator.api.lance.table_data import PoolDep
@@ -31,8 +37,7 @@ from federator.api.lance.write_access import WriterDep, write_headers
 from federator.api.principals import Principal
 from federator.api.route_paths import route_paths
 from federator.connector import InvalidInput, NamespaceNotFound, TableNotFound
-from federator.lance.facade_mapping import namespace_to_properties
-from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
+from federator.model import Kind, Path, TableRecord, path_key
 from federator.model.text import is_storable
 from federator.settings import Settings
 from federator.store import Index, verifications
@@ -195,8 +200,7 @@ def create_namespace(body: CreateNamespace, write: WriterDep) -> Response:
     result = write.execute(
         target, "create_namespace", lambda facade: facade.create_namespace(request), is_table=False, request=body
     )
-    record = NamespaceRecord(target.source.name, target.source_path, dict(result.response.properties or {}))
-    return json_response(_namespace_response(target.path, record), write_headers(result))
+    return json_response(_namespace_response(target.path, shown_properties(result.response.properties)), write_headers(result))
 
 
 @router.post("/AlterNamespace")
@@ -211,7 +215,9 @@ def alter_namespace(body: AlterNamespace, write: WriterDep) -> Response:
         is_table=False,
         request=body,
     )
-    return json_response(_namespace_response(target.path, result.response), write_headers(result))
+    return json_response(
+        _namespace_response(target.path, namespace_properties(target.source, result.response)), write_headers(result)
+    )
 
 
 @router.post("/DropNamespace")
@@ -309,11 +315,10 @@ def _load_namespace(index: Index, settings: Settings, principal: Principal, path
     if not path:
         return NamespaceResponse(name="", parent=[], properties={})
     namespace = resolve_namespace(index, settings, principal.scopes, path)
-    return _namespace_response(namespace.path, namespace.record)
+    return _namespace_response(namespace.path, namespace.properties)
 
 
-def _namespace_response(path: Path, record: NamespaceRecord) -> NamespaceResponse:
-    properties = shown_properties(namespace_to_properties(record))
+def _namespace_response(path: Path, properties: dict[str, str]) -> NamespaceResponse:
     return NamespaceResponse(name=path[-1], parent=list(path[:-1]), properties=properties)
 
 

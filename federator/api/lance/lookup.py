@@ -24,7 +24,7 @@ from federator.connector import (
 from federator.connector.options import plain_storage_keys, resolve_reference
 from federator.connector.storage_options import is_plain_option, plain_options
 from federator.data.foreign_locations import MayRead, may_read_nothing
-from federator.lance.facade_mapping import storage_options_for
+from federator.lance.facade_mapping import namespace_to_properties, storage_options_for
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
 from federator.model.scopes import Scopes
 from federator.registry import get_connector
@@ -81,6 +81,16 @@ class VisibleNamespace:
     source: SourceSettings
     record: NamespaceRecord
     covered: bool
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties for a response."""
+        return namespace_properties(self.source, self.record)
+
+
+def namespace_properties(source: SourceSettings, record: NamespaceRecord) -> dict[str, str]:
+    """Return the properties of a source's namespace for a response."""
+    return shown_properties(namespace_to_properties(record, get_connector(source.impl).native_property_names))
 
 
 def public_properties(record: TableRecord) -> dict[str, str]:

@@ -22,13 +22,12 @@ from lance_namespace import (
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.lance.identifiers import Identifier, NamespaceId
 from federator.api.lance.listings import list_child_namespaces
-from federator.api.lance.lookup import resolve_namespace, shown_properties
+from federator.api.lance.lookup import VisibleNamespace, resolve_namespace, shown_properties
 from federator.api.lance.responses import Limit, PageToken, json_response, parse_page_request, slice_page
 from federator.api.lance.write_access import WriterDep, write_headers
 from federator.api.principals import Role
 from federator.connector import InvalidInput
-from federator.lance.facade_mapping import CONFIRM_HEADER, namespace_to_properties
-from federator.model import NamespaceRecord
+from federator.lance.facade_mapping import CONFIRM_HEADER
 from federator.model.scopes import Scopes
 from federator.settings import Settings
 from federator.store import Index
@@ -59,8 +58,8 @@ def describe_namespace(
     body: Annotated[DescribeNamespaceRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
     """Return the properties of a namespace."""
-    record = _find_record(id, body.id if body else None, index, settings, principal.scopes)
-    return json_response(DescribeNamespaceResponse(properties=_properties(record) if record else {}))
+    namespace = _find(id, body.id if body else None, index, settings, principal.scopes)
+    return json_response(DescribeNamespaceResponse(properties=namespace.properties if namespace else {}))
 
 
 @router.post("/exists")
@@ -69,15 +68,15 @@ def namespace_exists(
     body: Annotated[NamespaceExistsRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
     """Return 200 without a body if the namespace exists, else 404."""
-    _find_record(id, body.id if body else None, index, settings, principal.scopes)
+    _find(id, body.id if body else None, index, settings, principal.scopes)
     return Response()
 
 
-def _find_record(
+def _find(
     id: Identifier, body: list[str] | None, index: Index, settings: Settings, scopes: Scopes  # noqa: A002
-) -> NamespaceRecord | None:  # fmt: skip
-    """Return the record of a namespace; None for the root. Raise NamespaceNotFound."""
-    return id.find(body, lambda path: resolve_namespace(index, settings, scopes, path).record if path else None)
+) -> VisibleNamespace | None:  # fmt: skip
+    """Return a namespace; None for the root. Raise NamespaceNotFound."""
+    return id.find(body, lambda path: resolve_namespace(index, settings, scopes, path) if path else None)
 
 
 @router.post("/create")
@@ -119,7 +118,3 @@ def drop_namespace(
 def confirmation(confirm: str | None) -> dict[str, str] | None:
     """Return the context of a facade request, from the federator's header."""
     return {f"header.{CONFIRM_HEADER}": confirm} if confirm else None
-
-
-def _properties(record: NamespaceRecord) -> dict[str, str]:
-    return shown_properties(namespace_to_properties(record))

@@ -92,3 +92,24 @@ def test_what_a_created_namespace_is_to_polaris(polaris_server: PolarisServer, n
     assert described.properties["database.location-uri"].endswith("/sales.eu/2026/made/")
     catalog = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path[:1]))
     assert catalog.properties["database.location-uri"].endswith(f"/{path[0]}")
+
+
+def test_properties_of_a_namespace_come_back_under_the_names_they_were_given(
+    polaris_server: PolarisServer, namespace: Path
+) -> None:
+    facade: Any = lance_namespace.connect(CLASS, polaris_server.properties)
+    here = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=list(namespace)))
+    below = f"{here.properties['database.location-uri'].rstrip('/')}/elsewhere/"
+    for number, given in enumerate(
+        (
+            {"location": below, "database.description": "All sales.", "database.owner": "ann"},
+            {"database.location-uri": below, "comment": "All sales.", "owner": "ann"},
+        )
+    ):
+        path = [*namespace, f"made{number}"]
+        made = facade.create_namespace(lance_namespace.CreateNamespaceRequest(id=path, properties=given))
+        described = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path))
+        assert made.properties == described.properties
+        assert given.items() <= described.properties.items()
+        assert described.properties["location"] == described.properties["database.location-uri"] == below
+        facade.drop_namespace(lance_namespace.DropNamespaceRequest(id=path))
