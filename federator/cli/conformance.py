@@ -46,6 +46,12 @@ def conformance(
         str | None,
         typer.Option("--parent", metavar="PATH", help="Namespace in which the run creates its own. Default: the only one."),
     ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth", metavar="N", min=1, help="Namespace levels above each table of the server at --uri. Default: any number."
+        ),
+    ] = None,
     location: Annotated[
         str | None,
         typer.Option(
@@ -74,7 +80,7 @@ def conformance(
     """
     if report_format:
         cli.output = Output.JSON if report_format is ReportFormat.JSON else Output.TABLE
-    target = _parse_target(words or [], uri, parent, location, crawl=crawl, races=races)
+    target = _parse_target(words or [], uri, parent, location, depth, crawl=crawl, races=races)
     run = _import_run()
     cli.print_note(f"conformance of {title or uri or target.connector.impl}: this run")
     for line in target.describe():
@@ -100,7 +106,14 @@ def conformance(
 
 
 def _parse_target(
-    words: list[str], uri: str | None, parent: str | None, location: str | None, *, crawl: bool, races: bool
+    words: list[str],
+    uri: str | None,
+    parent: str | None,
+    location: str | None,
+    depth: int | None,
+    *,
+    crawl: bool,
+    races: bool,
 ) -> Target:
     from federator.registry import get_connector
     from federator.testing.conformance.target import Target
@@ -110,6 +123,8 @@ def _parse_target(
         raise ConfigError(
             "a connector or --uri is needed, and not both", hint="federator conformance hive3 uri=thrift://host:9083"
         )
+    if depth is not None and uri is None:
+        raise ConfigError("--depth needs --uri", hint="a connector knows the levels of its catalog")
     properties = {"uri": uri} if uri else {}
     for word in words[1 if impl else 0 :]:
         key, separator, value = word.partition("=")
@@ -118,7 +133,7 @@ def _parse_target(
         properties[key] = value
     return Target(
         get_connector(impl or "rest"), properties, parent=None if parent is None else parse_path(parent), location=location,
-        crawls_everything=crawl, races_for_names=races, server_only=uri is not None,
+        crawls_everything=crawl, races_for_names=races, server_only=uri is not None, depth=depth,
     )  # fmt: skip
 
 

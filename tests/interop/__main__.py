@@ -2,7 +2,7 @@
 
 ``python -m tests.interop [--clients impls spark ...] [--catalogs hive3 glue ...]``. Packages are installed first; then everything runs
 in a network namespace that has only loopback. Exits with 1 if an operation fails whose failure is not explained in
-``tests.interop.differences``, or if an explained one passes.
+``tests.interop.differences``, if an explained one passes, or if the contract suite has another verdict than its record.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ from pathlib import Path
 
 from federator.demo.servers import hive, hive_jars
 from tests.fixtures.maven import jars
-from tests.interop import catalog_clients, servers
+from tests.interop import catalog_clients, conformance, servers
 from tests.interop.confinement import confine, is_confined
 from tests.interop.differences import DIFFERENCES
 from tests.interop.environments import python_of
 from tests.interop.rest_clients import CLIENTS, ClientEnded, Outcome, run_client
 
-IMPLS = "impls"
+IMPLS, CONFORMANCE = "impls", "conformance"
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
-    parser.add_argument("--clients", nargs="+", choices=[IMPLS, *CLIENTS], default=[IMPLS, *CLIENTS])
+    runs = [IMPLS, CONFORMANCE, *CLIENTS]
+    parser.add_argument("--clients", nargs="+", choices=runs, default=runs)
     parser.add_argument("--catalogs", nargs="+", choices=[*servers.CATALOGS], default=[*servers.CATALOGS])
     chosen = parser.parse_args(arguments)
     if not is_confined():
         _install(chosen.clients, chosen.catalogs)
-    confine(arguments)
+    confine("tests.interop", arguments)
     failed = 0
     if IMPLS in chosen.clients:
         failed += _print_impls([name for name in chosen.catalogs if name in catalog_clients.CATALOGS])
-    rest_clients = [name for name in chosen.clients if name != IMPLS]
+    if CONFORMANCE in chosen.clients:
+        failed += _print_conformance([name for name in conformance.NAMES if name in (*chosen.catalogs, servers.REFERENCE)])
+    rest_clients = [name for name in chosen.clients if name in CLIENTS]
     if rest_clients:
         failed += _print_rest_clients(rest_clients, chosen.catalogs)
     print(f"\n{failed} unexplained" if failed else "\nnothing unexplained")
@@ -48,7 +51,7 @@ def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
     if "iceberg" in catalogs:
         jars("iceberg-rest-1.11.0")
     for name in clients:
-        if name == IMPLS:
+        if name in (IMPLS, CONFORMANCE):
             python_of(IMPLS)
         else:
             CLIENTS[name].prepare()
@@ -61,6 +64,18 @@ def _print_impls(catalogs: Sequence[str]) -> int:
         for operation, text in catalog_clients.run_impls(name):
             failed += text != "passed"
             print(f"| {name} | {operation} | {_cell(text)} |", flush=True)
+    return failed
+
+
+def _print_conformance(names: Sequence[str]) -> int:
+    failed = 0
+    print("\n# The contract suite on other projects\n\n| catalog or server | verdicts |\n| --- | --- |", flush=True)
+    for name in names:
+        now = conformance.run(name)
+        print(f"| {now.report.server} | {now.report.summary} |", flush=True)
+        differences = conformance.compare(now)
+        print("".join(f"- {_cell(text)}\n" for text in differences), end="", flush=True)
+        failed += len(differences)
     return failed
 
 

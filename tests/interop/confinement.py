@@ -18,8 +18,8 @@ def is_confined() -> bool:
     return _CONFINED in os.environ
 
 
-def confine(arguments: list[str]) -> None:
-    """Repeat this command in a network namespace with loopback only; return inside it. Exit if there cannot be one."""
+def confine(module: str, arguments: list[str]) -> None:
+    """Repeat the module's command in a network namespace with loopback only; return inside it. Exit if there cannot be one."""
     if is_confined():
         _raise_loopback()
         return
@@ -27,7 +27,7 @@ def confine(arguments: list[str]) -> None:
     if unshare is None:
         sys.exit("unshare (util-linux) is needed: other projects' clients run in a network namespace with loopback only")
     as_user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    command = [unshare, "--net", *as_user, sys.executable, "-m", "tests.interop", *arguments]
+    command = [unshare, "--net", *as_user, sys.executable, "-m", module, *arguments]
     os.execve(unshare, command, {**os.environ, _CONFINED: "1"})
 
 

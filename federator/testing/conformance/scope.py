@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from federator.connector import Catalog, CatalogError, Connector, ConnectorSettings, Internal
+from federator.connector import Capabilities, Catalog, CatalogError, Connector, Internal
 from federator.connector.call_metrics import CallMeter, MeteredCatalog
 from federator.connector.port import Confirm, unconditional
 from federator.model import NamespaceRecord, Path, TableRecord, path_key
@@ -98,13 +98,13 @@ class ScopedCatalog(MeteredCatalog):
 class ScopedConnector(Connector[Any]):
     """A connector with the capabilities of one configured source, whose catalogs are confined to a scope. Picklable."""
 
-    def __init__(self, connector: Connector[Any], settings: ConnectorSettings, scope: Scope) -> None:
+    def __init__(self, connector: Connector[Any], capabilities: Capabilities, scope: Scope) -> None:
         # Set on the instance: pickle could not find a class that is made for one run.
         vars(self).update(
             impl=connector.impl,
             settings_type=connector.settings_type,
             extra=connector.extra,
-            capabilities=connector.capabilities_for(settings),
+            capabilities=capabilities,
         )
         self._inner = connector
         self._scope = scope

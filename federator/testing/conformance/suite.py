@@ -71,6 +71,8 @@ def build_contract(target: Target) -> type[ConformanceContract]:
         "keeps_feed": target.keeps_feed,
         "crawls_everything": target.crawls_everything,
         "races_for_names": target.races_for_names,
+        # The client's rule allows every name that it can send.
+        "knows_names": not target.server_only,
     }
     return type("TestConformance", (ConformanceContract,), attributes)
 

@@ -28,7 +28,8 @@ _MAX_NATIVE_PAGE = 50
 class Target:
     """What a run tests. ``parent`` is an existing namespace; None: the only one there is. ``location`` is the prefix of locations.
 
-    ``server_only``: the server is tested, not the connector. Checks that send no request to it then have no verdict.
+    ``server_only``: the server is tested, not the connector. Checks that send no request to it then have no verdict. ``depth`` is the
+    number of namespace levels above each table, if the server has a fixed number and the connector cannot know it.
     """
 
     connector: Connector[Any]
@@ -38,6 +39,7 @@ class Target:
     crawls_everything: bool = False
     races_for_names: bool = False
     server_only: bool = False
+    depth: int | None = None
     scope: Scope = field(init=False)
     #: the namespace of the run; the root of the directory that the run made, if there is one
     namespace: Path = field(init=False, default=ROOT)
@@ -71,11 +73,20 @@ class Target:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        return self.connector.capabilities_for(self.settings)
+        capabilities = self.connector.capabilities_for(self.settings)
+        if self.depth is None:
+            return capabilities
+        return dataclasses.replace(
+            capabilities,
+            levels=("namespace",) * self.depth,
+            min_depth=self.depth,
+            max_depth=self.depth,
+            creates_namespaces_at=capabilities.creates_namespaces_at & frozenset(range(1, self.depth + 1)),
+        )
 
     @cached_property
     def scoped_connector(self) -> ScopedConnector:
-        return ScopedConnector(self.connector, self.settings, self.scope)
+        return ScopedConnector(self.connector, self.capabilities, self.scope)
 
     @property
     def unreachable(self) -> dict[str, str] | None:

@@ -9,6 +9,7 @@ import pytest
 
 from federator.connector import CatalogError
 from federator.model import NamespaceRecord, TableRecord
+from federator.registry import get_connector
 from federator.testing import CONNECTOR, FEEDING, PLAIN, MemoryConnector, get_memory_store
 from federator.testing.conformance.report import Check, Report, Verdict
 from federator.testing.conformance.scope import OutOfScope, Scope, ScopedConnector
@@ -23,7 +24,7 @@ def test_a_write_outside_the_scope_does_not_reach_the_catalog() -> None:
     store = unique_name("store")
     settings = CONNECTOR.parse_settings({"store": store})
     table = get_memory_store(store).add_table(("sales", "orders"))
-    scoped = pickle.loads(pickle.dumps(ScopedConnector(CONNECTOR, settings, Scope("conformance_1"))))
+    scoped = pickle.loads(pickle.dumps(ScopedConnector(CONNECTOR, CONNECTOR.capabilities, Scope("conformance_1"))))
     catalog = scoped.open("contract", settings)
     own = replace(table, path=("conformance_1_ns", "t"))
     for write in (
@@ -64,6 +65,20 @@ def test_a_missing_capability_is_named_and_its_opposite_is_left_out() -> None:
     assert details["a namespaces properties can be altered"] == "capability alters_namespaces_at = none"
     assert "cascade is unsupported" not in details
     assert "tables without data are found by opening their location" not in details
+
+
+def test_a_server_with_a_fixed_depth_gets_namespaces_of_this_depth_only() -> None:
+    options = {"server_only": True, "depth": 2}
+    target = Target(get_connector("rest"), {"uri": "http://127.0.0.1:9"}, **options)
+    capabilities = target.scoped_connector.capabilities
+    assert (capabilities.min_depth, capabilities.max_depth, capabilities.creates_namespaces_at) == (2, 2, {1, 2})
+    target.namespace = ("hive", target.scope.name)
+    assert not target.nests
+    contract = build_contract(target)
+    assert not contract.knows_names, "the server may refuse names that the client can send"
+    unlimited = Target(get_connector("rest"), {"uri": "http://127.0.0.1:9"}, server_only=True)
+    unlimited.namespace = (unlimited.scope.name,)
+    assert unlimited.nests
 
 
 def test_every_test_is_about_an_operation() -> None:
