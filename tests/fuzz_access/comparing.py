@@ -117,7 +117,8 @@ async def _compare(both: tuple[World, World], headers: list[dict[str, str]], pro
             first, other = [await _ask(client, request) for client in clients]
             result.requests += 1
             result.statuses.add(first.status_code)
-            if first.status_code >= 500 and first.status_code != 503:
+            # A tool of MCP that fails has the status 200.
+            if (first.status_code >= 500 and first.status_code != 503) or b"internal error" in first.content:
                 result.differences.append(f"{request}: {first.status_code}: {first.text[:300]}")
             elif (first_part := _comparable(first)) != (other_part := _comparable(other)):
                 result.differences.append("\n    ".join([str(request), *_first_difference(str(first_part), str(other_part))]))

@@ -19,6 +19,7 @@ from federator.api.mcp.schemas import build_tool
 from federator.api.principals import Role
 from federator.connector import PermissionDenied, StateError
 from federator.runtime.text import escape_controls
+from federator.settings.field_types import Name
 from federator.store.plans import PlanRecord
 from federator.store.requests import Request
 
@@ -27,9 +28,7 @@ _APPROVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempot
 # Number of changes that a question shows.
 _SHOWN_CHANGES = 10
 
-Mirrors = Annotated[
-    list[Annotated[str, Field(max_length=64)]], Field(min_length=1, max_length=20, description="names of the mirrors")
-]
+Mirrors = Annotated[list[Name], Field(min_length=1, max_length=20, description="names of the mirrors")]
 
 
 class WriteTools:

@@ -1,4 +1,4 @@
-"""The service as a process of its own."""
+"""``federator serve`` as a process of its own."""
 
 from __future__ import annotations
 
@@ -27,17 +27,9 @@ class Process:
     """A service that was started, with what it said so far."""
 
     def __init__(self, directory: Path, role: str, **environment: str) -> None:
-        script = (
-            "import sys; from pathlib import Path; from federator.settings import load_settings; "
-            "from federator.api.server import run_service; "
-            "run_service(load_settings(Path('federator.toml')), role=sys.argv[1])"
-        )
+        command = [str(Path(sys.executable).with_name("federator")), "serve", "--role", role]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", script, role],
-            cwd=directory,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
+            command, cwd=directory, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
         )
         self.said: list[str] = []
         threading.Thread(target=self._listen, daemon=True).start()
@@ -67,8 +59,22 @@ class Process:
 
     def memory(self) -> int:
         """Its resident memory in bytes."""
+        return self._status("VmRSS") * 1024
+
+    def forget_peak_memory(self) -> None:
+        """Let ``peak_memory`` begin with the present resident memory."""
+        Path(f"/proc/{self._process.pid}/clear_refs").write_text("5", encoding="ascii")
+
+    def peak_memory(self) -> int:
+        """Its largest resident memory in bytes since ``forget_peak_memory``."""
+        return self._status("VmHWM") * 1024
+
+    def threads(self) -> int:
+        return self._status("Threads")
+
+    def _status(self, name: str) -> int:
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
-        return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) * 1024
+        return int(re.findall(rf"^{name}:\s+(\d+)", status, re.MULTILINE)[0])
 
     def kill(self) -> None:
         self._process.kill()

@@ -161,6 +161,8 @@ def test_errors_are_those_of_the_api(everyone: dict[str, Caller]) -> None:
     assert "NUL characters" in caller.error("search_tables", query="a\0b")
     assert caller.error("list_changes", since="2999-01-01").startswith("'2999-01-01' is in the future\nhint: ")
     assert "Unknown tool" in caller.error("nothing")
+    for name in ("", "a/b", "s3://lake/sales", "%2F", "."):
+        assert caller.error("request_plan", mirrors=[name]).startswith("mirrors.0: String should match pattern")
 
 
 def test_resources_are_views_too(everyone: dict[str, Caller]) -> None:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import event
 
 from federator.api import run_streams
+from federator.api.app import create_app
 from federator.api.http_limits import HEAD_SECONDS, MAX_CONNECTIONS, MAX_HEAD_BYTES
 from federator.api.problems import RequestRejected
+from federator.api.routes import events
 from federator.api.run_streams import MAX_STREAMS, MAX_STREAMS_PER_CALLER, RunStreams
-from federator.store import Index, open_index, runs
-from federator.views import runs as views
+from federator.model.scopes import EVERYTHING
+from federator.settings import Settings
+from federator.store import Index, open_index, runs, tokens
+from tests.fixtures.serving import serve_app
 from tests.unit.api.service_process import Process
 
 MIB = 1024 * 1024
+HALF_SENT = MAX_CONNECTIONS + 400
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
 
@@ -46,15 +53,35 @@ def send_until_refused(process: Process, start: bytes, size: int) -> tuple[bytes
     return response, sent
 
 
-@pytest.mark.parametrize("start_of_head", [b"GET /", HEAD + b"X-Large: ", HEAD], ids=["url", "one header", "names"])
-def test_a_head_without_end_is_refused(start: Callable[..., Process], start_of_head: bytes) -> None:
+def send_in_all(process: Process, start: bytes, size: int) -> int:
+    """Sends heads without end, each until it is refused, and ``size`` bytes in all. Returns the number of heads."""
+    sent = heads = 0
+    while sent < size:
+        _, sent_now = send_until_refused(process, start, size - sent)
+        sent, heads = sent + sent_now, heads + 1
+    return heads
+
+
+def test_heads_without_end_are_refused_and_take_no_memory(start: Callable[..., Process]) -> None:
     process = start("api")
-    assert httpx.get(f"{process.url()}/healthz").status_code == 200
+    await_warm(process)
+    process.forget_peak_memory()
     before = process.memory()
-    _, sent = send_until_refused(process, start_of_head, 60 * MIB)
-    assert sent < 60 * MIB
-    assert process.memory() - before < 20 * MIB
-    assert httpx.get(f"{process.url()}/healthz").status_code == 200
+    for start_of_head, size in (
+        (b"GET /", 60 * MIB),
+        (HEAD + b"X-Large: ", 150 * MIB),
+        (HEAD, 150 * MIB),
+        (HEAD + b"a: b\r\n" * 5000, 150 * MIB),
+    ):
+        assert send_in_all(process, start_of_head, size) > 1, "one connection took everything"
+        assert httpx.get(f"{process.url()}/healthz").status_code == 200
+    assert process.peak_memory() - before < 20 * MIB
+
+
+def await_warm(process: Process) -> None:
+    """Ask for something until the first requests have taken the memory that all further ones use."""
+    for _ in range(50):
+        assert httpx.get(f"{process.url()}/healthz").status_code == 200
 
 
 def test_a_large_head_is_refused_with_the_reason(start: Callable[..., Process]) -> None:
@@ -86,18 +113,20 @@ def test_bodies_and_further_requests_are_not_counted_as_heads(start: Callable[..
 def test_half_sent_requests_neither_stop_others_nor_stay(start: Callable[..., Process]) -> None:
     process = start("api")
     url = process.url()
-    for _ in range(50):
-        assert httpx.get(f"{url}/healthz").status_code == 200
-    before, address = process.memory(), (httpx.URL(url).host, httpx.URL(url).port or 0)
-    half = [socket.create_connection(address, timeout=60) for _ in range(MAX_CONNECTIONS + 200)]
+    await_warm(process)
+    process.forget_peak_memory()
+    before, threads = process.memory(), process.threads()
+    address = (httpx.URL(url).host, httpx.URL(url).port or 0)
+    half = [socket.create_connection(address, timeout=60) for _ in range(HALF_SENT)]
     try:
         began = time.monotonic()
         for connection in half:
             connection.sendall(HEAD + b"X-Half: " + b"a" * (MAX_HEAD_BYTES // 2))
         assert httpx.get(f"{url}/healthz", timeout=30).status_code == 200
-        assert process.memory() - before < 20 * MIB
+        assert process.threads() == threads
         closed = [_is_closed(connection, began + HEAD_SECONDS + 30) for connection in half]
         assert all(closed)
+        assert process.peak_memory() - before < 20 * MIB
     finally:
         for connection in half:
             connection.close()
@@ -137,9 +166,10 @@ def test_a_caller_has_a_number_of_event_streams(start: Callable[..., Process], t
             time.sleep(0.1)
 
 
-def follow(connection: socket.socket, run: str) -> int:
+def follow(connection: socket.socket, run: str, token: str | None = None) -> int:
     """Asks for the events of a run. Returns the status."""
-    connection.sendall(f"GET /api/v1/runs/{run}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    credential = f"Authorization: Bearer {token}\r\n" if token is not None else ""
+    connection.sendall(f"GET /api/v1/runs/{run}/events HTTP/1.1\r\nHost: localhost\r\n{credential}\r\n".encode())
     return int(_read_until(connection, b"\r\n\r\n").split()[1])
 
 
@@ -152,27 +182,49 @@ def _read_until(connection: socket.socket, end: bytes, *also: bytes) -> bytes:
     return received
 
 
-@pytest.mark.parametrize("followers", [1, 30])
-def test_a_run_is_read_once_however_many_follow_it(index: Index, monkeypatch: pytest.MonkeyPatch, followers: int) -> None:
-    run = runs.insert_run(index, "crawl", trigger="request", actor="api")
-    read: list[str] = []
-    honest = views.get_run_progress
+def test_streams_of_one_run_cost_neither_threads_nor_further_queries(
+    index: Index, settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queries of a poll and the threads are the same for one stream and for the largest number of streams."""
+    monkeypatch.setattr(run_streams, "POLL_SECONDS", 0.2)
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.2)
+    run = runs.insert_run(index, "crawl", trigger="request", actor="api").id
+    callers = [
+        tokens.create_token(index, f"caller {number}", role="viewer", scopes=EVERYTHING, lifetime=3600, actor="tests")[0]
+        for number in range(MAX_STREAMS // MAX_STREAMS_PER_CALLER)
+    ]
+    app = create_app(settings_of())
+    caller = cycle(callers)
+    counts = Counter[str]()
+    sleep = events._sleep
 
-    def count(index: Index, viewer: views.Visibility, run_id: str) -> Any:
-        read.append(run_id)
-        return honest(index, viewer, run_id)
+    async def count_sleep() -> None:
+        counts["sleeps"] += 1
+        await sleep()
 
-    monkeypatch.setattr(views, "get_run_progress", count)
-    streams = RunStreams(index)
+    monkeypatch.setattr(events, "_sleep", count_sleep)
+    event.listen(app.state.index.engine, "before_cursor_execute", lambda *_: counts.update(["queries"]))
+    with ExitStack() as stack:
+        url = httpx.URL(stack.enter_context(serve_app(app, force_exit=True)))
 
-    async def follow_together() -> set[str]:
-        return set(await asyncio.gather(*(streams.version(run.id) for _ in range(followers))))
+        def open_streams(number: int, open_before: int) -> tuple[float, int]:
+            """Open further streams. Returns the queries in the time of one poll while nothing changes, and the process's threads."""
+            for _ in range(number):
+                stream = stack.enter_context(socket.create_connection((url.host, url.port or 0), timeout=60))
+                assert follow(stream, run, next(caller)) == 200
+                assert b'"state":"running"' in _read_until(stream, b"\n\n", b"data:")
+            streams = number + open_before
+            counts.clear()
+            while counts["sleeps"] < 10 * streams:
+                time.sleep(0.05)
+            return counts["queries"] / (counts["sleeps"] / streams), threading.active_count()
 
-    first = asyncio.run(follow_together())
-    assert (len(first), read) == (1, [run.id])
-    monkeypatch.setattr(run_streams, "POLL_SECONDS", 0.0)
-    runs.set_progress(index, run, "lake: 10 of 20")
-    assert asyncio.run(streams.version(run.id)) not in first
+        queries_of_one, threads_of_one = open_streams(1, 0)
+        queries_of_all, threads_of_all = open_streams(MAX_STREAMS - 1, 1)
+    assert queries_of_one > 0
+    # Streams are a little slower than polls. If each had its own, there would be 128 times as many.
+    assert queries_of_all < 8 * queries_of_one
+    assert threads_of_all <= threads_of_one + 2
 
 
 def test_all_callers_together_have_a_number_of_event_streams(index: Index) -> None:
