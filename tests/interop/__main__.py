@@ -15,18 +15,18 @@ from pathlib import Path
 
 from federator.demo.servers import hive, hive_jars
 from tests.fixtures.maven import jars
-from tests.interop import catalog_clients, conformance, servers
+from tests.interop import catalog_clients, conformance, servers, vending
 from tests.interop.confinement import confine, is_confined
 from tests.interop.differences import DIFFERENCES
 from tests.interop.environments import python_of
 from tests.interop.rest_clients import CLIENTS, ClientEnded, Outcome, run_client
 
-IMPLS, CONFORMANCE = "impls", "conformance"
+IMPLS, CONFORMANCE, VENDING = "impls", "conformance", "vending"
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
-    runs = [IMPLS, CONFORMANCE, *CLIENTS]
+    runs = [IMPLS, CONFORMANCE, VENDING, *CLIENTS]
     parser.add_argument("--clients", nargs="+", choices=runs, default=runs)
     parser.add_argument("--catalogs", nargs="+", choices=[*servers.CATALOGS], default=[*servers.CATALOGS])
     chosen = parser.parse_args(arguments)
@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
         failed += _print_impls([name for name in chosen.catalogs if name in catalog_clients.CATALOGS])
     if CONFORMANCE in chosen.clients:
         failed += _print_conformance([name for name in conformance.NAMES if name in (*chosen.catalogs, servers.REFERENCE)])
+    if VENDING in chosen.clients:
+        failed += _print_vending()
     rest_clients = [name for name in chosen.clients if name in CLIENTS]
     if rest_clients:
         failed += _print_rest_clients(rest_clients, chosen.catalogs)
@@ -53,6 +55,8 @@ def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
     for name in clients:
         if name in (IMPLS, CONFORMANCE):
             python_of(IMPLS)
+        elif name == VENDING:
+            vending.CLIENT.prepare()
         else:
             CLIENTS[name].prepare()
 
@@ -76,6 +80,15 @@ def _print_conformance(names: Sequence[str]) -> int:
         differences = conformance.compare(now)
         print("".join(f"- {_cell(text)}\n" for text in differences), end="", flush=True)
         failed += len(differences)
+    return failed
+
+
+def _print_vending() -> int:
+    failed = 0
+    print(f"\n# {vending.CLIENT.title}, with vended credentials\n\n| operation | verdict |\n| --- | --- |", flush=True)
+    for operation, text in vending.run_vending():
+        failed += text != "passed"
+        print(f"| {operation} | {_cell(text)} |", flush=True)
     return failed
 
 

@@ -1,0 +1,63 @@
+"""lance-spark 3.5 without credentials of its own: tables by the service's namespace, and by their locations with given options.
+
+The argument is a file of JSON: ``uri`` and ``header`` (name, value) of the service, ``queries`` (a name, and SQL with ``s3`` as the
+catalog), ``locations`` (a name, and a location) with their ``root`` and ``options``, and ``results``, the file to write.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+CONFIG = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+
+
+def session() -> SparkSession:
+    directory = os.environ["LANCE_SPARK_JARS"]
+    name, value = CONFIG["header"]
+    # The catalog of this name opens locations.
+    by_location = {"impl": "dir", "root": CONFIG["root"], **{f"storage.{key}": text for key, text in CONFIG["options"].items()}}
+    # The tokens of this run live for seconds; they are renewed before they expire.
+    renewed = {"storage.refresh_offset_millis": "500"}
+    by_name = {"impl": "rest", "uri": CONFIG["uri"], f"header.{name}": value, "parent": "s3", **renewed}
+    builder = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.extraClassPath", f"{directory}/*")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        # Arrow reads buffers directly, which Java 17 forbids by default.
+        .config("spark.driver.extraJavaOptions", "--add-opens=java.base/java.nio=ALL-UNNAMED")
+    )
+    for catalog, properties in (("s3", by_name), ("lance", by_location)):
+        builder = builder.config(f"spark.sql.catalog.{catalog}", "org.lance.spark.LanceNamespaceSparkCatalog")
+        for key, text in properties.items():
+            builder = builder.config(f"spark.sql.catalog.{catalog}.{key}", text)
+    return builder.getOrCreate()
+
+
+def result_of(call: Callable[[], object]) -> dict[str, object]:
+    try:
+        return {"result": call()}
+    except Exception as error:  # noqa: BLE001 - every failure of the client is a result
+        return {"error": str(error)}
+
+
+def run(spark: SparkSession) -> dict[str, dict[str, object]]:
+    def query(sql: str) -> object:
+        return spark.sql(sql).first()[0]
+
+    def read(location: str) -> object:
+        return spark.read.format("lance").load(location).agg({"id": "sum"}).first()[0]
+
+    return {
+        **{name: result_of(partial(query, sql)) for name, sql in CONFIG["queries"].items()},
+        **{name: result_of(partial(read, location)) for name, location in CONFIG["locations"].items()},
+    }
+
+
+Path(CONFIG["results"]).write_text(json.dumps(run(session())), encoding="utf-8")
