@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -22,18 +23,32 @@ def impatient() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, impatient: None) -> Iterator[World]:
-    name, directory = request.param, tmp_path_factory.mktemp("lies")
-    opened = {
-        "glue": lambda: worlds.glue_world(request.getfixturevalue("glue_url")),
-        "unity": worlds.unity_world,
-        "polaris": worlds.polaris_world,
-        "iceberg": lambda: worlds.iceberg_world(request.getfixturevalue("iceberg_server"), directory),
-        "rest": lambda: worlds.rest_world(directory),
-        "hive2": lambda: worlds.hive_world(request.getfixturevalue("hive2_uri"), 2, directory),
-    }[name]
-    with opened() as made:
-        yield made
+def opened(impatient: None) -> Iterator[tuple[ExitStack, dict[str, World]]]:
+    """The worlds that are open, and what closes them at the end of the module."""
+    with ExitStack() as stack:
+        yield stack, {}
+
+
+@pytest.fixture
+def world(
+    request: pytest.FixtureRequest, opened: tuple[ExitStack, dict[str, World]], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    """One world a kind. A module's fixture would be made for each lie, because pytest sees each pair as another parameter."""
+    stack, made = opened
+    name: str = request.param
+    if name not in made:
+        directory = tmp_path_factory.mktemp("lies")
+        made[name] = stack.enter_context(
+            {
+                "glue": lambda: worlds.glue_world(request.getfixturevalue("glue_url")),
+                "unity": worlds.unity_world,
+                "polaris": worlds.polaris_world,
+                "iceberg": lambda: worlds.iceberg_world(request.getfixturevalue("iceberg_server"), directory),
+                "rest": lambda: worlds.rest_world(directory),
+                "hive2": lambda: worlds.hive_world(request.getfixturevalue("hive2_uri"), 2, directory),
+            }[name]()
+        )
+    return made[name]
 
 
 def _cases() -> Iterator[object]:
