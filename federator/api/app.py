@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,12 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import BaseRoute
 
 import federator
 from federator.api import http_middleware, problems, security_middleware
 from federator.api.cursor_seal import CursorSeal
-from federator.api.docs_page import add_examples, render_docs
+from federator.api.docs_page import STYLE_DIGEST, add_examples, render_docs
 from federator.api.lance import serving as lance
 from federator.api.mcp.http import install_mcp
 from federator.api.page import install_page
@@ -100,34 +98,28 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         health,
     ):
         app.include_router(module.router)
-    app.openapi = lambda: _build_openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
     sessions = sign_in.install_sign_in(app, settings, index)
     install_page(app, sign_in=sign_in.LOGIN_PATH if sessions is not None else None)
-    docs = render_docs(app.openapi())
+    documented = list(app.routes)
+    # FastAPI's documented way to extend the document. It takes longer than the rest of the start, so its first reader builds it.
+    app.openapi = lambda: _build_openapi(app, documented)  # type: ignore[method-assign]
 
     @app.get("/docs", include_in_schema=False)
     def documentation() -> HTMLResponse:
-        return HTMLResponse(docs)
+        return HTMLResponse(render_docs(app.openapi()))
 
     lance.install_lance_routes(app, index, settings)
     install_mcp(app, index, settings, loopback=security_middleware.is_loopback(settings.serve.host))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     open_paths = route_paths(health.router)
     security_middleware.install_security(app, settings, index, token, open_paths=open_paths, sessions=sessions)
-    http_middleware.install_http_middleware(app, inline=_inline_digests(docs))
+    http_middleware.install_http_middleware(app, inline_style=STYLE_DIGEST)
     return app
 
 
-def _inline_digests(html: str) -> list[str]:
-    """Return the CSP digests of the inline styles of an HTML document; the policy allows no other inline code."""
-    blocks = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
-    digests = {base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() for block in blocks}
-    return [f"sha256-{digest}" for digest in sorted(digests)]
-
-
-def _build_openapi(app: FastAPI) -> dict[str, Any]:
+def _build_openapi(app: FastAPI, documented: Sequence[BaseRoute]) -> dict[str, Any]:
     if app.openapi_schema is None:
-        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=documented)
         schemas = document["components"]["schemas"]
         schemas["Problem"] = problems.Problem.model_json_schema()
         for path in document["paths"].values():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -14,6 +16,8 @@ code, pre { font: 14px/1.45 ui-monospace, monospace } pre { background: #f6f8fa;
 table { border-collapse: collapse } td, th { text-align: left; padding: .15rem 1rem .15rem 0; vertical-align: top }
 @media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117 } pre { background: #161b22 } a { color: #6cb6ff } }
 """
+#: digest of the page's inline style for the content security policy, which allows no other inline code
+STYLE_DIGEST = f"sha256-{base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}"
 
 
 def render_docs(document: Mapping[str, Any]) -> str:

@@ -6,8 +6,6 @@ request body beyond the size limit is refused before routing; its error is a pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,21 +18,20 @@ _PERMISSIONS_POLICY = "camera=(), display-capture=(), geolocation=(), microphone
 _TOO_LARGE = 413
 
 
-def install_http_middleware(app: Starlette, *, inline: Sequence[str]) -> None:
-    """Wrap an app in the middleware. ``inline``: digests of the inline styles of ``/docs``."""
+def install_http_middleware(app: Starlette, *, inline_style: str) -> None:
+    """Wrap an app in the middleware. ``inline_style``: digest of the inline style of ``/docs``, ``sha256-…``."""
     build = app.build_middleware_stack
     # Starlette's error middleware and FastAPI's body limit are outside any middleware that is added in the documented way.
-    app.build_middleware_stack = lambda: HttpMiddleware(build(), inline=inline)  # type: ignore[method-assign]
+    app.build_middleware_stack = lambda: HttpMiddleware(build(), inline_style=inline_style)  # type: ignore[method-assign]
 
 
 class HttpMiddleware:
     """ASGI middleware that adds the security headers, serves HEAD, and rewrites the plain error for too large bodies."""
 
-    def __init__(self, app: ASGIApp, *, inline: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, *, inline_style: str) -> None:
         self._app = app
-        allowed = " ".join(f"'{digest}'" for digest in inline)
         self._page_policy = (
-            f"{_CONTENT_SECURITY_POLICY}; script-src 'self'; style-src 'self' {allowed}; connect-src 'self'; "
+            f"{_CONTENT_SECURITY_POLICY}; script-src 'self'; style-src 'self' '{inline_style}'; connect-src 'self'; "
             "img-src 'self' data:; require-trusted-types-for 'script'"
         )
 
