@@ -49,10 +49,10 @@ def result_of(call: Callable[[], object]) -> dict[str, object]:
 
 def run(spark: SparkSession) -> dict[str, dict[str, object]]:
     def query(sql: str) -> object:
-        return spark.sql(sql).first()[0]
+        return spark.sql(sql).collect()[0][0]
 
     def read(location: str) -> object:
-        return spark.read.format("lance").load(location).agg({"id": "sum"}).first()[0]
+        return spark.read.format("lance").load(location).agg({"id": "sum"}).collect()[0][0]
 
     return {
         **{name: result_of(partial(query, sql)) for name, sql in CONFIG["queries"].items()},
