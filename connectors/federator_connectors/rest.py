@@ -16,10 +16,11 @@ Where the specs are silent, or a server differs:
   ``rest.drop_keeps_data = true``, because the spec does not say that the data stays.
 - Credentials that a server returns with a table are not used: tables are opened with ``rest.storage.*``. They are not vended either
   (``vend = "catalog"``), because they allow what the source's principal may do, and not what the role of the federator's does.
-- Gravitino's and LanceDB's servers were **not run**. By their published documents and sources, Gravitino's URL ends in ``/lance``, and
-  its listings contain whole ids (``catalog$schema$table``). It refuses to list the tables of a catalog, so that listing fails. Older
-  versions send HTTP statuses as codes, which prove no absence. LanceDB needs ``rest.api_key`` and
-  ``rest.header.x-lancedb-database``; a table that it describes without a location is undescribed.
+- Gravitino's and LanceDB's servers were **not run**, because no package registry has them. In November 2026 Maven Central had
+  ``gravitino-api`` 1.1.0, but neither ``gravitino-server`` nor ``lance-rest-server``; LanceDB's is a hosted service. By their published
+  documents and sources, Gravitino's URL ends in ``/lance``, and its listings contain whole ids (``catalog$schema$table``). It refuses
+  to list the tables of a catalog, so that listing fails. Older versions send HTTP statuses as codes, which prove no absence. LanceDB
+  needs ``rest.api_key`` and ``rest.header.x-lancedb-database``; a table that it describes without a location is undescribed.
 
 ``RestNamespace`` is the class for ``lance_namespace.connect("federator_connectors.rest.RestNamespace", {...})``.
 """

@@ -337,8 +337,6 @@ class Connector(ABC, Generic[SettingsT]):
     capabilities: ClassVar[Capabilities]
     #: the extra with the libraries: ``pip install lance-federator[<extra>]``
     extra: ClassVar[str | None] = None
-    #: the catalog's own names of namespace properties, by those of the Lance specs (``database.description``). Responses have both
-    native_property_names: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def open(self, source: str, settings: SettingsT) -> Catalog:

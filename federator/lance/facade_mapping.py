@@ -75,10 +75,16 @@ def namespace_from_properties(source: str, path: Path, properties: Mapping[str, 
     return NamespaceRecord(source, path, rest, location, doc, owner)
 
 
+def native_property_names(connector: object) -> Mapping[str, str]:
+    """Return the optional attribute ``native_property_names`` of a connector: its catalog's own names by those of the Lance specs."""
+    names: Mapping[str, str] = getattr(connector, "native_property_names", {})
+    return names
+
+
 def namespace_to_properties(record: NamespaceRecord, native_names: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the properties of a namespace: the inverse of ``namespace_from_properties``.
 
-    ``native_names`` are the catalog's own names by those of the Lance specs. A property that has both is returned by both.
+    A property that has a name in ``native_names``, too, is returned by both names.
     """
     special = {_LOCATION: record.location, _DOC: record.doc, _OWNER: record.owner}
     properties = {**record.properties, **{key: value for key, value in special.items() if value is not None}}

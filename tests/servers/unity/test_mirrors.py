@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.product import MEMORY, Product
+from tests.fixtures.product import FAILED, MEMORY, PARTIAL, Product
 from tests.stubs.unity import UnityStub
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(600)]
@@ -52,3 +52,37 @@ def test_a_mirror_within_a_server_that_gives_each_location_to_one_table(unity_st
     product.configure(*sides, namespace="copy$s")
     (plan,) = product.sync()["plans"]
     assert (plan["changes"], [refusal["reason"] for refusal in plan["refusals"]]) == ([], ["location_declared"])
+
+
+def test_a_recreate_that_the_server_denied_is_not_repeated(unity_stub: UnityStub, product: Product) -> None:
+    """The table that has the location is in a schema that the source may not read."""
+    world = unity_stub.world
+    world.token = "t0ken"
+    world.create_schema({"name": "s", "catalog_name": "main"}, None)
+    world.create_schema({"name": "hidden", "catalog_name": "main"}, None)
+    row = {
+        "name": "u", "catalog_name": "main", "schema_name": "hidden", "table_type": "EXTERNAL", "columns": [],
+        "data_source_format": "TEXT", "storage_location": "s3://lake/taken", "properties": {"table_type": "lance"},
+    }  # fmt: skip
+    world.tables["main", "hidden", "u"] = world._table(row, None)
+    world.denied.add("main.hidden")
+    origin = product.store("origin")
+    origin.add_table(("sales", "t"), "s3://lake/t")
+    product.configure(
+        {"impl": MEMORY, "file": str(product.folder / "origin.json")},
+        {"impl": "unity", "endpoint": unity_stub.url, "auth_token": "t0ken"},
+        namespace="main$s", update_by_recreate=True,
+    )  # fmt: skip
+    assert [outcome["state"] for outcome in product.sync(PARTIAL)["outcomes"]] == ["done"]
+    origin.add_table(("sales", "t"), "s3://lake/taken/inside")
+    (outcome,) = product.sync(FAILED)["outcomes"]
+    assert (outcome["state"], outcome["code"]) == ("failed", "restored")
+    assert world.tables["main", "s", "t"]["storage_location"] == "s3://lake/t", "the former table is there again"
+    unity_stub.seen.clear()
+    (plan,) = product.sync(PARTIAL)["plans"]
+    assert (plan["changes"], [refusal["reason"] for refusal in plan["refusals"]]) == ([], ["drifted"])
+    assert not [request for request in unity_stub.seen if not request.startswith("GET")]
+    # Another location is another change.
+    origin.add_table(("sales", "t"), "s3://lake/free")
+    assert [outcome["state"] for outcome in product.sync(PARTIAL)["outcomes"]] == ["done"]
+    assert world.tables["main", "s", "t"]["storage_location"] == "s3://lake/free"
