@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import lance_namespace as lance
@@ -403,19 +401,6 @@ def test_writes_are_sent_once_and_reads_again(polaris_stub: PolarisServer) -> No
         stub.answer("GET", "/generic-tables$", 503, times=1)
         assert catalog.list_tables(("main", "ns")) == []
         assert _sent(stub, "GET", "generic-tables") == 2
-
-
-def test_updates_and_removals_of_properties_are_two_requests(polaris_stub: PolarisServer) -> None:
-    """In one request Polaris 1.4.1 and 1.7.0 keep the updates, and answer 409 for the removals."""
-    stub = _stub(polaris_stub)
-    polaris_stub.namespace(("main", "ns"))
-    with _opened(stub) as catalog:
-        before = catalog.create_namespace(NamespaceRecord("lake", ("main", "ns", "made"), {"kept": "1", "old": "2"}))
-        stub.requests.clear()
-        after = {key: value for key, value in before.properties.items() if key != "old"} | {"new": "3"}
-        assert catalog.update_namespace(before, replace(before, properties=after)).properties == after
-        sent = [json.loads(each.body) for each in stub.requests if each.method == "POST" and each.path.endswith("/properties")]
-        assert sent == [{"removals": [], "updates": {"new": "3"}}, {"removals": ["old"], "updates": {}}]
 
 
 def test_a_read_timeout_is_milliseconds(polaris_stub: PolarisServer) -> None:

@@ -1,13 +1,15 @@
-"""The native object of a Polaris table, grants included, which is saved before a recreate."""
+"""Native objects of Polaris: what is saved of a table before a recreate, grants included, and how properties are changed."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from apache_polaris.sdk.management import models
 
 from federator.connector import Internal, TableNotFound, Unsupported
+from federator.model import NamespaceRecord
 from federator_connectors.polaris import CONNECTOR
 from tests.fixtures.polaris import PolarisServer
 
@@ -77,3 +79,17 @@ def test_grants_that_may_not_be_seen_are_not_taken_for_none(polaris_stub: Polari
             stub.answer("GET", "/grants$", 200, text)
             with pytest.raises(Internal):
                 catalog.read_native(PATH)
+
+
+def test_updates_and_removals_of_properties_are_two_requests(polaris_stub: PolarisServer) -> None:
+    """In one request Polaris 1.4.1 and 1.7.0 keep the updates, and answer 409 for the removals."""
+    stub = polaris_stub.stub
+    assert stub is not None
+    polaris_stub.namespace(("main", "ns"))
+    with CONNECTOR.open("lake", CONNECTOR.parse_settings(polaris_stub.properties)) as catalog:
+        before = catalog.create_namespace(NamespaceRecord("lake", ("main", "ns", "made"), {"kept": "1", "old": "2"}))
+        stub.requests.clear()
+        after = {key: value for key, value in before.properties.items() if key != "old"} | {"new": "3"}
+        assert catalog.update_namespace(before, replace(before, properties=after)).properties == after
+        sent = [json.loads(each.body) for each in stub.requests if each.method == "POST" and each.path.endswith("/properties")]
+        assert sent == [{"removals": [], "updates": {"new": "3"}}, {"removals": ["old"], "updates": {}}]
