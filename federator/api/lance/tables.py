@@ -223,7 +223,7 @@ def deregister_table(
     id: TableId, write: WriterDep, body: Annotated[DeregisterTableRequest | None, Body()] = None  # noqa: A002
 ) -> Response:  # fmt: skip
     """Remove a table from its catalog. Its data stays."""
-    target = write.authorize(id.require_match(body.id if body else None))
+    target = write.authorize_table(id, body.id if body else None)
     request = DeregisterTableRequest(id=list(target.source_path))
     result = write.execute(target, "deregister_table", lambda facade: facade.deregister_table(request))
     record = TableRecord(

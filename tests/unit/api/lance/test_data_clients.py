@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import lance
 import lance_namespace as ln
@@ -124,6 +126,22 @@ def test_pylances_rest_client_writes_and_drops_a_name_with_a_space(
     assert name in namespace_client.list_tables(ln.ListTablesRequest(id=["open"])).tables
     namespace_client.drop_table(ln.DropTableRequest(id=table))
     assert name not in namespace_client.list_tables(ln.ListTablesRequest(id=["open"])).tables
+
+
+@pytest.mark.parametrize("operation", ["drop", "deregister"])
+def test_a_name_with_a_space_is_removed_by_its_form_encoded_route(service: Service, operation: str) -> None:
+    """An empty User-Agent is a User-Agent: the plus is ambiguous then."""
+    name = f"{unique_name('sent')} words"
+    assert service.ask("POST", f"/v1/table/open%24{quote(name)}/create", data=stream(ROWS)).status_code == 200
+    route, address = f"/v1/table/open%24{name.replace(' ', '+')}/{operation}", urlsplit(service.url).netloc
+    answers = []
+    for headers in ({"User-Agent": ""}, {"User-Agent": "x"}, {}):
+        connection = HTTPConnection(address, timeout=60)
+        connection.request("POST", route, b"{}", {"Content-Type": "application/json", **headers})
+        answers.append(connection.getresponse().status)
+        connection.close()
+    assert answers == [400, 400, 200]
+    assert service.post(f"/v1/table/open%24{quote(name)}/exists").status_code == 404
 
 
 def test_names_of_namespaces_with_a_space_and_with_a_plus(namespace_client: ln.LanceNamespace, service: Service) -> None:
