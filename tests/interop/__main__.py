@@ -109,6 +109,7 @@ def _print_rest_clients(clients: Sequence[str], catalogs: Sequence[str]) -> int:
                     continue
                 for row in _rows(outcomes, names):
                     print(row)
+                print("\n".join(["", *_explained(outcomes)]))
                 unexplained = list(_unexplained(client, outcomes, names))
                 print("\n".join(["", *unexplained]) if unexplained else "", flush=True)
                 failed += len(unexplained)
@@ -128,6 +129,13 @@ def _verdict(outcome: Outcome | None) -> str:
     if outcome.text == "passed":
         return "passed"
     return "differs" if any(difference.explains(outcome) for difference in DIFFERENCES) else "**failed**"
+
+
+def _explained(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the messages of listed differences."""
+    for outcome in outcomes:
+        if _verdict(outcome) == "differs":
+            yield f"- differs as listed: {outcome.server}: {outcome.operation}: {_cell(outcome.text)}"
 
 
 def _unexplained(client: str, outcomes: Sequence[Outcome], names: Sequence[str]) -> Iterator[str]:

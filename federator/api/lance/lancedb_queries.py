@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from lance_namespace import QueryTableRequest
+from lance_namespace import AnalyzeTableQueryPlanRequest, ExplainTableQueryPlanRequest, QueryTableRequest
 from pydantic import BeforeValidator
 
 
@@ -31,5 +31,11 @@ def to_protocol_query(body: Any) -> Any:
     return converted
 
 
-#: the body of a query, in the protocol's form or in lancedb's
+def _to_protocol_explain(body: Any) -> Any:
+    return {**body, "query": to_protocol_query(body["query"])} if isinstance(body, dict) and "query" in body else body
+
+
+#: the body of a query, and of requests for its plan, in the protocol's form or in lancedb's
 QueryBody = Annotated[QueryTableRequest, BeforeValidator(to_protocol_query)]
+ExplainBody = Annotated[ExplainTableQueryPlanRequest, BeforeValidator(_to_protocol_explain)]
+AnalyzeBody = Annotated[AnalyzeTableQueryPlanRequest, BeforeValidator(to_protocol_query)]

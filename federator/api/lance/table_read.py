@@ -6,15 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
 from fastapi.concurrency import run_in_threadpool
-from lance_namespace import (
-    AnalyzeTableQueryPlanRequest,
-    CountTableRowsRequest,
-    ExplainTableQueryPlanRequest,
-    GetTableStatsRequest,
-)
+from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 
 from federator.api.lance.identifiers import TableId
-from federator.api.lance.lancedb_queries import QueryBody
+from federator.api.lance.lancedb_queries import AnalyzeBody, ExplainBody, QueryBody
 from federator.api.lance.table_data import TableReaderDep, body_fields, json_response, stream_file
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False)
@@ -53,13 +48,13 @@ async def query_table(id: TableId, data: TableReaderDep, body: QueryBody) -> Res
 
 
 @router.post("/explain_plan")
-async def explain_table_query_plan(id: TableId, data: TableReaderDep, body: ExplainTableQueryPlanRequest) -> Response:  # noqa: A002
+async def explain_table_query_plan(id: TableId, data: TableReaderDep, body: ExplainBody) -> Response:  # noqa: A002
     """Return the plan of a query as a JSON string."""
     query = {**body_fields(body.query), "branch": body.branch or body.query.branch}
     return json_response(await data.run(id, body.id, "explain", query=query, verbose=bool(body.verbose)))
 
 
 @router.post("/analyze_plan")
-async def analyze_table_query_plan(id: TableId, data: TableReaderDep, body: AnalyzeTableQueryPlanRequest) -> Response:  # noqa: A002
+async def analyze_table_query_plan(id: TableId, data: TableReaderDep, body: AnalyzeBody) -> Response:  # noqa: A002
     """Run a query and return its plan with measurements as a JSON string."""
     return json_response(await data.run(id, body.id, "analyze", query=body_fields(body)))

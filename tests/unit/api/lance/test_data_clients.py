@@ -181,6 +181,8 @@ def test_lancedbs_remote_client_queries(service: Service) -> None:
     assert nearest.to_arrow()["id"].to_pylist() == [7]
     assert nearest.select(["name"]).to_arrow().drop_columns("_distance").to_pylist() == [{"name": "row 7"}]
     assert nearest.select({"next": "id + 1"}).to_arrow()["next"].to_pylist() == [8]
+    for query in (nearest, table.search().where("id > 17")):
+        assert all("Lance" in plan for plan in (query.explain_plan(), query.explain_plan(verbose=True), query.analyze_plan()))
     assert table.search().where("id > 17").to_arrow()["id"].to_pylist() == [18, 19]
     table.create_fts_index("name")
     assert sorted(table.search("row", query_type="fts").limit(30).to_arrow()["id"].to_pylist()) == list(range(20))
