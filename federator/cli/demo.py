@@ -64,8 +64,16 @@ def demo(
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Directory to keep all files and servers in.")
     ] = None,
+    servers: Annotated[
+        Path | None,
+        typer.Option(
+            "--servers",
+            metavar="DIR",
+            help="Directory for an empty Hive metastore and Glue, which are started without the demo: the servers of the tutorial.",
+        ),
+    ] = None,
     stop: Annotated[
-        Path | None, typer.Option("--stop", metavar="DIR", help="Directory of a kept demo whose servers are to be stopped.")
+        Path | None, typer.Option("--stop", metavar="DIR", help="Directory whose servers are to be stopped.")
     ] = None,
 ) -> int:
     """Run a demonstration on this machine, with real catalogs.
@@ -73,12 +81,16 @@ def demo(
     It shows metastores, Lance tables, mirrors and failures, and needs no configuration.
     """
     try:
-        from federator.demo import story
+        from federator.demo import lab, story
     except ModuleNotFoundError as error:
         raise ConfigError(f"the demo needs the module {error.name!r}", hint="pip install 'lance-federator[all,demo]'") from None
     if stop is not None:
         stopped = story.stop(stop)
         cli.out.line(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+        return 0
+    if servers is not None:
+        for line in lab.start(servers):
+            cli.out.line(line)
         return 0
     with ProgressDisplay(quiet=cli.quiet) as progress:
         return story.run(TerminalScreen(cli, progress), once=once, keep=keep)

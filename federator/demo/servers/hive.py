@@ -28,6 +28,8 @@ from federator.pipeline.java import find_java
 HIVE2 = "2.3"
 HIVE3 = "3.1.3"
 HIVE4 = "4.0.1"
+#: key of ``conf``: the port of Hive 2 or 3. Without it, or if the port is in use, the system assigns one.
+PORT = "federator.port"
 
 _LOOPBACK = "127.0.0.1"
 
@@ -142,13 +144,15 @@ def _hive3_handler(jvm: Any) -> Any:
 
 def _serve_handler(jvm: Any, handler: Any, conf: Mapping[str, str], ready: Any) -> None:
     """Serves Hive 2 or 3 as their own main class does, but on loopback: that of 3.1.3 always binds the wildcard address."""
+    port = int(conf.get(PORT, "0"))
     thrift, metastore = jvm.org.apache.thrift, jvm.org.apache.hadoop.hive.metastore
     if conf.get("metastore.use.SSL") == "true":
         keystore, password = conf["metastore.keystore.path"], conf["metastore.keystore.password"]
         listener = metastore.utils.SecurityUtils.getServerSSLSocket(_LOOPBACK, 0, keystore, password, jvm.java.util.ArrayList())
     else:
         loopback = jvm.java.net.InetAddress.getByName(_LOOPBACK)
-        listener = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(loopback, 0))
+        address = jvm.java.net.InetSocketAddress(loopback, 0 if port and _is_open(port) else port)
+        listener = thrift.transport.TServerSocket(address)
     options = getattr(thrift.server, "TThreadPoolServer$Args")(listener)
     if conf.get("metastore.sasl.enabled") == "true":
         principal = conf["metastore.kerberos.principal"]

@@ -29,6 +29,10 @@ class Server:
     pid: int
     run_dir: str
 
+    def is_alive(self) -> bool:
+        """Whether its process runs."""
+        return _alive(self.pid)
+
     def stop(self, timeout: float = 10) -> None:
         """End the whole process group: SIGTERM, then SIGKILL after ``timeout`` seconds. A second call does nothing."""
         for sign, grace_seconds in ((signal.SIGTERM, timeout), (signal.SIGKILL, 5.0)):
