@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
@@ -17,6 +18,7 @@ import federator
 from federator.api.mcp.callers import Callers, name_principal
 from federator.api.mcp.read_tools import ReadTools
 from federator.api.mcp.requests import ApiRequests, RequestFailed, build_routes, to_text
+from federator.api.mcp.stdio import respond_to_all
 from federator.api.mcp.write_tools import WriteTools
 from federator.api.principals import Principal, Role
 from federator.connector import FederatorError
@@ -49,6 +51,11 @@ class FederatorMcp(MCPServer[Any]):
         root.handlers[:] = handlers
         root.setLevel(level)
         self._parameters = {tool.name: tool.parameters["properties"] for tool in tools}
+
+    async def run_stdio_async(self) -> None:
+        server = self._lowlevel_server
+        async with stdio_server() as streams, respond_to_all(*streams) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

@@ -151,6 +151,31 @@ def test_stdout_has_nothing_but_messages_of_the_protocol(filled: Shell) -> None:
     assert "describe_table" in errors
 
 
+def test_every_request_has_its_response_when_stdin_ends(filled: Shell) -> None:
+    calls = [
+        {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "list_sources", "arguments": {}}}
+        for number in range(2, 12)
+    ]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        "not json", '{"jsonrpc": "1.0"}', "", *map(json.dumps, calls),
+    ]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, *MAIN, "mcp"],
+        cwd=filled.folder,
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(answer["id"] for answer in answers if "result" in answer) == list(range(1, 12))
+    refused = [(answer["id"], answer["error"]["code"]) for answer in answers if "error" in answer]
+    assert refused == [(None, -32700), (None, -32600)]
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_interrupt_ends_the_command_without_another_message(filled: Shell) -> None:
     with subprocess.Popen(
         [sys.executable, *MAIN, "mcp"], cwd=filled.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
