@@ -14,10 +14,10 @@ MODULES := $(filter-out $(addprefix tests/unit/,__pycache__/ api/ audit/ cli/ no
 # Without cached byte code, each command compiles its libraries again, which costs more CPU time than a whole run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check test test-quick pythons bench prove adversary cluster fuzz-access interop demo docs helm lock servers release clean
+.PHONY: help setup check test test-quick pythons test-integrations bench prove adversary cluster fuzz-access interop demo docs helm lock servers release clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv with everything pinned; the command is .venv/bin/federator
 
@@ -64,6 +64,9 @@ fuzz-access: servers ## every route as every role in every scope, against servic
 
 interop: servers ## other projects' clients, from PyPI and Maven Central: make interop CLIENTS='impls spark' CATALOGS='hive2 glue'
 	$(BIN)/python -m tests.interop $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(CATALOGS),--catalogs $(CATALOGS))
+
+test-integrations: setup ## Airflow, Dagster and DataHub, each in its own environment, against a real service: make test-integrations PROJECTS='dagster'
+	$(BIN)/python -m tests.integrations $(PROJECTS)
 
 cluster: servers ## the pipeline on a Spark cluster and HDFS that share nothing with the driver (as root, 5 minutes)
 	CI=1 $(BIN)/python -m pytest tests/cluster

@@ -78,7 +78,7 @@ def test_the_index_has_each_page() -> None:
     assert set(re.findall(r"how-to/([\w-]+)\.md", navigation)) == PAGES.keys()
 
 
-@pytest.mark.parametrize("name", [*CONFIGURATIONS, "backup", "kubernetes", "playbook", "upgrade"])
+@pytest.mark.parametrize("name", [*CONFIGURATIONS, "backup", "integrations", "kubernetes", "playbook", "upgrade"])
 def test_a_page_says_what_was_run(name: str) -> None:
     assert "\n## What was run\n" in PAGES[name]
 

@@ -1,0 +1,1 @@
+"""Integrations of other projects over ``federator.client``. Each module needs its project in the same environment."""
