@@ -127,8 +127,9 @@ def test_columns_that_arrow_has_no_like_of_do_not_hide_a_table(
 
 def test_a_schema_of_unity_and_its_properties(catalog: UnityCatalog, unity_catalog: UnityCatalogOfTest) -> None:
     path = (unity_catalog.name, "made")
-    made = catalog.create_namespace(NamespaceRecord("lake", path, {"a": "b", "c": "d"}, doc="told"))
-    assert (made.properties, made.doc, made.location) == ({"a": "b", "c": "d"}, "told", None)
+    properties = {"a": "b", "c": "d", "database.owner-type": "GROUP"}
+    made = catalog.create_namespace(NamespaceRecord("lake", path, properties, doc="told"))
+    assert (made.properties, made.doc, made.location) == (properties, "told", None)
     assert made.native_id is not None
     # Whoever changes a property replaces them all: a client that sends one loses the others.
     unity_catalog.server.call("PATCH", f"/schemas/{'.'.join(path)}", {"properties": {"x": "y"}})

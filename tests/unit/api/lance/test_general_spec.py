@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from federator.model import Path
 from federator.store import Index, audit_log, records, verifications
 from federator.testing.contract import unique_name
 from tests.fixtures.index_content import fill, table
@@ -136,6 +137,8 @@ def test_an_empty_directory_is_a_table_that_cannot_be_loaded(service: Service) -
     assert (detailed.status_code, detailed.json()["code"]) == (409, 19)
     assert "does not follow the Lance table format" in detailed.json()["error"]
     assert service.post(f"/v1/table/lake%24{name}/describe", {"check_declared": True}).json()["is_only_declared"] is True
+    _verified(service.index, "lake", (name,), "empty")
+    assert "does not follow the Lance table format" in _ask(service, "GetTable", 400, name=name, namespace=["lake"])["detail"]
     declared = unique_name("declared")
     assert service.post(f"/v1/table/lake%24{declared}/declare").status_code == 200
     detailed = service.post(f"/v1/table/lake%24{declared}/describe", {"load_detailed_metadata": True})
@@ -147,7 +150,7 @@ def test_a_foreign_table_exists_and_cannot_be_described(service: Service, state:
     path = list(service.namespace())
     location = f"s3://b/{path[1]}/t.lance"
     fill(service.index, "mem", table("mem", path[1], "t", location=location))
-    _verified(service.index, path[1], state)
+    _verified(service.index, "mem", (path[1], "t"), state)
     assert _ask(service, "TableExists", name="t", namespace=path) == {"exists": True}
     assert _ask(service, "ListTables", namespace=path) == {"tables": ["t"]}
     response = _ask(service, "GetTable", status, name="t", namespace=path)
@@ -157,12 +160,12 @@ def test_a_foreign_table_exists_and_cannot_be_described(service: Service, state:
     assert listed == ([] if state == "declared_only" else ["t"])
 
 
-def _verified(index: Index, name: str, state: str) -> None:
+def _verified(index: Index, source: str, path: Path, state: str) -> None:
     with index.write() as connection:
-        found = records.find_record(connection, "mem", (name, "t"), is_table=True)
+        found = records.find_record(connection, source, path, is_table=True)
         assert found is not None
         checked = {
             "canonical": found.canonical, "location": found.record.location, "state": state, "message": "a look", "version": None,
-            "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "mem",
+            "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": source,
         }  # fmt: skip
         verifications.save_verifications(connection, [checked])
