@@ -13,7 +13,7 @@ from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
-from federator.store import Index, job_states, plans, requests
+from federator.store import Index, job_states, plans, requests, run_stages, runs
 from federator.store import tables as t
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_runs import add_plan
@@ -94,6 +94,26 @@ def test_a_mirror_shows_its_rule_and_its_state(api: Api, index: Index) -> None:
         plans.record_decision(connection, digest, "rejected", "ann")
     assert api.json("/api/v1/mirrors/m")["held"] == []
     assert api.get("/api/v1/mirrors/nope").status_code == 404
+
+
+def test_a_mirror_is_not_held_after_its_plan_was_applied(api: Api, index: Index) -> None:
+    """Two runs make the same plan: the first is held, the second applies it. Then a run is held by another mirror's plan."""
+    made = [runs.insert_run(index, "sync", trigger="cli", actor="ann") for _ in range(3)]
+    first, second, third = sorted(made, key=lambda run: run.id)
+    digest = add_plan(index, "held", run=first.id)
+
+    def finish(run: runs.RunHandle, state: str) -> tuple[str, str]:
+        run_stages.start_stage(index, run.id, "plan", "m")
+        runs.finish_run(index, run, state, summary={})
+        mirror = api.json("/api/v1/mirrors/m")
+        return mirror["state"], mirror["last_run"]["id"]
+
+    assert finish(first, "held") == ("held", first.id)
+    with index.write() as connection:
+        plans.record_decision(connection, digest, "approved", "ann")
+        plans.record_decision(connection, digest, "applied", "ann")
+    assert finish(second, "ok") == ("ok", second.id)
+    assert finish(third, "held") == ("ok", third.id)
 
 
 def test_coverage_says_which_namespaces_were_not_read_and_why(api: Api) -> None:

@@ -19,10 +19,10 @@ from federator.store import Index, audit_log, job_states, open_index, plans, req
 from tests.unit.api.conftest import Api
 
 
-def add_plan(index: Index, state: str, *, mirror: str = "m") -> str:
+def add_plan(index: Index, state: str, *, mirror: str = "m", run: str = "r") -> str:
     plan = Plan(mirror, "d", 1, 1, holds=(Hold("max_delete_percent", "too much"),) if state == "held" else ())
     with index.write() as connection:
-        plans.save_plan(connection, digest=plan.digest, mirror=mirror, run_id="r", state=state, body=json.dumps(plan.to_json()))
+        plans.save_plan(connection, digest=plan.digest, mirror=mirror, run_id=run, state=state, body=json.dumps(plan.to_json()))
     return plan.digest
 
 
