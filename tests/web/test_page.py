@@ -236,6 +236,7 @@ def test_a_held_plan_is_decided(open_page: OpenPage, service: Service, button: s
         page.get_by_role("button", name=button).click()
     assert decided.value.headers["if-match"] == f'"{guarded}"'
     expect(page.get_by_role("status")).to_have_text(state.capitalize())
+    expect(page.get_by_role("region", name="Was held")).to_contain_text("it would deregister 40%")
     with service.index.read() as connection:
         assert plans.get_plan(connection, service.plan).state == state
     if state == "approved":
@@ -270,10 +271,23 @@ def test_drift_is_listed_by_severity(open_page: OpenPage) -> None:
     expect(page.locator("main")).to_contain_text("No drift matches")
 
 
+def test_a_long_detail_takes_several_lines_instead_of_room_beyond_the_table(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        _drift(connection, Drift(DriftKind.ORPHAN, "", "s3://lake/lost.lance", "lake", "no catalog declares it " * 20))
+    page = open_page("drift")
+    page.get_by_role("group", name="State").get_by_role("button", name="resolved").click()
+    expect(page.locator("main")).to_contain_text("Resolved drift")
+    page.get_by_role("group", name="State").get_by_role("button", name="open").click()
+    expect(page.get_by_role("table", name="Drift")).to_contain_text("no catalog declares it")
+    sideways = page.locator(".scroll").evaluate("node => node.scrollWidth - node.clientWidth")
+    assert sideways == 0
+
+
 def test_an_orphan_is_declared_from_the_drift_page(open_page: OpenPage, service: Service) -> None:
     location = "s3://lake/lost/orders.lance"
     with service.index.write() as connection:
         _drift(connection, Drift(DriftKind.ORPHAN, "", location, "lake", "no catalog declares it"))
+    expect(open_page("").get_by_role("region", name="Needs attention")).to_contain_text("in no catalog: 1")
     page = open_page("drift")
     page.get_by_role("table", name="Drift").get_by_role("link", name=location).click()
     page.get_by_label("Into").select_option("lake")

@@ -43,7 +43,7 @@ const action = (href, text) => make("a", {class: "btn", href, text});
 
 /* A row for `rows`: the state, the title, the detail and the next action. */
 export function attentionRow(item) {
-  const sources = Object.entries(item.by_source).map(([source, number]) => `${source}: ${count(number)}`).join(", "), row = {state: item.state, time: item.since};
+  const sources = Object.entries(item.by_source).map(([source, number]) => `${source || "in no catalog"}: ${count(number)}`).join(", "), row = {state: item.state, time: item.since};
   if (item.kind === "plan") return {...row, title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? words(item.detail) : null, action: action(path("plans", item.target), "Review")};
   if (item.kind === "source") return {...row, state: item.state === "overdue" ? "stale" : item.state, title: make("span", {}, "Source ", name(item.subject), ` ${SOURCE[item.state] ?? words(item.state)}`),
     detail: item.detail ?? (item.state === "overdue" && item.since ? `due ${duration((Date.now() - Date.parse(item.since)) / 1000)} ago` : null), action: action(path("t", item.subject), "Open")};

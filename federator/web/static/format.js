@@ -50,4 +50,4 @@ export const words = text => (text || "").replaceAll("_", " ");
 export const state = (value, {text, tag = false} = {}) =>
   make("span", {class: `${tag ? "tag" : "st"} ${toneOf(value)}`}, icon(shapeOf(value)), text ?? words(value));
 
-export const counted = counts => Object.entries(counts).map(([key, number]) => `${count(number)} ${words(key)}`).join(", ") || "none";
+export const counted = counts => Object.entries(counts).map(([key, number]) => `${words(key)}: ${count(number)}`).join(", ") || "none";

@@ -18,9 +18,10 @@ export const driftRows = list => rows(list.map(item => ({state: item.severity, t
   detail: make("span", {}, item.detail, item.other ? make("span", {}, " · differs from ", name(item.other)) : null), time: item.first_seen,
   action: item.kind === "orphan" ? make("a", {class: "btn", href: `${UI}/declare?${new URLSearchParams({location: item.subject})}`, text: "Declare"}) : make("a", {class: "btn", href: path("t", item.subject), text: "Open"})})));
 
-function chips(title, values, chosen, field) {
-  return make("div", {class: "chips bar", role: "group", "aria-label": title}, values.map(value => make("button", {type: "button", class: "chip", "aria-pressed": String((chosen ?? "") === value),
-    onclick: () => setQuery({[field]: value}), text: words(value) || "all"})));
+/* choices: [value of the query, text]. */
+function chips(title, choices, chosen, field) {
+  return make("div", {class: "chips bar", role: "group", "aria-label": title}, choices.map(([value, text]) => make("button", {type: "button", class: "chip", "aria-pressed": String((chosen ?? "") === value),
+    onclick: () => setQuery({[field]: value}), text})));
 }
 
 export async function show({query: given, signal}) {
@@ -33,6 +34,6 @@ export async function show({query: given, signal}) {
   });
   const filtered = filters.severity || filters.kind || filters.source;
   const none = filtered ? empty("No drift matches", make("a", {href: `${UI}/drift`, text: "Clear the filter"})) : empty("Nothing has drifted", "as the last drift detection found it", {state: "ok"});
-  return {title: "Drift", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Drift"})), chips("Severity", ["", "high", "medium", "low"], filters.severity, "severity"),
-    chips("Resolved", ["", "true"], filters.resolved, "resolved"), panel(filters.resolved ? "Resolved drift" : "Open drift", {note: filters.kind ? words(filters.kind) : null}, page.drift.length ? list : none, following), freshness(page.freshness)]};
+  return {title: "Drift", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Drift"})), chips("Severity", [["", "all"], ["high", "high"], ["medium", "medium"], ["low", "low"]], filters.severity, "severity"),
+    chips("State", [["", "open"], ["true", "resolved"]], filters.resolved, "resolved"), panel(filters.resolved ? "Resolved drift" : "Open drift", {note: filters.kind ? words(filters.kind) : null}, page.drift.length ? list : none, following), freshness(page.freshness)]};
 }

@@ -109,7 +109,7 @@ function decision(row, plan, commands) {
 export async function show({argument: digest, signal}) {
   const row = await get(`/api/v1/plans/${encodeURIComponent(digest)}`, signal), {plan} = row;
   const commands = (plan.holds || []).map(hold => hold.command).filter(Boolean);
-  const held = plan.held.length ? panel("Held", {id: "held"}, make("ul", {class: "checks pad"}, plan.held.map(heldItem))) : null;
+  const held = plan.held.length ? panel(row.state === "held" ? "Held" : "Was held", {id: "held"}, make("ul", {class: "checks pad"}, plan.held.map(heldItem))) : null;
   const groups = changeGroups(plan, row);
   return {title: `Plan ${digest.slice(0, 12)}`, crumbs: [make("a", {href: "/ui/plans", text: "Plans"}), mirrorLink(row.mirror), make("bdi", {class: "mono", text: digest.slice(0, 8)})],
     nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), state(row.state, {tag: true})),
