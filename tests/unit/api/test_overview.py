@@ -63,6 +63,7 @@ def api_over(index: Index, folder: Path, **sources: Any) -> Api:
     memory = {"impl": "federator.testing:CONNECTOR"}
     raw = {
         "instance": {"id": "test"},
+        "index": {"url": index.engine.url.render_as_string(hide_password=False)},
         "sources": {name: {**memory, "store": f"overview-{name}", **sources.get(name, {})} for name in ("lake", "copy", "new")},
     }
     app = create_app(parse_settings(raw, folder / "federator.toml"))

@@ -11,6 +11,7 @@ import pytest
 
 from federator.connector import StateError
 from federator.connector.call_metrics import CallCounts, CallMeter
+from federator.model.scopes import Scopes
 from federator.settings import Settings
 from federator.stages.context import RunContext
 from federator.stages.result import RunResult
@@ -18,11 +19,12 @@ from federator.store import Index, run_stages, runs
 from federator.store import tables as t
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_overview import api_over
+from tests.unit.api.worlds import as_caller
 
 
 def _crawl(index: Index, days_ago: float, source: str, *, state: str, tables: int) -> None:
     started_at = (time.time() // 86_400 - days_ago) * 86_400 + 60
-    run = runs.RunHandle(f"{int(started_at * 1000):011x}-{state}", "crawl", "api")
+    run = runs.RunHandle(f"{int(started_at * 1000):011x}-{source}-{state}", "crawl", "api")
     row = {"id": run.id, "kind": "crawl", "state": state, "trigger": "cli", "actor": "api", "started_at": started_at}
     with index.write() as connection:
         connection.execute(t.run.insert(), [row])
@@ -43,6 +45,27 @@ def test_growth_and_failures_are_counted_by_day(either_index: Index, tmp_path: P
     figures = [(day["crawls"], day["partial"], day["failed"], day["tables"]) for day in lake["days"]]
     assert (lake["source"], figures) == ("lake", [(2, 1, 0, 9), (1, 0, 1, None)])
     assert lake["days"][0]["date"] < lake["days"][1]["date"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "shown"),
+    [(["lake"], ["lake"]), (["lake$sales", "copy$s$t"], []), ([], []), (["lake", "copy"], ["copy", "lake"])],
+)
+def test_the_history_is_that_of_sources_in_scope(
+    either_index: Index, tmp_path: Path, scopes: list[str], shown: list[str]
+) -> None:
+    """Neither an entry nor the ETag depends on another source."""
+    api = api_over(either_index, tmp_path)
+    caller = as_caller(api.app, either_index, "viewer", Scopes.parse(scopes), "history")
+    for source in shown:
+        _crawl(either_index, 2, source, state="ok", tables=7)
+    before = caller.get("/api/v1/overview/history")
+    for source in {"lake", "copy", "vault"} - set(shown):
+        _crawl(either_index, 1, source, state="ok", tables=9)
+        _crawl(either_index, 3, source, state="failed", tables=0)
+    after = caller.get("/api/v1/overview/history")
+    assert [source["source"] for source in after.json()["sources"]] == shown
+    assert (after.content, after.headers["etag"]) == (before.content, before.headers["etag"])
 
 
 def test_stages_of_a_run_have_times_and_calls(api: Api, index: Index) -> None:
