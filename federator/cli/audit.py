@@ -44,7 +44,7 @@ def list_(
     with cli.index() as index:
         events = audit_log.list_recent_events(index, filters, limit=limit)
     if cli.json:
-        cli.out.document({"events": [asdict(event) for event in events]}, rows="events")
+        cli.out.document({"events": [asdict(event) for event in events]}, rows="events", entry=audit_log.AuditEvent)
     elif not events:
         cli.print_note("no event matches")
     else:

@@ -70,7 +70,8 @@ def datasets(
             get_freshness(index, declared_in)
         page = views.list_datasets(index, filters, limit=limit)
     if cli.json:
-        cli.out.document({"datasets": [asdict(view) for view in page.datasets], "more": page.next is not None}, rows="datasets")
+        document = {"datasets": [asdict(view) for view in page.datasets], "more": page.next is not None}
+        cli.out.document(document, rows="datasets", entry=views.Dataset)
         return
     if not page.datasets:
         cli.print_note("no dataset matches")
@@ -92,7 +93,8 @@ def _print_datasets_at(cli: Cli, location: str | None, as_of: str, filters: Data
             page = history.list_datasets_at(index, snapshot, **asdict(filters), limit=limit)
             datasets, more = page.datasets, page.next is not None
     if cli.json:
-        cli.out.document({"at": snapshot.at, "datasets": [asdict(view) for view in datasets], "more": more}, rows="datasets")
+        document = {"at": snapshot.at, "datasets": [asdict(view) for view in datasets], "more": more}
+        cli.out.document(document, rows="datasets", entry=history.PastDataset)
         return
     if not datasets:
         cli.print_note("no dataset matched at that time")
@@ -177,7 +179,8 @@ def drift(
         )
     page = findings[:limit]
     if cli.json:
-        cli.out.document({"drift": [asdict(finding) for finding in page], "more": len(findings) > limit}, rows="drift")
+        document = {"drift": [asdict(finding) for finding in page], "more": len(findings) > limit}
+        cli.out.document(document, rows="drift", entry=drift_views.DriftView)
         return
     if not page:
         cli.print_note("no drift")

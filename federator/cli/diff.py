@@ -55,7 +55,7 @@ def diff(
         cli.out.document({
             "from": _snapshot_json(first), "to": _snapshot_json(last), "totals": totals,
             "differences": [asdict(difference) for difference in page.differences], "more": page.next is not None,
-        }, rows="differences")  # fmt: skip
+        }, rows="differences", entry=diff.Difference)  # fmt: skip
         return
     cli.out.line(f"{_format_snapshot(first)}  →  {_format_snapshot(last)}", style="bold")
     for difference in page.differences:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -26,10 +26,11 @@ class Output(StrEnum):
     CSV = "csv"
 
 
-def format_document(data: Any, output: Output, rows: str | None = None) -> str:
+def format_document(data: Any, output: Output, rows: str | None = None, keys: Iterable[str] = ()) -> str:
     """Return JSON data in a format other than ``table``, with a line break at its end.
 
     ``rows`` is the key of the document's list. In JSON lines and CSV, its entries are the lines; without ``rows``, the document is one.
+    ``keys`` are those of an entry: the header of an empty list in CSV.
     """
     readable = _with_iso_times(data)
     if output is Output.JSON:
@@ -37,18 +38,16 @@ def format_document(data: Any, output: Output, rows: str | None = None) -> str:
     entries = readable[rows] if rows else [readable]
     if output is Output.JSONL:
         return "".join(_to_json(entry) + "\n" for entry in entries)
-    return _format_csv(entries)
+    return _format_csv(entries, keys)
 
 
-def _format_csv(entries: Sequence[Mapping[str, Any]]) -> str:
+def _format_csv(entries: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> str:
     """Return a table with a header. Lists and objects are JSON in their cell; null is an empty cell.
 
     Texts are escaped as in the CSV files of reports.
     """
-    if not entries:
-        return ""
     stream = io.StringIO()
-    keys = dict.fromkeys(key for entry in entries for key in entry)
+    keys = dict.fromkeys([key for entry in entries for key in entry] or keys)
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(keys)
     writer.writerows([_cell(entry.get(key)) for key in keys] for entry in entries)

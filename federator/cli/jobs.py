@@ -19,12 +19,12 @@ group = typer.Typer(help="Scheduled jobs: list, pause, resume, run now.", no_arg
 
 def list_(cli: Cli) -> None:
     """List the scheduled jobs."""
-    from federator.worker.jobs import configured_jobs, list_jobs
+    from federator.worker.jobs import JobView, configured_jobs, list_jobs
 
     with cli.index() as index, index.read() as connection:
         jobs = list_jobs(connection, configured_jobs(cli.settings))
     if cli.json:
-        cli.out.document({"jobs": [dataclasses.asdict(job) for job in jobs]}, rows="jobs")
+        cli.out.document({"jobs": [dataclasses.asdict(job) for job in jobs]}, rows="jobs", entry=JobView)
     elif not jobs:
         cli.print_note('no job is scheduled; set schedule = "@every 15m" in [sources.X] or [mirrors.X]')
     else:

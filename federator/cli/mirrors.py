@@ -34,7 +34,7 @@ def list_(cli: Cli) -> None:
             "name": name, "from": mirror.origin, "to": mirror.target, "schedule": mirror.schedule, "tables": counts.get(name, 0),
         })  # fmt: skip
     if cli.json:
-        cli.out.document({"mirrors": rows}, rows="mirrors")
+        cli.out.document({"mirrors": rows}, rows="mirrors", entry=("name", "from", "to", "schedule", "tables"))
     elif not rows:
         cli.print_note("no mirror is configured; add a table [mirrors.NAME] with from and to")
     else:

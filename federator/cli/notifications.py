@@ -47,7 +47,9 @@ def list_(
         )
         waiting = notices.has_pending_notices(connection)
     if cli.json:
-        cli.out.document({"notifications": [asdict(item) for item in listed]}, rows="notifications")
+        cli.out.document(
+            {"notifications": [asdict(item) for item in listed]}, rows="notifications", entry=notifications.Notification
+        )
         return
     columns = [
         Column("notification"), Column("channel"), Column("state"), Column("severity"), Column("events", right=True),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DIGEST = Annotated[str, typer.Argument(metavar="DIGEST", help="Digest of the plan, or a prefix of it.")]
 
+_COLUMNS = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by")
 group = typer.Typer(help="Plans: list, show, approve, reject.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -38,7 +39,7 @@ def list_(
         rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
     data = [_plan_to_json(row) for row in rows]
     if cli.json:
-        cli.out.document({"plans": data}, rows="plans")
+        cli.out.document({"plans": data}, rows="plans", entry=(*_COLUMNS, "changes", "refusals", "held"))
     elif not rows:
         cli.print_note("no plan waits for a decision" if held else "there is no plan yet; create one with federator plan")
     else:
@@ -111,8 +112,7 @@ def _decide(cli: Cli, digest: str, decision: Decision, hint: str) -> None:
 
 def _plan_to_json(plan: StoredPlan) -> dict[str, Any]:
     """Return a plan's columns, the number of its changes and refusals, and its holds."""
-    names = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by")
-    columns = {name: getattr(plan, name) for name in names}
+    columns = {name: getattr(plan, name) for name in _COLUMNS}
     content = plan.content
     return {**columns, "changes": len(content["changes"]), "refusals": len(content["refusals"]), "held": content["held"]}
 

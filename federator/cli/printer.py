@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from io import TextIOWrapper
@@ -107,12 +107,14 @@ class Printer:
         for line in text.splitlines():
             self._write(escape_text(line) + "\n")
 
-    def document(self, data: Any, *, rows: str | None = None) -> None:
+    def document(self, data: Any, *, rows: str | None = None, entry: type | Sequence[str] = ()) -> None:
         """Print a document as JSON, JSON lines or CSV, in the given order, with the same bytes in every environment.
 
-        ``rows`` is the key of its list, if it is one. Secrets of URLs and known secrets are masked.
+        ``rows`` is the key of its list, if it is one; ``entry`` is the dataclass of an entry, or its keys. Secrets of URLs and known
+        secrets are masked.
         """
-        text = mask_readable(format_document(data, self.output, rows))
+        keys = [field.name for field in fields(entry)] if isinstance(entry, type) else entry
+        text = mask_readable(format_document(data, self.output, rows, keys))
         if rows and self.output is not Output.JSON and data.get("more"):
             sys.stderr.write("note: there are more; --limit N shows them\n")
         if isinstance(sys.stdout, TextIOWrapper):

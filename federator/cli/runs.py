@@ -47,8 +47,10 @@ def runs(
 
 
 def _print_runs(cli: Cli, rows: list[Run]) -> None:
+    from federator.store.runs import Run
+
     if cli.json:
-        cli.out.document({"runs": [asdict(run) for run in rows]}, rows="runs")
+        cli.out.document({"runs": [asdict(run) for run in rows]}, rows="runs", entry=Run)
     elif not rows:
         cli.print_note("no run yet; start the first with federator crawl")
     else:

@@ -89,9 +89,8 @@ def _print_json(cli: Cli, results: SearchPage, *, facets: bool) -> None:
     nodes = [{name: getattr(node, name) for name in _FIELDS} | {"match": asdict(node.match)} for node in results.nodes]
     total = asdict(results.total) if results.total else None
     more = results.next is not None or results.capped
-    cli.out.document(
-        {"nodes": nodes, "more": more, "total": total, "did_you_mean": list(results.did_you_mean), **counts}, rows="nodes"
-    )
+    document = {"nodes": nodes, "more": more, "total": total, "did_you_mean": list(results.did_you_mean), **counts}
+    cli.out.document(document, rows="nodes", entry=(*_FIELDS, "match"))
 
 
 def _facets(facets: Facets) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def list_(cli: Cli, name: ONLY = None) -> None:
     with cli.index() as index:
         listed = sessions.list_sessions(index, now=time.time(), idle_timeout=idle, name=name)
     if cli.json:
-        cli.out.document({"sessions": [asdict(session) for session in listed]}, rows="sessions")
+        cli.out.document({"sessions": [asdict(session) for session in listed]}, rows="sessions", entry=sessions.OpenSession)
     elif not listed:
         cli.print_note("no session is open")
     else:

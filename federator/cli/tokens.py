@@ -28,6 +28,8 @@ SCOPE = Annotated[
 ]
 EXPIRES = Annotated[str, typer.Option("--expires", metavar="DURATION", help=f"Lifetime of the token, or {NEVER}.")]
 
+#: keys of ``ApiToken.to_json``
+_KEYS = ("name", "role", "scopes", "state", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by")
 group = typer.Typer(help="Tokens of the API: create, list, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -74,7 +76,7 @@ def list_(cli: Cli) -> None:
         listed = tokens.list_tokens(index)
     now = time.time()
     if cli.json:
-        cli.out.document({"tokens": [token.to_json(now) for token in listed]}, rows="tokens")
+        cli.out.document({"tokens": [token.to_json(now) for token in listed]}, rows="tokens", entry=_KEYS)
     elif not listed:
         cli.print_note("there is no token; create one with federator token create")
     else:

@@ -77,7 +77,7 @@ def ls(
     with cli.index() as index:
         nodes = _list_children_or_self(index, parse_path(path), resolve_as_of(index, as_of))
     if cli.json:
-        cli.out.document({"nodes": [_node_json(node) for node in nodes]}, rows="nodes")
+        cli.out.document({"nodes": [_node_json(node) for node in nodes]}, rows="nodes", entry=_FIELDS)
     elif long:
         columns = [
             Column("name", wide=True),

@@ -37,6 +37,30 @@ def test_a_list_has_the_same_entries_in_each_format(filled: Shell, words: tuple[
         assert all(row[key] == "" for key, value in entry.items() if value is None)
 
 
+#: list → a filter that nothing matches; without one, the list of a fresh index is empty
+EMPTY = {
+    ("ls",): None, ("search", "source:lake"): ("search", "zzzzzz"), ("datasets",): ("datasets", "--state", "corrupt"),
+    ("drift",): ("drift", "--kind", "orphan"), ("runs",): None, ("plans", "list"): ("plans", "list", "--held"),
+    ("reports",): None, ("audit", "list"): ("audit", "list", "--kind", "none"), ("token", "list"): None,
+    ("notifications", "list"): None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", EMPTY, ids=" ".join)
+def test_an_empty_list_has_its_header_in_csv(filled: Shell, words: tuple[str, ...]) -> None:
+    entries = filled.json(*words)[LISTS[words]]
+    nothing = EMPTY[words] or words
+    if EMPTY[words] is None:
+        for file in filled.folder.glob("federator.db*"):
+            file.unlink()
+        filled.index().close()
+    (header,) = csv.reader(io.StringIO(filled.run(*nothing, "--output", "csv").stdout))
+    assert filled.json(*nothing)[LISTS[words]] == []
+    assert len(header) > 3
+    if entries:
+        assert header == list(entries[0])
+
+
 def test_one_object_is_one_line(filled: Shell) -> None:
     document = filled.json("show", "lake/sales/orders")
     line = filled.run("show", "lake/sales/orders", "--output", "jsonl").stdout
