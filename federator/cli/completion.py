@@ -1,29 +1,99 @@
-"""Shell completion of names, read from the configuration file."""
+"""Shell completion: names from the configuration file; paths and plans from the index, as far as it exists."""
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 
+if TYPE_CHECKING:
+    from federator.store import Index
+
+
+# Shells insert completions without quotes, and names of catalogs may contain anything.
+_PLAIN = re.compile(r"[\w.@+=,-]+")
+# Maximum number of completions from the index.
+_LIMIT = 200
+# Plans are read with their content.
+_PLANS = 20
+
+
+def _find_config(ctx: typer.Context) -> Path:
+    config = ctx.params.get("config") or ctx.find_root().params.get("config") or os.environ.get(CONFIG_VARIABLE) or DEFAULT_FILE
+    return Path(str(config))
+
 
 def _complete_table(table: str) -> Callable[[typer.Context, str], list[str]]:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        config = (
-            ctx.params.get("config") or ctx.find_root().params.get("config") or os.environ.get(CONFIG_VARIABLE) or DEFAULT_FILE
-        )
         try:
-            names = tomllib.loads(Path(str(config)).read_text(encoding="utf-8")).get(table, {})
+            names = tomllib.loads(_find_config(ctx).read_text(encoding="utf-8")).get(table, {})
         except (OSError, ValueError):
             return []
         return [name for name in names if name.startswith(incomplete)]
 
     return complete
+
+
+@contextmanager
+def _open_index(ctx: typer.Context) -> Iterator[Index]:
+    """The existing index. Raise FederatorError if there is none that can be read."""
+    from federator.connector.errors import StateError
+    from federator.connector.options import resolve_reference
+    from federator.settings import load_settings
+    from federator.store import migrations, open_index
+
+    settings = load_settings(_find_config(ctx))
+    index = open_index(resolve_reference(settings.index.url, where="[index] url"), base=settings.base)
+    try:
+        if index.file is not None and not index.file.exists():
+            raise StateError("there is no index yet")
+        migrations.require_current_schema(index)
+        yield index
+    finally:
+        index.close()
+
+
+def complete_paths(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the next level of a path, ``lake/sales/`` or ``lake$sales$``. Without an index, complete sources."""
+    from federator.connector.errors import FederatorError
+    from federator.model import parse_path_key
+    from federator.views.tree import list_children
+
+    separator = "$" if "$" in incomplete else "/"
+    parent, joined, start = incomplete.rpartition(separator)
+    if not joined:
+        return [f"{name}{separator}" for name in complete_sources(ctx, start)]
+    path = parse_path_key(parent) if separator == "$" else tuple(parent.split("/"))
+    try:
+        with _open_index(ctx) as index:
+            nodes = list_children(index, path, limit=_LIMIT).nodes
+    except FederatorError:
+        return []
+    names = [
+        (node.name, separator if node.kind in ("source", "namespace") else "") for node in nodes if _PLAIN.fullmatch(node.name)
+    ]
+    return [f"{parent}{joined}{name}{end}" for name, end in names if name.startswith(start)]
+
+
+def complete_plans(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the short digests of the newest plans, with mirror and state."""
+    from federator.connector.errors import FederatorError
+    from federator.store import plans
+
+    try:
+        with _open_index(ctx) as index, index.read() as connection:
+            rows = plans.list_recent_plans(connection, limit=_PLANS)
+    except FederatorError:
+        return []
+    return [(row.digest[:12], f"{row.mirror}, {row.state}") for row in rows if row.digest.startswith(incomplete)]
 
 
 complete_sources = _complete_table("sources")

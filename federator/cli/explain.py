@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from federator.cli.completion import complete_paths
 from federator.cli.context import Cli, command
 from federator.cli.printer import Column, format_time
 from federator.cli.tree import parse_path
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 def explain(
     cli: Cli,
     id: Annotated[
-        str, typer.Argument(metavar="ID", help="Id of a table or namespace, as tree shows it: source$namespace$table.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            autocompletion=complete_paths,
+            help="Id of a table or namespace, as tree shows it: source$namespace$table.",
+        ),
     ],
 ) -> None:
     """Explain why an object exists or is absent: evidence, mirrors, history and the next planned action."""

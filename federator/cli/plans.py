@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from federator.apply.plan_decisions import Decision
     from federator.store.plans import StoredPlan
 
-DIGEST = Annotated[str, typer.Argument(metavar="DIGEST", help="Digest of the plan, or a prefix of it.")]
+DIGEST = Annotated[
+    str,
+    typer.Argument(metavar="DIGEST", autocompletion=completion.complete_plans, help="Digest of the plan, or a prefix of it."),
+]
 
 _COLUMNS = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by")
 group = typer.Typer(help="Plans: list, show, approve, reject.", no_args_is_help=True, rich_markup_mode=None)

@@ -25,7 +25,7 @@ PATH = Annotated[
     str | None,
     typer.Argument(
         metavar="[PATH]",
-        autocompletion=completion.complete_sources,
+        autocompletion=completion.complete_paths,
         help="Source or namespace: 'lake$sales', or lake/sales without quotes.",
     ),
 ]
@@ -100,7 +100,7 @@ def show(
         str,
         typer.Argument(
             metavar="PATH",
-            autocompletion=completion.complete_sources,
+            autocompletion=completion.complete_paths,
             help="Table: 'lake$sales$orders', or lake/sales/orders without quotes. Or a source.",
         ),
     ],
