@@ -38,7 +38,6 @@ class RequestFailed(FederatorError):
 def build_routes(index: Index, settings: Settings) -> FastAPI:
     """Return an app with the routes that the tools use, without middleware: its caller has authenticated the principal."""
     # A redirect would be a response without JSON.
-    # Without redirects: these are no JSON.
     app = FastAPI(openapi_url=None, redirect_slashes=False)
     app.state.index, app.state.settings, app.state.cursor_seal = index, settings, CursorSeal(index)
     problems.install_problem_handlers(app)
