@@ -133,6 +133,10 @@ def test_the_unit_exposes_little() -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr
     assert "Overall exposure level" in result.stdout
+    lines = unit.read_text(encoding="utf-8").splitlines()
+    assert {"UMask=0077", "CapabilityBoundingSet=", "NoNewPrivileges=yes"} <= set(lines)
+    # The scale does not count the memory.
+    assert any(line.startswith("MemoryMax=") for line in lines)
 
 
 def test_the_image_has_a_numeric_user() -> None:
