@@ -17,7 +17,7 @@ import typer
 
 from federator.cli.documents import Output
 from federator.cli.errors import Interrupted, describe_failure, print_error
-from federator.cli.printer import Printer
+from federator.cli.printer import Printer, flush
 from federator.connector.errors import FederatorError, StateError
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 
@@ -87,6 +87,8 @@ class Cli:
     def print_note(self, text: str) -> None:
         """Print a note on stderr, except with ``--quiet``."""
         if not self.quiet:
+            # Where both streams go to one file, the note comes after the lines before it.
+            flush()
             typer.echo(text, err=True)
 
     @contextmanager

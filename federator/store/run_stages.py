@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -60,9 +59,3 @@ def read_run_stages(connection: Connection, run_id: str, *conditions: ColumnElem
     """Return the stages of a run in the order of their starts."""
     query = select(*columns_of(t.run_stage, RunStage)).where(s.run_id == run_id, *conditions)
     return [RunStage(**row) for row in connection.execute(query.order_by(s.started_at, s.stage, s.subject)).mappings()]
-
-
-def find_last_run(connection: Connection, subject: str, stages: Collection[str]) -> str | None:
-    """Return the id of the newest run with any of ``stages`` for a subject. None if there is none."""
-    query = select(s.run_id).where(s.subject == subject, s.stage.in_(stages)).order_by(s.run_id.desc()).limit(1)
-    return connection.execute(query).scalar()

@@ -22,7 +22,7 @@ from federator.store.runs import Run, RunChange, RunSource, read_run_changes, re
 _ENDED = ("ok", "partial", "failed", "held")
 
 # Stages whose subject is a source, and those whose subject is a mirror. The others are of subjects that only ``*`` covers.
-_SOURCE_STAGES, MIRROR_STAGES = ("crawl", "verify"), ("resume", "plan", "apply", "rebuild")
+_SOURCE_STAGES, _MIRROR_STAGES = ("crawl", "verify"), ("resume", "plan", "apply", "rebuild")
 
 run, part, line, stage = t.run.c, t.run_source.c, t.journal.c, t.run_stage.c
 
@@ -96,13 +96,20 @@ def list_run_stages(index: Index, viewer: Visibility, of_run: Run) -> list[RunSt
     """
     covered = true() if viewer.scopes.covers_all else or_(
         stage.stage.in_(_SOURCE_STAGES) & stage.subject.in_(viewer.fully_visible_sources),
-        stage.stage.in_(MIRROR_STAGES) & stage.subject.in_(viewer.mirrors),
+        stage.stage.in_(_MIRROR_STAGES) & stage.subject.in_(viewer.mirrors),
     )  # fmt: skip
     with index.read() as connection:
         stages = read_run_stages(connection, of_run.id, covered)
     if of_run.finished_at is None:
         return stages
     return [replace(each, state="interrupted") if each.finished_at is None else each for each in stages]
+
+
+def find_last_run_of_mirror(connection: Connection, viewer: Visibility, mirror: str) -> str | None:
+    """Return the id of the newest visible run that planned or wrote for a mirror. None if there is none."""
+    staged = select(stage.run_id).where(stage.subject == mirror, stage.stage.in_(_MIRROR_STAGES))
+    query = select(run.id).where(run.id.in_(staged), visible_runs_condition(connection, viewer))
+    return connection.execute(query.order_by(run.id.desc()).limit(1)).scalar()
 
 
 def list_affected_sources(index: Index, viewer: Visibility, run_ids: Sequence[str]) -> set[str]:

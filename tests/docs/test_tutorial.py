@@ -49,7 +49,12 @@ EXAMPLES = list(read_examples(PAGE))
 
 def run(examples: list[Example], directory: Path) -> Iterator[tuple[Example, list[str], int]]:
     """Run the commands in one shell. Digests of the page are replaced by those that the commands above printed."""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "NO_COLOR": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
     shell = subprocess.Popen(
         ["bash"],
         cwd=directory,

@@ -34,8 +34,12 @@ VIEWS = {
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("light", {**_WIDE, "color_scheme": "light"}), ("phone-dark", {**_PHONE, "color_scheme": "dark"})],
-    ids=["light", "phone-dark"],
+    [
+        (f"{width}-{scheme}", {**options, "color_scheme": scheme})
+        for width, options in (("wide", _WIDE), ("phone", _PHONE))
+        for scheme in ("light", "dark")
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_view_is_accessible_and_fits(
     shared: Service, browser: Browser, tmp_path_factory: pytest.TempPathFactory, name: str, options: dict[str, object]
@@ -148,4 +152,51 @@ def test_a_token_is_asked_for_and_the_address_stays(guarded: Service, browser: B
     expect(page.get_by_role("table", name="Columns")).to_contain_text("bigint")
     page.get_by_role("button", name="Sign out").click()
     expect(dialog).to_be_visible()
+    context.close()
+
+
+def test_keys_of_a_single_character_are_listed_and_can_be_turned_off(shared: Service, browser: Browser) -> None:
+    with open_context(shared, browser) as open_page:
+        page = open_page("sources")
+        expect(page.get_by_role("table", name="Sources")).to_be_visible()
+        keys = page.get_by_role("dialog", name="Keys")
+        page.keyboard.press("?")
+        expect(keys).to_contain_text("search or jump to")
+        page.evaluate(_AXE.read_text(encoding="utf-8"))
+        assert page.evaluate(_RUN_AXE) == []
+        keys.get_by_label("Keys of a single character").uncheck()
+        keys.get_by_role("button", name="Close").click()
+        page.reload()
+        expect(page.get_by_role("table", name="Sources")).to_be_visible()
+        for key in ("?", "/", "g", "m"):
+            page.keyboard.press(key)
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(page.get_by_role("heading", level=1, name="Sources")).to_be_visible()
+        # Ctrl-K is no single character.
+        page.keyboard.press("Control+k")
+        page.keyboard.type(">keys")
+        page.keyboard.press("Enter")
+        keys.get_by_label("Keys of a single character").check()
+        page.keyboard.press("Escape")
+        expect(keys).to_have_count(0)
+        page.keyboard.press("g")
+        page.keyboard.press("m")
+        expect(page.get_by_role("heading", level=1, name="Mirrors")).to_be_visible()
+
+
+def test_an_outage_is_a_banner_with_the_age_of_what_is_shown(shared: Service, browser: Browser) -> None:
+    context = browser.new_context(base_url=shared.url)
+    page = context.new_page()
+    page.clock.install()
+    page.goto("/ui/sources")
+    table, banner = page.get_by_role("table", name="Sources"), page.get_by_role("alert")
+    expect(table).to_be_visible()
+    context.set_offline(True)
+    page.clock.fast_forward(15_000)
+    expect(banner).to_contain_text("The server does not respond. What is shown is")
+    expect(banner).to_contain_text("Asked again in")
+    expect(table).to_be_visible()
+    context.set_offline(False)
+    page.clock.fast_forward(30_000)
+    expect(banner).to_have_count(0)
     context.close()

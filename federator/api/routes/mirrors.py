@@ -14,7 +14,7 @@ from federator.api.paging import etag_response, not_modified_docs, page_by_name
 from federator.api.problems import NotFound, problem_docs
 from federator.connector import StateError
 from federator.settings import Settings
-from federator.store import Index, job_states, ledger, run_stages
+from federator.store import Index, job_states, ledger
 from federator.store.runs import Run
 from federator.views import plans, runs
 from federator.views.runs import Visibility
@@ -61,7 +61,7 @@ def _mirror_model(index: Index, settings: Settings, visibility: Visibility, name
         newest = plans.list_visible_plans(connection, visibility, mirror=name, limit=1)
         held = plans.list_visible_plans(connection, visibility, mirror=name, state="held", limit=_MAX_HELD)
         job = job_states.list_job_states(connection).get(f"sync:{name}", job_states.JobState())
-        staged = run_stages.find_last_run(connection, name, runs.MIRROR_STAGES)
+        staged = runs.find_last_run_of_mirror(connection, visibility, name)
         tables, namespaces = ledger.count_tables(connection, name), ledger.count_namespaces(connection, name)
     # Run ids sort by time. A plan keeps the run that made it first, while later runs may find and apply the same one.
     run_ids = filter(None, [staged, *(plan.run_id for plan in newest), job.last_run_id])

@@ -4,7 +4,7 @@ import {make, name} from "./dom.js";
 import {count, duration, plural, words} from "./format.js";
 import {path, UI} from "./parts.js";
 
-const INTERVAL = 15_000;
+const INTERVAL = 15_000, MAX_WAIT = 30_000;
 const listeners = [];
 let newest = null;
 
@@ -20,18 +20,24 @@ export async function readOverview(signal) {
   return newest;
 }
 
-/* Read the overview again and again. `report(problem)` gets the error, or null after a success. */
+/* Read the overview again and again: every 15 s, and after errors in 1, 2, 4 … 30 s. `report(problem, wait)` gets the error, or null
+   after a success, and the milliseconds until the next request. */
 export function pollOverview(report) {
+  let wait = INTERVAL, errors = 0;
   const poll = async () => {
     if (!document.hidden) {
+      let problem = null;
       try {
         await readOverview();
-        report(null);
+        errors = 0;
+        wait = INTERVAL;
       } catch (error) {
-        report(error);
+        problem = error;
+        wait = Math.min(MAX_WAIT, 1000 * 2 ** errors++);
       }
+      report(problem, wait);
     }
-    setTimeout(poll, INTERVAL);
+    setTimeout(poll, wait);
   };
   poll();
 }

@@ -1,8 +1,10 @@
 // The shell: navigation, header, theme, keys. Views are loaded by the router.
 import {badges, freshText, isFresh, onOverview, pollOverview} from "./attention.js";
 import {get} from "./api.js";
-import {around, byId, icon, make} from "./dom.js";
+import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
+import {isShortcut, showKeys} from "./keys.js";
+import {showOutage} from "./outage.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
 import {attempt, navigate, onRoute, startRouter} from "./router.js";
@@ -70,8 +72,9 @@ async function showPerson() {
 const GO = {o: "", s: "search", m: "mirrors", p: "plans", r: "runs", d: "drift"};
 let lead = "";
 document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.metaKey || event.altKey || around(event, "input, textarea, select, dialog")) return;
   if (event.key === "Escape") swing(false);
+  if (!isShortcut(event)) return;
+  if (event.key === "?") showKeys();
   else if (event.key === "[") document.body.toggleAttribute("data-closed");
   else if (lead === "g" && GO[event.key] !== undefined) navigate(`${UI}/${GO[event.key]}`);
   else if (lead === "g" && event.key === "t") byId("tree").focus();
@@ -111,7 +114,8 @@ onOverview(overview => {
   states = now;
 });
 let seen = null;
-function report(problem) {
+function report(problem, wait) {
+  showOutage(problem, seen, wait);
   if (!problem) seen = new Date().toISOString();
   live.className = problem ? "live tone-bad" : "live";
   live.title = problem ? problem.message : "Read again every 15 s";
@@ -123,4 +127,4 @@ startPalette();
 startTree();
 startRouter();
 setTimeout(() => pollOverview(report), location.pathname === `${UI}/` ? 15_000 : 0);
-report(null);
+report(null, 0);

@@ -2,6 +2,7 @@
 import {onOverview} from "./attention.js";
 import {encode, get, send} from "./api.js";
 import {around, byId, icon, lastName, make, name, parentId, trail} from "./dom.js";
+import {isShortcut, showKeys} from "./keys.js";
 import {path, UI} from "./parts.js";
 import {announce, attempt, navigate, onRoute} from "./router.js";
 
@@ -31,7 +32,8 @@ const crawl = (text, request) => ({group: "Commands", shape: "run", text, open: 
 function known(text) {
   const [prefix, wanted] = [">", "@"].includes(text[0]) ? [text[0], text.slice(1).trim()] : ["", text];
   const has = option => option.text.toLowerCase().includes(wanted.toLowerCase());
-  const commands = [crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]}))].filter(has);
+  const keys = {group: "Commands", shape: "settings", text: "Keys of the page", keys: "?", open: showKeys};
+  const commands = [crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]})), keys].filter(has);
   const found = sources.map(source => ({group: "Sources", shape: "source", text: source, open: () => navigate(path("t", source))})).filter(has);
   const views = VIEWS.map(([shape, label, address, keys]) => ({group: "Views", shape, text: label, keys, open: () => navigate(`${UI}/${address}`)})).filter(has);
   if (prefix === ">") return commands;
@@ -104,8 +106,8 @@ export function startPalette() {
     event.preventDefault();
   });
   document.addEventListener("keydown", event => {
-    const typing = around(event, "input, textarea, select, dialog"), summons = (event.ctrlKey || event.metaKey) && event.key === "k";
-    if (!summons && (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey)) return;
+    const summons = (event.ctrlKey || event.metaKey) && event.key === "k";
+    if (!summons && (event.key !== "/" || !isShortcut(event))) return;
     if (document.querySelector("dialog[open]")) return;
     event.preventDefault();
     open();

@@ -1,0 +1,27 @@
+// The keys of the page, and the list of them. Single characters can be turned off (WCAG 2.1.4).
+import {around, make} from "./dom.js";
+
+const STORED = "federator-single-keys";
+/** @type {[string, string][]} */
+const SINGLE = [["/", "search or jump to"], ["g o", "overview"], ["g t", "tree"], ["g s", "search"], ["g m", "mirrors"], ["g p", "plans"], ["g r", "runs"], ["g d", "drift"],
+  ["[", "close or open the navigation"], ["?", "these keys"]];
+/** @type {[string, string][]} */
+const OTHERS = [["Ctrl K", "search or jump to"], ["↑ ↓", "move in the tree, in results and in the palette"], ["← →", "fold and unfold in the tree; change the tab of a table"],
+  ["Enter", "open"], ["Esc", "close"]];
+
+const areOn = () => localStorage.getItem(STORED) !== "off";
+
+/* Whether a pressed key is a shortcut: a single character outside of fields and dialogs. */
+export const isShortcut = event => areOn() && !event.ctrlKey && !event.metaKey && !event.altKey && !around(event, "input, textarea, select, dialog");
+
+const listed = keys => keys.flatMap(([key, text]) => [make("dt", {}, key.split(" ").map(part => make("kbd", {text: part}))), make("dd", {text})]);
+
+export function showKeys() {
+  const single = make("input", {type: "checkbox", onchange: () => localStorage.setItem(STORED, single.checked ? "on" : "off")});
+  single.checked = areOn();
+  const dialog = make("dialog", {class: "keys", "aria-labelledby": "keys-title", onclose: () => dialog.remove()}, make("form", {class: "stack", method: "dialog"},
+    make("h2", {class: "big", id: "keys-title", text: "Keys"}), make("dl", {class: "pairs"}, listed(OTHERS), listed(SINGLE)),
+    make("label", {class: "check"}, single, " Keys of a single character"), make("button", {class: "btn", text: "Close"})));
+  document.body.append(dialog);
+  dialog.showModal();
+}
