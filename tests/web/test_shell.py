@@ -178,7 +178,7 @@ def test_keys_of_a_single_character_are_listed_and_can_be_turned_off(shared: Ser
         page.keyboard.press("Enter")
         keys.get_by_label("Keys of a single character").check()
         page.keyboard.press("Escape")
-        expect(keys).to_have_count(0)
+        expect(page.locator("dialog.keys")).to_have_count(0)
         page.keyboard.press("g")
         page.keyboard.press("m")
         expect(page.get_by_role("heading", level=1, name="Mirrors")).to_be_visible()
