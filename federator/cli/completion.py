@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
+from federator.cli.context import Cli
+from federator.cli.documents import Output
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
-
-if TYPE_CHECKING:
-    from federator.store import Index
-
 
 # Shells insert completions without quotes, and names of catalogs may contain anything.
 _PLAIN = re.compile(r"[\w.@+=,-]+")
@@ -42,23 +38,8 @@ def _complete_table(table: str) -> Callable[[typer.Context, str], list[str]]:
     return complete
 
 
-@contextmanager
-def _open_index(ctx: typer.Context) -> Iterator[Index]:
-    """The existing index. Raise FederatorError if there is none that can be read."""
-    from federator.connector.errors import StateError
-    from federator.connector.options import resolve_reference
-    from federator.settings import load_settings
-    from federator.store import migrations, open_index
-
-    settings = load_settings(_find_config(ctx))
-    index = open_index(resolve_reference(settings.index.url, where="[index] url"), base=settings.base)
-    try:
-        if index.file is not None and not index.file.exists():
-            raise StateError("there is no index yet")
-        migrations.require_current_schema(index)
-        yield index
-    finally:
-        index.close()
+def _cli(ctx: typer.Context) -> Cli:
+    return Cli(_find_config(ctx), Output.TABLE, quiet=True)
 
 
 def complete_paths(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -73,7 +54,7 @@ def complete_paths(ctx: typer.Context, incomplete: str) -> list[str]:
         return [f"{name}{separator}" for name in complete_sources(ctx, start)]
     path = parse_path_key(parent) if separator == "$" else tuple(parent.split("/"))
     try:
-        with _open_index(ctx) as index:
+        with _cli(ctx).index() as index:
             nodes = list_children(index, path, limit=_LIMIT).nodes
     except FederatorError:
         return []
@@ -89,7 +70,7 @@ def complete_plans(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]
     from federator.store import plans
 
     try:
-        with _open_index(ctx) as index, index.read() as connection:
+        with _cli(ctx).index() as index, index.read() as connection:
             rows = plans.list_recent_plans(connection, limit=_PLANS)
     except FederatorError:
         return []

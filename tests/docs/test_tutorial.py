@@ -53,7 +53,6 @@ def run(examples: list[Example], directory: Path) -> Iterator[tuple[Example, lis
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "NO_COLOR": "1",
-        "PYTHONUNBUFFERED": "1",
     }
     shell = subprocess.Popen(
         ["bash"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from federator.settings import Settings
 from federator.store import Index, job_states, ledger
 from federator.store.runs import Run
 from federator.views import plans, runs
+from federator.views.plans import PlanSummary
 from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1/mirrors", tags=["mirrors"])
@@ -66,15 +68,13 @@ def _mirror_model(index: Index, settings: Settings, visibility: Visibility, name
     # Run ids sort by time. A plan keeps the run that made it first, while later runs may find and apply the same one.
     run_ids = filter(None, [staged, *(plan.run_id for plan in newest), job.last_run_id])
     run = _visible_run(index, visibility, max(run_ids, default=None))
-    # A run is held by any mirror's plan. This mirror is not, unless its own plan is.
-    last_state = None if run is None else "ok" if run.state == "held" else run.state
     return Mirror.model_validate({
         "name": name,
         "from": mirror.origin,
         "to": mirror.target,
         "schedule": mirror.schedule,
         "paused": job.paused,
-        "state": "held" if held else last_state or "never",
+        "state": _state(held, run),
         "tables": tables,
         "namespaces": namespaces,
         "last_plan": newest[0] if newest else None,
@@ -84,6 +84,15 @@ def _mirror_model(index: Index, settings: Settings, visibility: Visibility, name
         "digest": rule.digest,
         "freshness": list_source_freshness(index, visibility.scopes, (mirror.origin, mirror.target)),
     })  # fmt: skip
+
+
+def _state(held: Sequence[PlanSummary], last_run: Run | None) -> str:
+    if held:
+        return "held"
+    if last_run is None:
+        return "never"
+    # Any mirror's plan holds a run. This mirror's does not.
+    return "ok" if last_run.state == "held" else last_run.state
 
 
 def _visible_run(index: Index, visibility: Visibility, run_id: str | None) -> Run | None:

@@ -1,9 +1,18 @@
-// The keys of the page, and the list of them. Single characters can be turned off (WCAG 2.1.4).
+// The views that navigation and palette lead to, the keys of the page, and the list of them. Single characters can be turned off (WCAG 2.1.4).
 import {around, make} from "./dom.js";
 
+/** @typedef {[shape: string, label: string, address: string, key: string]} View  The address is below /ui; the key follows `g`, if there is one. */
+/** @type {View[]} */
+export const VIEWS = [["overview", "Overview", "", "o"], ["search", "Search", "search", "s"], ["mirror", "Mirrors", "mirrors", "m"], ["plan", "Plans", "plans", "p"],
+  ["run", "Runs", "runs", "r"], ["drift", "Drift", "drift", "d"], ["dataset", "Datasets", "datasets", ""], ["changes", "Changes", "changes", ""]];
+/** @type {View[]} */
+export const FOOT = [["audit", "Audit", "audit", ""], ["report", "Reports", "reports", ""], ["settings", "Settings", "settings", ""]];
+
 const STORED = "federator-single-keys";
+/** @type {(view: View) => [string, string]} */
+const goes = ([, label, , key]) => [`g ${key}`, label.toLowerCase()];
 /** @type {[string, string][]} */
-const SINGLE = [["/", "search or jump to"], ["g o", "overview"], ["g t", "tree"], ["g s", "search"], ["g m", "mirrors"], ["g p", "plans"], ["g r", "runs"], ["g d", "drift"],
+const SINGLE = [["/", "search or jump to"], ...VIEWS.filter(view => view[3]).map(goes), ["g t", "tree"],
   ["[", "close or open the navigation"], ["?", "these keys"]];
 /** @type {[string, string][]} */
 const OTHERS = [["Ctrl K", "search or jump to"], ["↑ ↓", "move in the tree, in results and in the palette"], ["← →", "fold and unfold in the tree; change the tab of a table"],

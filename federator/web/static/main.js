@@ -3,7 +3,7 @@ import {badges, freshText, isFresh, onOverview, pollOverview} from "./attention.
 import {get} from "./api.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
-import {isShortcut, showKeys} from "./keys.js";
+import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {showOutage} from "./outage.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
@@ -12,15 +12,11 @@ import {csrfToken, currentToken, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, startTree} from "./tree.js";
 
 const root = document.documentElement, side = byId("side");
-/** @type {[string, string, string][]} */
-const VIEWS = [["overview", "Overview", ""], ["search", "Search", "search"], ["mirror", "Mirrors", "mirrors"], ["plan", "Plans", "plans"], ["run", "Runs", "runs"],
-  ["drift", "Drift", "drift"], ["dataset", "Datasets", "datasets"], ["changes", "Changes", "changes"]];
-/** @type {[string, string, string][]} */
-const FOOT = [["audit", "Audit", "audit"], ["report", "Reports", "reports"], ["settings", "Settings", "settings"]];
 const SHORT = ["overview", "search", "plans", "runs", "drift"];
 
 const entryOf = address => address || "overview";
 
+/** @param {import("./keys.js").View} view */
 function entry([shape, label, address]) {
   return make("a", {href: `${UI}/${address}`, "data-entry": entryOf(address)}, icon(shape), label, make("b", {"data-badge": entryOf(address)}));
 }
@@ -69,15 +65,18 @@ async function showPerson() {
   person.replaceChildren(make("span", {text: me.name}));
 }
 
-const GO = {o: "", s: "search", m: "mirrors", p: "plans", r: "runs", d: "drift"};
 let lead = "";
+function go(pressed) {
+  const view = VIEWS.find(([, , , key]) => key === pressed);
+  if (view) navigate(`${UI}/${view[2]}`);
+}
 document.addEventListener("keydown", event => {
   if (event.key === "Escape") swing(false);
   if (!isShortcut(event)) return;
   if (event.key === "?") showKeys();
   else if (event.key === "[") document.body.toggleAttribute("data-closed");
-  else if (lead === "g" && GO[event.key] !== undefined) navigate(`${UI}/${GO[event.key]}`);
   else if (lead === "g" && event.key === "t") byId("tree").focus();
+  else if (lead === "g") go(event.key);
   lead = event.key;
 });
 

@@ -2,13 +2,11 @@
 import {onOverview} from "./attention.js";
 import {encode, get, send} from "./api.js";
 import {around, byId, icon, lastName, make, name, parentId, trail} from "./dom.js";
-import {isShortcut, showKeys} from "./keys.js";
+import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {path, UI} from "./parts.js";
 import {announce, attempt, navigate, onRoute} from "./router.js";
 
 const RECENT = "federator-recent", WAIT = 120;
-const VIEWS = [["overview", "Overview", "", "g o"], ["search", "Search", "search", "g s"], ["mirror", "Mirrors", "mirrors", "g m"], ["plan", "Plans", "plans", "g p"], ["run", "Runs", "runs", "g r"],
-  ["drift", "Drift", "drift", "g d"], ["dataset", "Datasets", "datasets"], ["changes", "Changes", "changes"], ["audit", "Audit", "audit"], ["report", "Reports", "reports"], ["settings", "Settings", "settings"]];
 
 const input = make("input", {type: "text", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list", "aria-label": "Search or jump to", "aria-autocomplete": "list",
   placeholder: "A table, a source, a view, or > for commands", autocomplete: "off", maxlength: 200});
@@ -35,7 +33,7 @@ function known(text) {
   const keys = {group: "Commands", shape: "settings", text: "Keys of the page", keys: "?", open: showKeys};
   const commands = [crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]})), keys].filter(has);
   const found = sources.map(source => ({group: "Sources", shape: "source", text: source, open: () => navigate(path("t", source))})).filter(has);
-  const views = VIEWS.map(([shape, label, address, keys]) => ({group: "Views", shape, text: label, keys, open: () => navigate(`${UI}/${address}`)})).filter(has);
+  const views = [...VIEWS, ...FOOT].map(([shape, label, address, key]) => ({group: "Views", shape, text: label, keys: key && `g ${key}`, open: () => navigate(`${UI}/${address}`)})).filter(has);
   if (prefix === ">") return commands;
   if (prefix === "@") return found;
   const everywhere = {group: "Search", shape: "search", text: `Search for ${wanted}`, open: () => navigate(`${UI}/search?q=${encode(wanted)}`)};

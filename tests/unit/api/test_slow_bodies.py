@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import select
+import selectors
 import socket
 import time
 from collections import Counter
@@ -75,17 +75,19 @@ def test_no_route_waits_for_a_body_that_arrives_byte_by_byte(impatient: Process)
             connection.sendall(_head(method, path, "Transfer-Encoding: chunked" if chunked else "Content-Length: 20000"))
             connection.sendall(b"4e20\r\n" if chunked else b"")
             received[connection] = b""
-        opened, end = set(received), time.monotonic() + 20
-        while opened and time.monotonic() < end:
-            for connection in select.select(opened, [], [], 0.2)[0]:
-                part = _receive(connection)
-                received[connection] += part
+        opened, end = stack.enter_context(selectors.DefaultSelector()), time.monotonic() + 20
+        for connection in received:
+            opened.register(connection, selectors.EVENT_READ, connection)
+        while opened.get_map() and time.monotonic() < end:
+            for key, _ in opened.select(0.2):
+                part = _receive(key.data)
+                received[key.data] += part
                 if not part:
-                    opened.discard(connection)
-            for connection in opened:
+                    opened.unregister(key.data)
+            for key in opened.get_map().values():
                 with suppress(ConnectionError):
-                    connection.send(b" ")
-        assert not opened
+                    key.data.send(b" ")
+        assert not opened.get_map()
     responses = dict(zip(operations, received.values(), strict=True))
     late = {operation: text for operation, text in responses.items() if text.startswith(b"HTTP/1.1 408 ")}
     assert len(late) >= 50, Counter(text[9:12] for text in responses.values())
