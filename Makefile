@@ -65,7 +65,7 @@ fuzz-access: servers ## every route as every role in every scope, against servic
 interop: servers ## other projects' clients, from PyPI and Maven Central: make interop CLIENTS='impls spark' CATALOGS='hive2 glue'
 	$(BIN)/python -m tests.interop $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(CATALOGS),--catalogs $(CATALOGS))
 
-test-integrations: setup ## Airflow, Dagster and DataHub, each in its own environment, against a real service: make test-integrations PROJECTS='dagster'
+test-integrations: setup ## Airflow, Dagster, DataHub and OpenMetadata, each in its own environment, against a real service: make test-integrations PROJECTS='dagster'
 	$(BIN)/python -m tests.integrations $(PROJECTS)
 
 cluster: servers ## the pipeline on a Spark cluster and HDFS that share nothing with the driver (as root, 5 minutes)

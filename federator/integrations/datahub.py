@@ -21,24 +21,15 @@ from datahub.metadata import schema_classes as schemas
 
 from federator.client import Client
 from federator.client.models import DriftView, Table
+from federator.integrations.tables import iter_tables, list_columns, list_origins, type_family
 
 PLATFORM = "lance"
 _TYPES = {
-    "int": schemas.NumberTypeClass, "float": schemas.NumberTypeClass, "double": schemas.NumberTypeClass,
-    "decimal": schemas.NumberTypeClass, "bool": schemas.BooleanTypeClass, "string": schemas.StringTypeClass,
-    "utf8": schemas.StringTypeClass, "large_utf8": schemas.StringTypeClass, "binary": schemas.BytesTypeClass,
-    "date": schemas.DateTypeClass, "timestamp": schemas.TimeTypeClass, "list": schemas.ArrayTypeClass,
-    "fixed_size_list": schemas.ArrayTypeClass, "array": schemas.ArrayTypeClass, "struct": schemas.RecordTypeClass,
+    "bool": schemas.BooleanTypeClass, "int": schemas.NumberTypeClass, "float": schemas.NumberTypeClass,
+    "decimal": schemas.NumberTypeClass, "string": schemas.StringTypeClass, "binary": schemas.BytesTypeClass,
+    "date": schemas.DateTypeClass, "time": schemas.TimeTypeClass, "timestamp": schemas.TimeTypeClass,
+    "list": schemas.ArrayTypeClass, "map": schemas.MapTypeClass, "struct": schemas.RecordTypeClass, "other": schemas.NullTypeClass,
 }  # fmt: skip
-
-
-def iter_tables(client: Client, path: str = "") -> Iterator[Table]:
-    """Yield every visible table, depth first."""
-    for node in client.list_children(path):
-        if node.kind == "table":
-            yield client.get_table(node.id)
-        else:
-            yield from iter_tables(client, node.id)
 
 
 def build_urn(object_id: str, environment: str) -> str:
@@ -74,13 +65,12 @@ def _table_aspects(table: Table, environment: str) -> Iterator[Any]:
         customProperties={**table.properties, **shown},
     )  # fmt: skip
     yield schemas.StatusClass(removed=False)
-    if fields := _fields(table):
+    if fields := [_field(*column) for column in list_columns(table)]:
         yield schemas.SchemaMetadataClass(
             schemaName=table.id, platform=mce_builder.make_data_platform_urn(PLATFORM), version=0, hash="", fields=fields,
             platformSchema=schemas.OtherSchemaClass(rawSchema=""),
         )  # fmt: skip
-    origins = [link.origin for link in table.mirrored if link.target == table.id]
-    if origins:
+    if origins := list_origins(table):
         copies = [
             schemas.UpstreamClass(dataset=build_urn(origin, environment), type=schemas.DatasetLineageTypeClass.COPY)
             for origin in origins
@@ -88,21 +78,9 @@ def _table_aspects(table: Table, environment: str) -> Iterator[Any]:
         yield schemas.UpstreamLineageClass(upstreams=copies)
 
 
-def _fields(table: Table) -> list[schemas.SchemaFieldClass]:
-    """The columns that are stored, else those that the catalog declares."""
-    stored = table.dataset.stored_schema if table.dataset else None
-    columns = stored.get("fields", []) if isinstance(stored, dict) else stored or table.columns or []
-    return [_field(column) for column in columns]
-
-
-def _field(column: dict[str, Any]) -> schemas.SchemaFieldClass:
-    native = column.get("type", "")
-    name = native.get("type", "") if isinstance(native, dict) else str(native)
-    kind = next((cls for prefix, cls in _TYPES.items() if name.lower().lstrip("bu").startswith(prefix)), schemas.NullTypeClass)
-    return schemas.SchemaFieldClass(
-        fieldPath=str(column.get("name")), type=schemas.SchemaFieldDataTypeClass(type=kind()), nativeDataType=str(native),
-        nullable=bool(column.get("nullable", True)),
-    )  # fmt: skip
+def _field(name: str, native: str, is_nullable: bool) -> schemas.SchemaFieldClass:
+    kind = schemas.SchemaFieldDataTypeClass(type=_TYPES[type_family(native)]())
+    return schemas.SchemaFieldClass(fieldPath=name, type=kind, nativeDataType=native, nullable=is_nullable)
 
 
 def _drift_records(finding: DriftView, environment: str) -> Iterator[MetadataChangeProposalWrapper]:

@@ -1,7 +1,7 @@
 """Run the integrations of other projects, each in its own environment, against a real service: ``make test-integrations``.
 
-``python -m tests.integrations [airflow dagster datahub]``. Packages are installed first; then everything runs in a network namespace
-that has only loopback. Exits with 1 if a scenario fails.
+``python -m tests.integrations [airflow dagster datahub openmetadata]``. Packages are installed first; then everything runs in a
+network namespace that has only loopback. Exits with 1 if a scenario fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from tests.interop.confinement import confine, is_confined
 
 ROOT = Path(__file__).parents[2]
 #: project → its package; a change of a version makes a new environment
-PACKAGES = {"dagster": "dagster==1.13.29", "airflow": "apache-airflow==3.3.2", "datahub": "acryl-datahub==1.7.0.17"}
+PACKAGES = {
+    "dagster": "dagster==1.13.29", "airflow": "apache-airflow==3.3.2", "datahub": "acryl-datahub==1.7.0.17",
+    "openmetadata": "openmetadata-ingestion==2.0.7.0",
+}  # fmt: skip
+#: dbt-core 1.12 needs a package that downloads a binary from GitHub when it is built
+CONSTRAINTS = {"openmetadata": "dbt-core<1.12"}
 
 
 def python_of(name: str) -> Path:
@@ -28,6 +33,8 @@ def python_of(name: str) -> Path:
         uv = str(Path(sys.executable).with_name("uv"))
         subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(directory)], check=True)
         install = [uv, "pip", "install", "--quiet", "--system-certs", "--python", str(directory / "bin" / "python")]
+        (directory / "constraints.txt").write_text(CONSTRAINTS.get(name, ""), encoding="utf-8")
+        install += ["--constraint", str(directory / "constraints.txt")]
         subprocess.run([*install, PACKAGES[name], "--editable", f"{ROOT}[{name}]"], check=True)
         (directory / "ready").touch()
     return directory / "bin" / "python"
@@ -44,7 +51,7 @@ def run_scenario(name: str) -> bool:
         done = subprocess.run(
             [python_of(name), script], cwd=directory, env=environment, capture_output=True, text=True, check=False
         )
-    print(f"{name:<8}  {'passed' if done.returncode == 0 else 'FAILED'}  {PACKAGES[name]}", flush=True)
+    print(f"{name:<12}  {'passed' if done.returncode == 0 else 'FAILED'}  {PACKAGES[name]}", flush=True)
     if done.returncode:
         print(done.stdout[-4000:] + done.stderr[-8000:])
     return done.returncode == 0

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +14,7 @@ from federator.demo.world import stop_servers
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
 from federator.settings import load_settings
-from tests.fixtures.postgres import free_port
+from tests.unit.api.service_process import Process
 
 TOKEN = "t0ken-of-the-test"
 TABLES = ("customers", "orders", "returns")
@@ -28,6 +23,7 @@ _CONFIG = """\
 id = "integrations"
 
 [serve]
+port = 0
 token = "${FEDERATOR_TOKEN}"
 
 [sources.hive]
@@ -56,8 +52,11 @@ def running_service(directory: Path) -> Iterator[str]:
     try:
         with open_catalog(load_settings(directory / "federator.toml").source("hive").spec) as hive:
             _declare_tables(hive, directory / "lake")
-        with _serving(directory) as url:
-            yield url
+        service = Process(directory, "all")
+        try:
+            yield service.url()
+        finally:
+            service.end()
     finally:
         stop_servers(directory)
 
@@ -68,27 +67,3 @@ def _declare_tables(hive: Catalog, lake: Path) -> None:
         write_table(lake / f"{name}.lance", rows=10)
         columns = '[{"name":"id","type":"bigint"},{"name":"label","type":"string"}]' if name == "orders" else None
         hive.declare_table(TableRecord(hive.source, ("sales", name), str(lake / f"{name}.lance"), schema=columns))
-
-
-@contextmanager
-def _serving(directory: Path) -> Iterator[str]:
-    port = free_port()
-    command = [sys.executable, "-c", "from federator.cli import main; main()", "serve", "--port", str(port)]
-    with (directory / "serve.log").open("wb") as log, subprocess.Popen(command, cwd=directory, stderr=log) as process:
-        try:
-            end = time.monotonic() + 120
-            while not _responds(f"http://127.0.0.1:{port}/readyz"):
-                if process.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError((directory / "serve.log").read_text(encoding="utf-8")[-2000:])
-                time.sleep(0.2)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-
-
-def _responds(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5):
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
