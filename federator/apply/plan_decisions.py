@@ -24,8 +24,11 @@ _DECIDABLE_STATES = {
 }
 
 
-def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str) -> StoredPlan:
-    """Approve or reject a plan by its digest or a prefix of it. Return the plan afterwards. Raise StateError."""
+def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str, comment: str | None = None) -> StoredPlan:
+    """Approve or reject a plan by its digest or a prefix of it. Return the plan afterwards. Raise StateError.
+
+    ``comment`` is kept with the plan and in the audit event.
+    """
     with index.write() as connection:
         stored = plans.get_plan(connection, digest)
         if stored.state not in _DECIDABLE_STATES[decision]:
@@ -35,12 +38,13 @@ def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str) ->
             )
         plan = Plan.from_json(stored.content)
         _decide_changes(connection, stored.digest, plan, decision, actor)
-        plans.record_decision(connection, stored.digest, decision, actor)
+        plans.record_decision(connection, stored.digest, decision, actor, comment=comment)
         detail = {
             "plan": stored.digest,
             "was": stored.state,
             "guarded": guarded_digest(plan),
             "changes": len(list_guarded_changes(plan)),
+            **({} if comment is None else {"comment": comment}),
         }
         audit_log.append_event(
             connection, f"plan_{decision}", actor=actor, run_id=stored.run_id, subject=stored.mirror, detail=detail

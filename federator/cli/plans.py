@@ -21,8 +21,9 @@ DIGEST = Annotated[
     str,
     typer.Argument(metavar="DIGEST", autocompletion=completion.complete_plans, help="Digest of the plan, or a prefix of it."),
 ]
+COMMENT = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="For those who read the plan or the audit log.")]
 
-_COLUMNS = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by")
+_COLUMNS = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by", "decision_comment")
 group = typer.Typer(help="Plans: list, show, approve, reject.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -87,25 +88,26 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
         return
     print_plan(cli, Plan.from_json(stored.content), everything=everything, state=stored.state, approvals=valid_approvals)
     decided = f"; {stored.state} by {stored.decided_by} {format_time(stored.decided_at)}" if stored.decided_at else ""
-    cli.out.line(f"created by run {stored.run_id} {format_time(stored.created_at)}{decided}")
+    comment = f": {stored.decision_comment}" if stored.decision_comment else ""
+    cli.out.line(f"created by run {stored.run_id} {format_time(stored.created_at)}{decided}{comment}")
 
 
-def approve(cli: Cli, digest: DIGEST) -> None:
+def approve(cli: Cli, digest: DIGEST, comment: COMMENT = None) -> None:
     """Approve the held changes of a plan, for this plan or a later one, as long as their evidence holds."""
-    _decide(cli, digest, "approved", "apply it with federator sync {mirror}")
+    _decide(cli, digest, "approved", comment, "apply it with federator sync {mirror}")
 
 
-def reject(cli: Cli, digest: DIGEST) -> None:
+def reject(cli: Cli, digest: DIGEST, comment: COMMENT = None) -> None:
     """Reject a plan, so that it is not applied."""
-    _decide(cli, digest, "rejected", "it stays rejected until other changes are held")
+    _decide(cli, digest, "rejected", comment, "it stays rejected until other changes are held")
 
 
-def _decide(cli: Cli, digest: str, decision: Decision, hint: str) -> None:
+def _decide(cli: Cli, digest: str, decision: Decision, comment: str | None, hint: str) -> None:
     """Record a decision as the user of this process and print it. ``hint`` may have the field ``{mirror}``."""
     from federator.apply.plan_decisions import decide_plan
 
     with cli.index() as index:
-        plan = decide_plan(index, digest, decision, actor=getpass.getuser())
+        plan = decide_plan(index, digest, decision, actor=getpass.getuser(), comment=comment)
     if cli.json:
         cli.out.document({"plan": plan.digest, "mirror": plan.mirror, "state": decision})
     else:

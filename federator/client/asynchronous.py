@@ -111,12 +111,12 @@ class AsyncClient:
     async def get_plan(self, digest: str) -> models.PlanView:
         return await self._send(calls.get_plan(digest))
 
-    async def approve_plan(self, digest: str) -> models.PlanView:
+    async def approve_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
         """Approve a held plan. The service refuses it (412) if the plan has changed."""
-        return await self._send(calls.approve_plan(digest))
+        return await self._send(calls.approve_plan(digest, comment))
 
-    async def reject_plan(self, digest: str) -> models.PlanView:
-        return await self._send(calls.reject_plan(digest))
+    async def reject_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
+        return await self._send(calls.reject_plan(digest, comment))
 
     async def apply_plan(self, digest: str) -> models.ApplyRequested:
         """Queue the application of a plan."""

@@ -117,16 +117,17 @@ def get_plan(digest: str) -> Call[models.PlanView]:
     return Call("GET", "/api/v1/plans/{digest}", models.PlanView, {"digest": digest})
 
 
-def approve_plan(digest: str) -> Call[models.PlanView]:
-    return _decide("/api/v1/plans/{digest}/approve", digest)
+def approve_plan(digest: str, comment: str | None = None) -> Call[models.PlanView]:
+    return _decide("/api/v1/plans/{digest}/approve", digest, comment)
 
 
-def reject_plan(digest: str) -> Call[models.PlanView]:
-    return _decide("/api/v1/plans/{digest}/reject", digest)
+def reject_plan(digest: str, comment: str | None = None) -> Call[models.PlanView]:
+    return _decide("/api/v1/plans/{digest}/reject", digest, comment)
 
 
-def _decide(route: str, digest: str) -> Call[models.PlanView]:
-    return Call("POST", route, models.PlanView, {"digest": digest}, headers={"If-Match": f'"{digest}"'})
+def _decide(route: str, digest: str, comment: str | None) -> Call[models.PlanView]:
+    headers = {"If-Match": f'"{digest}"'}
+    return Call("POST", route, models.PlanView, {"digest": digest}, headers=headers, body={"comment": comment})
 
 
 def apply_plan(digest: str) -> Call[models.ApplyRequested]:

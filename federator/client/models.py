@@ -372,6 +372,7 @@ class PlanSummary(Model):
     created_at: datetime
     decided_at: datetime | None
     decided_by: str | None
+    decision_comment: str | None
     changes: dict[str, int]
     refusals: dict[str, int]
     partial: bool
@@ -404,6 +405,7 @@ class PlanView(Model):
     created_at: datetime
     decided_at: datetime | None
     decided_by: str | None
+    decision_comment: str | None
     partial: bool
     guarded: str | None
     waiting: list[WaitingChange]

@@ -106,12 +106,12 @@ class Client:
     def get_plan(self, digest: str) -> models.PlanView:
         return self._send(calls.get_plan(digest))
 
-    def approve_plan(self, digest: str) -> models.PlanView:
+    def approve_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
         """Approve a held plan. The service refuses it (412) if the plan has changed."""
-        return self._send(calls.approve_plan(digest))
+        return self._send(calls.approve_plan(digest, comment))
 
-    def reject_plan(self, digest: str) -> models.PlanView:
-        return self._send(calls.reject_plan(digest))
+    def reject_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
+        return self._send(calls.reject_plan(digest, comment))
 
     def apply_plan(self, digest: str) -> models.ApplyRequested:
         """Queue the application of a plan."""

@@ -1,4 +1,4 @@
-"""Guards: pure checks of a finished plan. A guard that objects returns a hold (``planning.holds``), which needs an approval."""
+"""Guards: pure checks of a finished plan. A guard returns what it measured, and a hold (``planning.holds``) if it objects."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from federator.model import TableRecord, parent_path, parse_path_key, path_key
 from federator.planning.changes import Action, Change, is_destructive
 from federator.planning.holds import Binds, Hold, is_namespace_drop
+from federator.planning.measurement import Measurement
 from federator.planning.rule import MirrorRule
 
 # With fewer deletions a percentage is meaningless.
@@ -37,7 +38,9 @@ class GuardFacts:
     dropped_in_window: int = 0
 
 
-Guard = Callable[[MirrorRule, Sequence[Change], GuardFacts], Hold | None]
+#: what a guard measured, and its objection
+GuardResult = tuple[Measurement, Hold | None]
+Guard = Callable[[MirrorRule, Sequence[Change], GuardFacts], GuardResult]
 
 
 def may_have_taken_effect(change: Change, current: TableRecord | None) -> bool:
@@ -56,47 +59,54 @@ def may_have_taken_effect(change: Change, current: TableRecord | None) -> bool:
     return change.action in (Action.DEREGISTER_TABLE, Action.RECREATE_TABLE) and before.digest != current.digest
 
 
-def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> Hold | None:
+def max_changes(rule: MirrorRule, changes: Sequence[Change], _: GuardFacts) -> GuardResult:
+    measured = Measurement("max_changes", len(changes), rule.max_changes)
     if len(changes) <= rule.max_changes:
-        return None
-    return Hold("max_changes", f"{len(changes):,} changes, max_changes is {rule.max_changes:,}", Binds.ALL)
+        return measured, None
+    return measured, Hold("max_changes", f"{len(changes):,} changes, max_changes is {rule.max_changes:,}", Binds.ALL)
 
 
-def max_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
+def max_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> GuardResult:
     planned = sum(map(is_destructive, changes))
     total = planned + facts.deleted_in_window
     base = facts.live_tables + facts.deleted_in_window
-    if not planned or total < MINIMUM_DELETIONS or total * 100 <= rule.max_delete_percent * base:
-        return None
+    measured = Measurement("max_delete_percent", total, rule.max_delete_percent, base)
+    if not planned or not _exceeds_percent(rule, total, base):
+        return measured, None
     hours = rule.guard_window / 3600
     detail = f"{total} of {base} tables removed or moved within {hours:g} h, max_delete_percent is {rule.max_delete_percent:g}"
-    return Hold("max_delete_percent", detail, Binds.DESTRUCTIVE)
+    return measured, Hold("max_delete_percent", detail, Binds.DESTRUCTIVE)
 
 
-def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
+def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> GuardResult:
     """Check the same share within each namespace, so that an emptied namespace does not disappear in a large mirror."""
+    nearest = Measurement("namespace_delete_percent", 0, rule.max_delete_percent, 0)
     for namespace, planned in sorted(Counter(_namespace_key(c.target_path) for c in changes if is_destructive(c)).items()):
         deleted = facts.deleted_by_namespace.get(namespace, 0)
         total, base = planned + deleted, facts.live_by_namespace.get(namespace, 0) + deleted
-        if total >= MINIMUM_DELETIONS and total * 100 > rule.max_delete_percent * base:
+        measured = Measurement("namespace_delete_percent", total, rule.max_delete_percent, base, namespace)
+        if _exceeds_percent(rule, total, base):
             limit = f"max_delete_percent is {rule.max_delete_percent:g}"
             detail = f"{total} of {base} tables of {namespace} removed or moved within {rule.guard_window / 3600:g} h, {limit}"
-            return Hold("namespace_delete_percent", detail, Binds.DESTRUCTIVE)
-    return None
+            return measured, Hold("namespace_delete_percent", detail, Binds.DESTRUCTIVE)
+        if nearest.namespace is None or total * (nearest.total or 0) > nearest.measured * base:
+            nearest = measured
+    return nearest, None
 
 
-def never_empty(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
+def never_empty(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> GuardResult:
     """Check that an empty source never empties a target."""
+    measured = Measurement("never_empty", facts.selected_count)
     if facts.selected_count or not any(map(is_destructive, changes)):
-        return None
+        return measured, None
     detail = "the mirror selects no table at the origin now; an empty source never empties a target"
-    return Hold("never_empty", detail, Binds.DESTRUCTIVE)
+    return measured, Hold("never_empty", detail, Binds.DESTRUCTIVE)
 
 
-def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
+def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> GuardResult:
     """Hold the removal of a namespace's last tables if the origin hides objects: a revoked grant looks the same."""
     if not facts.origin_filters_listings:
-        return None
+        return Measurement("emptied_namespace", 0), None
     # A table that is listed under its new name proves that its namespace is not hidden.
     renamed = {
         c.pair: _namespace_key(c.origin_path) for c in changes if c.pair is not None and c.action is Action.DECLARE_TABLE
@@ -109,19 +119,21 @@ def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFact
     for namespace, planned in sorted(removed.items()):
         if not facts.existing_by_origin_namespace.get(namespace, 0):
             detail = f"the last {planned} tables of the origin's {namespace} are absent, and the origin filters listings by permission"
-            return Hold("emptied_namespace", detail, Binds.REMOVALS)
-    return None
+            measured = Measurement("emptied_namespace", planned, namespace=namespace)
+            return measured, Hold("emptied_namespace", detail, Binds.REMOVALS)
+    return Measurement("emptied_namespace", 0), None
 
 
-def dropped_namespaces(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> Hold | None:
+def dropped_namespaces(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> GuardResult:
     """Check the separate limit of namespaces: they do not count as tables, and a drop may delete objects that no listing showed."""
     planned = sum(map(is_namespace_drop, changes))
     total = planned + facts.dropped_in_window
+    measured = Measurement("dropped_namespaces", total, rule.max_dropped_namespaces)
     if not planned or total <= rule.max_dropped_namespaces:
-        return None
+        return measured, None
     limit = f"max_dropped_namespaces is {rule.max_dropped_namespaces}"
     detail = f"{total} namespaces dropped within {rule.guard_window / 3600:g} h, {limit}"
-    return Hold("dropped_namespaces", detail, Binds.DROPPED_NAMESPACES)
+    return measured, Hold("dropped_namespaces", detail, Binds.DROPPED_NAMESPACES)
 
 
 GUARDS: dict[str, Guard] = {
@@ -134,10 +146,18 @@ GUARDS: dict[str, Guard] = {
 }
 
 
+def measure_guards(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> list[GuardResult]:
+    """Return what each guard measured, with its hold."""
+    return [guard(rule, changes, facts) for guard in GUARDS.values()]
+
+
 def evaluate_guards(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> list[Hold]:
     """Return each guard's hold. Empty if the plan may be applied at once."""
-    holds = (guard(rule, changes, facts) for guard in GUARDS.values())
-    return [hold for hold in holds if hold is not None]
+    return [hold for _, hold in measure_guards(rule, changes, facts) if hold is not None]
+
+
+def _exceeds_percent(rule: MirrorRule, total: int, base: int) -> bool:
+    return total >= MINIMUM_DELETIONS and total * 100 > rule.max_delete_percent * base
 
 
 def _is_removal(change: Change) -> bool:

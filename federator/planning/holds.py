@@ -4,8 +4,8 @@ A guard (``planning.guards``) or a policy returns a ``Hold``; ``Plan.holds`` con
 It names the kind that it binds (``Binds``), so that ``hold.binds(change)`` is the same before and after the plan is ordered, stored
 and read again. A change goes on if no hold binds it and it depends on no bound change.
 
-To add a guard: write a function that returns ``Hold(name, detail, Binds.…)`` or None, add it to ``guards.GUARDS``, and add a row to
-the table "What holds a plan" in docs/explanation/mirroring.md.
+To add a guard: write a function that returns its ``Measurement``, with ``Hold(name, detail, Binds.…)`` or None, add it to
+``guards.GUARDS``, and add a row to the table "What holds a plan" in docs/explanation/mirroring.md.
 ``detail`` is for people; it may contain counts, because no approval depends on
 it.
 

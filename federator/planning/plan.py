@@ -11,11 +11,14 @@ from federator.connector import StateError
 from federator.model import digest_of
 from federator.planning.changes import Action, Change, Refusal
 from federator.planning.holds import Hold
+from federator.planning.measurement import Measurement
 
 _ORDER = (
     Action.DEREGISTER_TABLE, Action.CREATE_NAMESPACE, Action.ADOPT, Action.UPDATE_TABLE, Action.RECREATE_TABLE, "rename",
     Action.DECLARE_TABLE, Action.DROP_NAMESPACE,
 )  # fmt: skip
+
+_NOT_IN_DIGEST = ("digest", "origin_revision", "target_revision", "guards")
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Plan:
     ``holds`` are the objections of guards and policies. ``mirror_digest`` binds the plan to the mirror's configuration.
     ``unproven`` are destructive changes that are refused now because an observation or a crawl of this run failed. Guards count
     them too, so that a failing source does not end a hold. ``selected`` is the number of origin tables that the
-    mirror selects, without other mirrors' copies.
+    mirror selects, without other mirrors' copies. ``guards`` is what each guard measured when the plan was first made; it is no part
+    of the digest, because it also changes while nothing happens.
     """
 
     mirror: str
@@ -37,6 +41,7 @@ class Plan:
     holds: tuple[Hold, ...] = ()
     selected: int = 0
     unproven: tuple[Change, ...] = ()
+    guards: tuple[Measurement, ...] = ()
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -53,9 +58,7 @@ class Plan:
     def digest(self) -> str:
         """The digest of the plan without revision numbers: a plan that is built again from the same state is the same plan."""
         body = self.to_json()
-        return digest_of(
-            {key: value for key, value in body.items() if key not in ("digest", "origin_revision", "target_revision")}
-        )
+        return digest_of({key: value for key, value in body.items() if key not in _NOT_IN_DIGEST})
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {
@@ -73,6 +76,8 @@ class Plan:
             data["holds"] = [hold.to_json() for hold in self.holds]
         if self.unproven:
             data["unproven"] = [change.to_json() for change in self.unproven]
+        if self.guards:
+            data["guards"] = [measurement.to_json() for measurement in self.guards]
         return data
 
     @classmethod
@@ -87,6 +92,7 @@ class Plan:
             refusals=tuple(Refusal.from_json(refusal) for refusal in data["refusals"]),
             holds=tuple(_holds(data)),
             unproven=tuple(Change.from_json(change) for change in data.get("unproven", ())),
+            guards=tuple(Measurement.from_json(measurement) for measurement in data.get("guards", ())),
         )
 
 

@@ -15,7 +15,7 @@ from federator.planning.cells import Candidates
 from federator.planning.changes import Action, Change, Refusal, is_destructive, refuse_change
 from federator.planning.decision import CrawlEvidence
 from federator.planning.evidence import is_covered, is_listed_empty
-from federator.planning.guards import GuardFacts, evaluate_guards
+from federator.planning.guards import GuardFacts, GuardResult, measure_guards
 from federator.planning.holds import Binds, Hold, LiftedBy
 from federator.planning.identity import IDENTITY_CHANGED, confirm_command
 from federator.planning.losses import Loss, loss_holds
@@ -128,6 +128,7 @@ def build_plan(context: MirrorContext, evidence: CrawlEvidence, candidates: Cand
     drops = filter_changes(drops, lambda change: _uncovered(change, evidence))
     changes += filter_changes(drops, lambda change: _refuse_outside_window(rule, change, facts.now))
     refusals += [*duplicates, *missing, *without_namespace, *refused_drops]
+    results = _measure(rule, [*changes, *unproven], facts, evidence)
     return Plan(
         mirror=rule.name,
         mirror_digest=rule.digest,
@@ -135,9 +136,10 @@ def build_plan(context: MirrorContext, evidence: CrawlEvidence, candidates: Cand
         target_revision=facts.target_revision,
         changes=sort_changes(changes),
         refusals=tuple(sorted(refusals, key=lambda r: (r.target_path, r.origin_path, r.reason))),
-        holds=tuple(_holds(rule, [*changes, *unproven], facts, evidence)),
+        holds=tuple(_holds(rule, [*changes, *unproven], facts, results)),
         selected=candidates.selected_count,
         unproven=tuple(unproven),
+        guards=tuple(measurement for measurement, _ in results),
     )
 
 
@@ -223,13 +225,17 @@ def _refuse_outside_window(rule: MirrorRule, change: Change, now: float) -> tupl
     return (Reason.OUTSIDE_WINDOW, reason) if reason else None
 
 
-def _holds(rule: MirrorRule, changes: Sequence[Change], facts: PlanFacts, evidence: CrawlEvidence) -> list[Hold]:
+def _measure(rule: MirrorRule, changes: Sequence[Change], facts: PlanFacts, evidence: CrawlEvidence) -> list[GuardResult]:
     listed = {
         key: count
         for key, count in facts.guards.existing_by_origin_namespace.items()
         if not is_listed_empty(key, evidence.origin)
     }
-    holds = evaluate_guards(rule, changes, replace(facts.guards, existing_by_origin_namespace=listed))
+    return measure_guards(rule, changes, replace(facts.guards, existing_by_origin_namespace=listed))
+
+
+def _holds(rule: MirrorRule, changes: Sequence[Change], facts: PlanFacts, results: Sequence[GuardResult]) -> list[Hold]:
+    holds = [hold for _, hold in results if hold is not None]
     if changes:
         holds += [
             Hold(IDENTITY_CHANGED, text, Binds.ALL, LiftedBy.CONFIRMATION, confirm_command(source))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from federator.connector import Capabilities, ConfigError
 from federator.model import NamespaceRecord, Path, TableRecord, parent_locations, path_key
 from federator.planning.changes import Action, Change, Refusal
-from federator.planning.guards import GuardFacts, evaluate_guards
+from federator.planning.guards import GuardFacts, measure_guards
 from federator.planning.plan import Plan, sort_changes
 from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule
@@ -99,8 +99,12 @@ def plan_user_declarations(
         changes[path_key(candidate.path)] = _declare_table_change(target, candidate)
     ordered = sort_changes(changes.values())
     facts = GuardFacts(0, {}, {}, 0, {}, len(changes), origin_filters_listings=False)
-    holds = tuple(evaluate_guards(rule, ordered, facts))
-    return Plan(rule.name, rule.digest, revision, revision, ordered, tuple(refusals), holds, len(candidates))
+    results = measure_guards(rule, ordered, facts)
+    holds = tuple(hold for _, hold in results if hold is not None)
+    guards = tuple(measurement for measurement, _ in results)
+    return Plan(
+        rule.name, rule.digest, revision, revision, ordered, tuple(refusals), holds, selected=len(candidates), guards=guards
+    )
 
 
 def _refusal_reason(capabilities: Capabilities, candidate: DeclarationCandidate) -> tuple[Reason, str] | None:

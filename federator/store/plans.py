@@ -22,6 +22,7 @@ from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
 # Counts of changes and refusals by plan digest. The limit leaves room for many mirrors.
 _MAX_CACHED = 1000
 _count_cache: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+_DECISION = ("decided_at", "decided_by", "decision_comment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,9 @@ class PlanRecord:
     created_at: Timestamp
     decided_at: OptionalTimestamp
     decided_by: str | None
+    decision_comment: Annotated[
+        str | None, Field(examples=["the two tables moved to the archive"], description="comment of the approval or rejection")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def save_plan(
         "guarded": guarded,
     }  # fmt: skip
     if before is not None and before["state"] == "rejected" and state == "held":
-        row |= {name: before[name] for name in ("state", "decided_at", "decided_by")}
+        row |= {name: before[name] for name in ("state", *_DECISION)}
     connection.execute(insert(t.plan), [row])
     already_waiting = before is not None and before["state"] in ("held", "rejected")
     notices.add_notices(connection, [notice] if notice is not None and not already_waiting else [])
@@ -83,7 +87,7 @@ def _find_newest_of_guarded_set(connection: Connection, mirror: str, guarded: st
     p = t.plan.c
     if guarded is None:
         return None
-    query = select(p.state, p.decided_at, p.decided_by).where(p.mirror == mirror, p.guarded == guarded)
+    query = select(p.state, *(p[name] for name in _DECISION)).where(p.mirror == mirror, p.guarded == guarded)
     return connection.execute(query.order_by(p.created_at.desc(), p.digest).limit(1)).mappings().first()
 
 
@@ -177,8 +181,10 @@ def _is_approved_already(connection: Connection, digest: str) -> bool:
     return connection.execute(select(p.digest).where(p.digest == digest, p.state == "approved", ~is_newer)).first() is not None
 
 
-def record_decision(connection: Connection, digest: str, state: str, actor: str) -> None:
+def record_decision(connection: Connection, digest: str, state: str, actor: str, *, comment: str | None = None) -> None:
     """Record ``approved``, ``rejected``, ``applied`` or ``outdated`` with the actor and the time.
+
+    ``comment`` is that of an approval or a rejection; it stays when the plan is applied.
 
     An approval or a rejection applies to every open plan of the mirror with the same guarded set. A plan that is approved already keeps
     the actor and the time of its approval.
@@ -187,6 +193,8 @@ def record_decision(connection: Connection, digest: str, state: str, actor: str)
     if state == "approved" and _is_approved_already(connection, digest):
         return
     values: dict[str, Any] = {"state": state, "decided_at": time.time(), "decided_by": actor}
+    if state in ("approved", "rejected"):
+        values["decision_comment"] = comment
     connection.execute(update(t.plan).where(p.digest == digest).values(values))
     if state in ("approved", "rejected"):
         mirror, guarded = connection.execute(select(p.mirror, p.guarded).where(p.digest == digest)).one()

@@ -49,7 +49,7 @@ def _ownership() -> list[Any]:
 
 
 def _guards() -> list[Any]:
-    return [patch.object(planner, "evaluate_guards", lambda *_: [])]
+    return [patch.object(planner, "measure_guards", lambda *_: [])]
 
 
 def _reality() -> list[Any]:

@@ -19,6 +19,7 @@ from federator.model import ROOT, Coverage, TableRecord, failed_evidence
 from federator.model.drift import Drift, DriftKind
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
+from federator.planning.measurement import Measurement
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
 from federator.settings import parse_settings
@@ -136,8 +137,14 @@ def run_service(folder: Path, **serve: object) -> Iterator[Service]:
         Action.DECLARE_TABLE, "copy", "sales$new", "lake", "sales$new", "new at the origin",
         after=TableRecord("copy", ("sales", "new"), "s3://lake/new"),
     )  # fmt: skip
-    hold_ = Hold("max_delete_percent", "it would deregister 40% of the mirror's tables", Binds.DESTRUCTIVE)
-    plan = Plan("nightly", "d", 1, 1, (gone, new), holds=(hold_,))
+    hold_ = Hold(
+        "max_delete_percent", "4 of 9 tables removed or moved within 24 h, max_delete_percent is 20", Binds.DESTRUCTIVE
+    )
+    guards = (
+        Measurement("max_changes", 2, 10_000), Measurement("max_delete_percent", 4, 20.0, 9),
+        Measurement("namespace_delete_percent", 1, 20.0, 12, "sales"), Measurement("never_empty", 8),
+    )  # fmt: skip
+    plan = Plan("nightly", "d", 1, 1, (gone, new), holds=(hold_,), guards=guards)
     with index.write() as connection:
         body = json.dumps(plan.to_json())
         plans.save_plan(

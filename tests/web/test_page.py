@@ -216,36 +216,62 @@ def test_a_run_is_followed_while_it_goes_on(open_page: OpenPage, service: Servic
     expect(page.locator("#run")).not_to_contain_text("7 of 9")
 
 
-@pytest.mark.parametrize(("button", "state"), [("Approve", "approved"), ("Reject", "rejected")])
+@pytest.mark.parametrize(("button", "state"), [("Approve only", "approved"), ("Reject", "rejected")])
 def test_a_held_plan_is_decided(open_page: OpenPage, service: Service, button: str, state: str) -> None:
     page = open_page("plans")
     page.get_by_role("table", name="Held plans").get_by_role("link").first.click()
-    expect(page.get_by_role("region", name="Held")).to_contain_text("it would deregister 40% of the mirror's tables")
+    expect(page.get_by_role("region", name="Held")).to_contain_text("4 of 9 tables removed or moved")
     waiting, going = page.get_by_role("region", name="Changes").locator("li.delta").all()
     expect(waiting).to_contain_text("s3://lake/gone")
     expect(waiting).to_contain_text("waits: max delete percent")
     expect(going).to_contain_text("can be applied")
-    if state == "rejected":
-        page.get_by_role("button", name="Apply the others").click()
-        expect(page.get_by_role("status")).to_contain_text(
-            "Application requested: it starts when the worker is free; 1 change of it wait for an approval"
-        )
     with service.index.read() as connection:
         guarded = plans.get_plan(connection, service.plan).guarded
+    page.get_by_role("button", name=button).click()
+    comment = page.get_by_label("Comment, kept in the audit log")
+    expect(comment).to_be_focused()  # a decision about a held plan is not sent without a comment
+    comment.fill("agreed with <b>the</b> owner")
     with page.expect_request("**/approve" if state == "approved" else "**/reject") as decided:
         page.get_by_role("button", name=button).click()
     assert decided.value.headers["if-match"] == f'"{guarded}"'
     expect(page.get_by_role("status")).to_have_text(state.capitalize())
-    expect(page.get_by_role("region", name="Was held")).to_contain_text("it would deregister 40%")
+    expect(page.get_by_role("region", name="Was held")).to_contain_text("max_delete_percent: 4 of 9")
+    expect(page.get_by_role("region", name="Decision")).to_contain_text("agreed with <b>the</b> owner")
     with service.index.read() as connection:
         assert plans.get_plan(connection, service.plan).state == state
-    if state == "approved":
-        page.get_by_role("button", name="Apply").click()
-        expect(page.get_by_role("status")).to_contain_text("Application requested")
-        with service.index.read() as connection:
-            assert [asked.argument for asked in requests.list_queued(connection, requests.RUN_KINDS)] == [
-                {"plans": [service.plan]}
-            ]
+    page = open_page(f"audit?kind=plan_{state}")
+    page.get_by_role("table", name="Audit events").get_by_text("event", exact=True).click()
+    expect(page.get_by_role("table", name="Audit events")).to_contain_text('"comment": "agreed with <b>the</b> owner"')
+
+
+def test_a_plan_shows_what_each_guard_measured(open_page: OpenPage, service: Service) -> None:
+    page = open_page(f"plans/{service.plan}")
+    held = page.get_by_role("region", name="Held")
+    expect(held.get_by_role("img", name="4 of 9, 44 %; the limit is 20 %")).to_be_visible()
+    passed = page.get_by_role("region", name="Guards without objection")
+    expect(passed.get_by_role("listitem")).to_have_count(3)
+    expect(passed.get_by_role("img", name="1 of 12, 8 %; the limit is 20 %")).to_be_visible()
+    expect(passed).to_contain_text("2; the limit is 10,000")
+
+
+@pytest.mark.parametrize(("button", "waiting"), [("Approve and apply (1 removal)", 0), ("Apply the others", 1)])
+def test_an_application_is_followed_to_its_result(open_page: OpenPage, service: Service, button: str, waiting: int) -> None:
+    page = open_page(f"plans/{service.plan}")
+    page.get_by_label("Comment, kept in the audit log").fill("checked")
+    page.get_by_role("button", name=button).click()
+    application = page.get_by_role("region", name="Application")
+    expect(application).to_contain_text("It starts when the worker is free")
+    expect(page.locator("#announcer")).to_contain_text("1 change of it wait for an approval" if waiting else "worker is free")
+    with service.index.write() as connection:
+        (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
+        requests.set_request_state(connection, queued.id, requests.RUNNING, run_id=service.run.id)
+    assert queued.argument == {"plans": [service.plan]}
+    expect(application).to_contain_text("running")
+    runs.finish_run(service.index, service.run, "partial", summary={}, error="1 change was skipped")
+    result = page.get_by_role("region", name="Result")
+    expect(result).to_contain_text("partial 1 change was skipped")
+    result.get_by_role("link", name="Open the run").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(service.run.id)
 
 
 def test_a_plan_that_waits_for_a_command_cannot_be_approved(open_page: OpenPage, service: Service) -> None:

@@ -49,7 +49,10 @@ class PlanView(PlanRecord):
         list[WaitingChange],
         Field(description="the changes that cannot be applied now. Empty if the plan is applied or outdated, or shown in part"),
     ]
-    plan: Annotated[dict[str, Any], Field(description="changes, refusals and holds of the plan, with secrets masked")]
+    plan: Annotated[
+        dict[str, Any],
+        Field(description="changes, refusals, holds and guards (what each guard measured) of the plan, with secrets masked"),
+    ]
     freshness: FreshnessList
 
 

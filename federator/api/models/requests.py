@@ -22,6 +22,14 @@ class RunRequest(BaseModel):
     full: bool = False
 
 
+class DecisionRequest(BaseModel):
+    """The comment of a decision about a plan."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"comment": "the two tables moved to the archive"}})
+
+    comment: str | None = Field(None, max_length=2000, description="for those who read the plan or the audit log")
+
+
 class DeclareRequest(BaseModel):
     """A request to declare tables: their locations, the sources, and their names."""
 

@@ -17,6 +17,7 @@ from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, Se
 from federator.api.freshness import list_source_freshness
 from federator.api.models.base import fields_of
 from federator.api.models.plans import ApplyRequested, PlanPage, PlanView, WaitingChange
+from federator.api.models.requests import DecisionRequest
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.principals import Role
 from federator.api.problems import RequestRejected, problem_docs
@@ -45,6 +46,7 @@ IfMatch = Annotated[
     ),
 ]
 STATES = ("ready", "held", "approved", "rejected", "applied", "outdated")
+_NO_COMMENT = DecisionRequest(comment=None)
 _DECISION_RESPONSES = problem_docs(400, 403, 404, 409, 412, 428)
 
 
@@ -103,10 +105,12 @@ def approve_plan(
     visibility: VisibilityDep,
     digest: Digest,
     if_match: IfMatch = None,
+    request: DecisionRequest = _NO_COMMENT,
 ) -> PlanView:
-    """Approve a held plan. It can be applied as long as its preconditions hold. Needs a scope that covers the complete plan."""
+    """Approve a held plan. It can be applied as long as its preconditions hold. Needs a scope that covers the complete plan. The
+    plan and the audit event keep the comment."""
     principal.require(Role.OPERATOR)
-    return _decide(index, settings, visibility, digest, if_match, "approved")
+    return _decide(index, settings, visibility, digest, if_match, "approved", request)
 
 
 @router.post("/{digest}/reject", response_model=PlanView, responses=_DECISION_RESPONSES, summary="Reject a plan")
@@ -117,10 +121,12 @@ def reject_plan(
     visibility: VisibilityDep,
     digest: Digest,
     if_match: IfMatch = None,
+    request: DecisionRequest = _NO_COMMENT,
 ) -> PlanView:
-    """Reject a plan, so that it is not applied. Needs a scope that covers the complete plan."""
+    """Reject a plan, so that it is not applied. Needs a scope that covers the complete plan. The plan and the audit event keep the
+    comment."""
     principal.require(Role.OPERATOR)
-    return _decide(index, settings, visibility, digest, if_match, "rejected")
+    return _decide(index, settings, visibility, digest, if_match, "rejected", request)
 
 
 @router.post(
@@ -167,11 +173,14 @@ def _position(text: str) -> tuple[float, str]:
 
 
 def _decide(
-    index: Index, settings: Settings, visibility: Visibility, digest: str, if_match: str | None, decision: Decision
-) -> PlanView:
+    index: Index, settings: Settings, visibility: Visibility, digest: str, if_match: str | None, decision: Decision,
+    request: DecisionRequest,
+) -> PlanView:  # fmt: skip
+    comment = (request.comment or "").strip()
     with index.read() as connection:
         known = _require_if_match(connection, visibility, digest, if_match)
-    decided = decide_plan(index, known.digest, decision, actor=visibility.name)
+    stored_comment = require_storable(comment, "comment") or None
+    decided = decide_plan(index, known.digest, decision, actor=visibility.name, comment=stored_comment)
     return _plan_view(index, settings, visibility, decided, decided.content, partial=False)
 
 

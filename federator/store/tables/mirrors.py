@@ -42,6 +42,7 @@ plan = Table(
     Column("decided_at", Double),
     Column("decided_by", Text),
     Column("guarded", Text),
+    Column("decision_comment", Text),
     Index("ix_plan_mirror", "mirror", "created_at"),
 )  # fmt: skip
 

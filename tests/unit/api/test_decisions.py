@@ -220,3 +220,16 @@ def test_a_rejection_takes_the_approval_back_and_ends_when_the_guarded_set_is_an
             for guarded in (shown["guarded"], "another set")
         }
     assert states == {shown["guarded"]: "rejected", "another set": "held"}
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_the_comment_of_a_decision_is_kept_with_the_plan_and_in_the_audit_log(api: Api, index: Index, decision: str) -> None:
+    digest = _add_mixed(index)
+    match = {"If-Match": f'"{digest}"'}
+    decided = api.post(f"/api/v1/plans/{digest}/{decision}", headers=match, json={"comment": "  agreed with the owner "}).json()
+    assert decided["decision_comment"] == "agreed with the owner"
+    (event,) = api.json(f"/api/v1/audit?kind=plan_{decided['state']}")["events"]
+    assert event["detail"]["comment"] == "agreed with the owner"
+    for wrong in ({"comment": "x" * 2001}, {"comment": "a\0b"}, {"reason": "other"}):
+        assert api.post(f"/api/v1/plans/{digest}/{decision}", headers=match, json=wrong).status_code == 400
+    assert api.json(f"/api/v1/plans/{digest}")["decision_comment"] == "agreed with the owner"

@@ -10,7 +10,8 @@ import pytest
 
 from federator.model import NamespaceRecord
 from federator.planning.changes import Action, Change, is_destructive
-from federator.planning.guards import GUARDS, GuardFacts, evaluate_guards
+from federator.planning.guards import GUARDS, GuardFacts, evaluate_guards, measure_guards
+from federator.planning.plan import Plan
 from federator.planning.rule import MirrorRule
 from tests.fixtures.planning import owned, table
 
@@ -152,3 +153,35 @@ def test_dropped_namespaces_have_a_limit_of_their_own(planned: int, before: int,
     assert held(changes, known, max_dropped_namespaces=100) == set()
     for hold in evaluate_guards(rule(), changes, known):
         assert [hold.binds(change) for change in changes] == [True] * planned + [False, False]
+
+
+class TestMeasurements:
+    def measured(self, changes: list[Change], known: GuardFacts, **fields: Any) -> dict[str, tuple[Any, ...]]:
+        results = measure_guards(rule(**fields), changes, known)
+        return {m.guard: (m.measured, m.total, m.limit, m.namespace) for m, _ in results}
+
+    def test_each_guard_says_what_it_measured_also_if_it_does_not_object(self) -> None:
+        known = facts(40, namespaces={"s": 20, "u": 20}, deleted=1, before={"u": 1})
+        changes = [removal(0), removal(1), removal(2, "u"), declared(3)]
+        assert evaluate_guards(rule(), changes, known) == []
+        assert self.measured(changes, known) == {
+            "max_changes": (4, None, 10_000, None),
+            "max_delete_percent": (4, 41, 20.0, None),
+            "namespace_delete_percent": (2, 20, 20.0, "s"),
+            "never_empty": (5, None, None, None),
+            "emptied_namespace": (0, None, None, None),
+            "dropped_namespaces": (0, None, rule().max_dropped_namespaces, None),
+        }
+
+    def test_a_guard_that_objects_measured_what_its_hold_says(self) -> None:
+        known = facts(9, namespaces={"s": 4, "u": 5})
+        results = measure_guards(rule(), [removal(number) for number in range(4)], known)
+        found = {m.guard: (m.measured, m.total, hold.detail.partition(" tables")[0]) for m, hold in results if hold}
+        assert found["max_delete_percent"] == (4, 9, "4 of 9")
+        assert found["namespace_delete_percent"] == (4, 4, "4 of 4")
+
+    def test_measurements_are_kept_with_the_plan_and_are_no_part_of_its_digest(self) -> None:
+        guards = tuple(m for m, _ in measure_guards(rule(), [removal(0)], facts()))
+        plan = Plan("m", "d", 1, 1, (removal(0),), guards=guards)
+        assert Plan.from_json(plan.to_json()).guards == guards
+        assert replace(plan, guards=()).digest == plan.digest

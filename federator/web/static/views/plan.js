@@ -1,10 +1,10 @@
 // One plan: its changes by risk with before and after, what was refused, and the decision.
-import {get, send} from "../api.js";
-import {meter} from "../bar.js";
+import {get} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, state, words} from "../format.js";
 import {button, empty, freshness, note, panel, path} from "../parts.js";
-import {announce, attempt, reload} from "../router.js";
+import {decision} from "./decision.js";
+import {guardPanel, heldPanel} from "./guards.js";
 import {mirrorLink} from "./plans.js";
 import {runLink} from "./runs.js";
 
@@ -33,15 +33,6 @@ function delta(line) {
   const both = before !== undefined && after !== undefined;
   return [make("dt", {text: field}), make("dd", {}, before !== undefined ? value(both ? "del" : "span", before) : null, both ? make("span", {class: "q", "aria-hidden": "true", text: "→"}) : null,
     after !== undefined ? value(both ? "ins" : "span", after) : null)];
-}
-
-// The measured share in the text of a guard: "4 of 9 tables removed or moved within 24 h, max_delete_percent is 20".
-const MEASURED = /([\d,]+) of ([\d,]+) .*_percent is ([\d.]+)/;
-
-function heldItem(reason) {
-  const text = typeof reason === "string" ? reason : JSON.stringify(reason), measured = MEASURED.exec(text);
-  const [part, whole, limit] = measured ? measured.slice(1).map(number => Number(number.replaceAll(",", ""))) : [];
-  return make("li", {}, make("div", {class: "grow"}, state("held", {text}), measured ? meter(part, whole, limit) : null));
 }
 
 const targetId = line => (line.target_path ? `${line.target_source}$${line.target_path}` : line.origin_path || line.target_source);
@@ -84,37 +75,13 @@ function refusals(plan) {
       make("div", {class: "path"}, name(targetId(refusal), {mono: true})), make("span", {class: "tag", text: words(refusal.reason)}), refusal.detail ? make("p", {text: refusal.detail}) : null)));
 }
 
-function decide(digest, action, match, message) {
-  return attempt(async () => {
-    const result = await send("POST", `/api/v1/plans/${digest}/${action}`, undefined, match);
-    await reload();
-    const waiting = result.waiting?.length && action === "apply" ? `; ${plural(result.waiting.length, "change")} of it wait for an approval` : "";
-    announce(message + waiting);
-  });
-}
-
-function decision(row, plan, commands) {
-  if (row.partial) return panel("Decision", {}, make("p", {class: "pad", text: "You see a part of this plan. A principal whose scopes cover all of it decides."}));
-  const {digest, state: current} = row, bound = row.guarded || digest, removals = plan.changes.filter(change => ["deregister_table", "drop_namespace"].includes(change.action)).length;
-  const effect = removals ? ` (${plural(removals, "removal")})` : "", some = row.waiting.length && row.waiting.length < plan.changes.length;
-  const act = (action, text, kind, match, message, shape) => button(text, () => decide(digest, action, match, message), {kind, shape});
-  const approve = act("approve", `Approve${effect}`, "main wide", bound, "Approved", "ok"), reject = act("reject", "Reject", "danger", bound, "Rejected", "stop");
-  const apply = text => act("apply", text, current === "held" ? "" : "main wide", digest, "Application requested: it starts when the worker is free", "run");
-  const buttons = {held: [commands.length ? null : approve, some ? apply("Apply the others") : null, reject], ready: [apply(`Apply${effect}`), reject], approved: [apply(`Apply${effect}`), reject]}[current];
-  if (!buttons) return row.decided_by ? panel("Decision", {}, make("p", {class: "pad"}, `${words(current)} by `, name(row.decided_by), " ", ago(row.decided_at))) : null;
-  return panel("Decision", {id: "decision"}, make("div", {class: "pad stack"}, commands.length && current === "held" ? make("p", {}, "It can be approved after: ", make("code", {text: commands.join("; ")})) : null,
-    ...buttons.filter(Boolean), make("p", {class: "q small", text: `You decide on ${digest.slice(0, 12)} as it is shown. Each object is observed again directly before its change, and a change whose objects have moved is skipped.`})));
-}
-
 export async function show({argument: digest, signal}) {
   const row = await get(`/api/v1/plans/${encodeURIComponent(digest)}`, signal), {plan} = row;
-  const commands = (plan.holds || []).map(hold => hold.command).filter(Boolean);
-  const held = plan.held.length ? panel(row.state === "held" ? "Held" : "Was held", {id: "held"}, make("ul", {class: "checks pad"}, plan.held.map(heldItem))) : null;
   const groups = changeGroups(plan, row);
   return {title: `Plan ${digest.slice(0, 12)}`, crumbs: [make("a", {href: "/ui/plans", text: "Plans"}), mirrorLink(row.mirror), make("bdi", {class: "mono", text: digest.slice(0, 8)})],
     nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), state(row.state, {tag: true})),
       make("div", {class: "sub"}, make("bdi", {class: "mono", text: digest.slice(0, 12)}), make("span", {}, "made ", ago(row.created_at)), make("span", {}, "run ", runLink(row.run_id))),
       row.partial ? note("warn", "Only the changes and refusals in your scopes are shown.") : null,
       make("div", {class: "decide"}, make("div", {class: "stack", role: "region", "aria-label": "Changes"}, groups.length ? groups : empty("No changes", null, {state: "ok"}), refusals(plan)),
-        make("aside", {"aria-label": "Decision"}, held, decision(row, plan, commands))), freshness(row.freshness)]};
+        make("aside", {"aria-label": "Decision"}, heldPanel(row), decision(row, signal), guardPanel(plan))), freshness(row.freshness)]};
 }

@@ -1,0 +1,66 @@
+// The decision about a plan: a comment, approval, rejection, and the application with its result.
+import {send} from "../api.js";
+import {byId, make, name} from "../dom.js";
+import {ago, plural, words} from "../format.js";
+import {button, panel} from "../parts.js";
+import {announce, attempt, reload} from "../router.js";
+import {followRequest, requestLine} from "./requests.js";
+
+const REMOVALS = ["deregister_table", "drop_namespace"];
+
+const decide = (row, action, comment) => send("POST", `/api/v1/plans/${row.digest}/${action}`, {comment: comment || null}, row.guarded || row.digest);
+
+/* Request the application, and show what becomes of it until its run has ended. */
+async function apply(row, signal) {
+  const queued = await send("POST", `/api/v1/plans/${row.digest}/apply`, undefined, row.digest), waiting = queued.waiting.length;
+  announce(`Application requested: it starts when the worker is free${waiting ? `; ${plural(waiting, "change")} of it wait for an approval` : ""}`);
+  const line = make("p", {class: "pad", role: "status"});
+  byId("decision").replaceWith(panel("Application", {id: "decision"}, line));
+  const show = (request, run) => line.replaceChildren(...requestLine(request, run).filter(Boolean));
+  const {request, run} = await followRequest(queued, show, signal);
+  await reload();
+  byId("result").replaceChildren(panel("Result", {}, make("p", {class: "pad"}, requestLine(request, run))));
+}
+
+function form(row, field, signal) {
+  const removals = row.plan.changes.filter(change => REMOVALS.includes(change.action)).length, effect = removals ? ` (${plural(removals, "removal")})` : "";
+  const isHeld = row.state === "held", needsCommand = (row.plan.holds ?? []).some(hold => hold.command);
+  const act = (text, run, kind, shape) => button(text, () => attempt(run), {kind, shape});
+  const said = action => decide(row, action, field.value.trim());
+  // A decision about a held plan is explained to those who read the audit log.
+  const explained = run => async () => { if (!isHeld || field.reportValidity()) await run(); };
+  const decided = (action, message) => explained(async () => {
+    await said(action);
+    await reload();
+    announce(message);
+  });
+  const approves = isHeld && !needsCommand ? [act(`Approve and apply${effect}`, explained(async () => {
+    await said("approve");
+    await apply(row, signal);
+  }), "main wide", "run"), act("Approve only", decided("approve", "Approved"), "wide", "ok")] : [];
+  const some = row.waiting.length && row.waiting.length < row.plan.changes.length;
+  const applies = isHeld ? some && act("Apply the others", () => apply(row, signal), "wide", "run") : act(`Apply${effect}`, () => apply(row, signal), "main wide", "run");
+  return [...approves, applies, act("Reject", decided("reject", "Rejected"), "danger wide", "stop")];
+}
+
+const decidedBy = row => (row.decided_by ? make("p", {}, `${words(row.state)} by `, name(row.decided_by), " ", ago(row.decided_at)) : null);
+const comment = row => (row.decision_comment ? make("blockquote", {}, make("bdi", {text: row.decision_comment})) : null);
+
+/**
+ * The panel of the decision, and the place of its result.
+ * @param {any} row response of /plans/{digest}
+ * @param {AbortSignal} signal
+ */
+export function decision(row, signal) {
+  const result = make("div", {id: "result"});
+  if (row.partial) return [panel("Decision", {}, make("p", {class: "pad", text: "You see a part of this plan. A principal whose scopes cover all of it decides."})), result];
+  if (!["held", "ready", "approved"].includes(row.state)) {
+    return [row.decided_by ? panel("Decision", {}, make("div", {class: "pad stack"}, decidedBy(row), comment(row))) : null, result];
+  }
+  const field = make("textarea", {id: "comment", maxlength: 2000, rows: 2, required: row.state === "held"});
+  const commands = (row.plan.holds ?? []).map(hold => hold.command).filter(Boolean);
+  return [panel("Decision", {id: "decision"}, make("div", {class: "pad stack"}, decidedBy(row), comment(row),
+    commands.length && row.state === "held" ? make("p", {}, "It can be approved after: ", make("code", {text: commands.join("; ")})) : null,
+    make("label", {for: "comment"}, make("span", {class: "q2", text: "Comment, kept in the audit log"}), field), form(row, field, signal),
+    make("p", {class: "q small", text: `You decide on ${row.digest.slice(0, 12)} as it is shown. Each object is observed again directly before its change, and a change whose objects have moved is skipped.`}))), result];
+}

@@ -1,0 +1,32 @@
+// What the guards of a plan measured, and what holds it.
+import {meter} from "../bar.js";
+import {make, name} from "../dom.js";
+import {count, state, words} from "../format.js";
+import {panel} from "../parts.js";
+
+/* A share of a whole with its limit as a line, or a number and its limit. */
+function measured(guard) {
+  if (guard.total !== null) return guard.total ? meter(guard.measured, guard.total, guard.limit) : make("p", {class: "small q", text: `none; the limit is ${guard.limit} %`});
+  return make("p", {class: "small q", text: guard.limit === null ? count(guard.measured) : `${count(guard.measured)}; the limit is ${count(guard.limit)}`});
+}
+
+function heldItem(hold, guards) {
+  const guard = guards.find(each => each.guard === hold.guard && each.limit !== null);
+  return make("li", {}, make("div", {class: "grow"}, state("held", {text: `${hold.guard}: ${hold.detail}`}), guard ? measured(guard) : null));
+}
+
+export function heldPanel({state: current, plan}) {
+  if (!plan.held.length) return null;
+  // A plan of an earlier version has the texts of its holds only.
+  const items = plan.holds?.map(hold => heldItem(hold, plan.guards ?? [])) ?? plan.held.map(text => make("li", {}, state("held", {text})));
+  return panel(current === "held" ? "Held" : "Was held", {id: "held"}, make("ul", {class: "checks pad"}, items));
+}
+
+/* The guards that let the plan pass. A guard without a limit checks a condition: its number says nothing by itself. */
+export function guardPanel(plan) {
+  const holding = new Set((plan.holds ?? []).map(hold => hold.guard)), passed = (plan.guards ?? []).filter(guard => !holding.has(guard.guard));
+  if (!passed.length) return null;
+  const item = guard => make("li", {}, make("div", {class: "grow"}, state("ok", {text: words(guard.guard)}), guard.namespace ? make("span", {class: "small q"}, " in ", name(guard.namespace)) : null,
+    guard.limit === null ? null : measured(guard)));
+  return panel("Guards without objection", {id: "guards"}, make("ul", {class: "checks pad"}, passed.map(item)));
+}

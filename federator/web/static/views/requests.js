@@ -1,0 +1,38 @@
+// A request to the worker: it waits for the worker, then its run is followed until it ends.
+import {follow, get} from "../api.js";
+import {make} from "../dom.js";
+import {counted, state} from "../format.js";
+import {path} from "../parts.js";
+
+const WAIT = 1000;
+
+/**
+ * Follow a request. `handle(request, run)` gets each new state; `run` is null until the worker has started it.
+ * @param {any} queued response of the request that queued it
+ * @param {(request: any, run: any) => void} handle
+ * @param {AbortSignal} signal
+ * @returns {Promise<{request: any, run: any}>} the last states
+ */
+export async function followRequest(queued, handle, signal) {
+  let request = queued, run = null, ended = false;
+  while (["queued", "running"].includes(request.state) && !request.run_id) {
+    handle(request, null);
+    await new Promise(wake => setTimeout(wake, WAIT));
+    request = await get(`/api/v1/requests/${request.id}`, signal);
+  }
+  while (request.run_id && !ended && !signal.aborted) {
+    await follow(`/api/v1/runs/${encodeURIComponent(request.run_id)}/events`, (type, data) => {
+      [run, ended] = [data, type === "end"];
+      handle(request, run);
+    }, signal);
+  }
+  signal.throwIfAborted();
+  return {request, run};
+}
+
+/* The present state of a request in one line, with a link to its run. */
+export function requestLine(request, run) {
+  if (!run) return [state(request.state), " ", ["queued", "running"].includes(request.state) ? "It starts when the worker is free." : "It did not start."];
+  const writes = run.writes && Object.keys(run.writes).length ? ` ${counted(run.writes)}.` : "";
+  return [state(run.state), writes, run.error ? ` ${run.error}.` : "", " ", make("a", {href: path("runs", run.id), text: run.finished_at ? "Open the run" : "Follow the run"})];
+}
