@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from federator.api.principals import LOCAL_PRINCIPAL, Principal
 from federator.connector import PermissionDenied
-from federator.data.foreign_locations import is_inside, resolve_location
+from federator.lance.foreign_locations import is_inside, resolve_location
 from federator.model import local_path
 from federator.registry import get_connector
 from federator.settings import SourceSettings

@@ -14,9 +14,9 @@ from dataclasses import asdict
 from typing import Any
 
 from federator.connector import CatalogError
-from federator.data.foreign_locations import ForeignLocationsFound
 from federator.data.limits import DataLimits
 from federator.data.table_handle import TableHandle
+from federator.lance.foreign_locations import ForeignLocationsFound
 from federator.runtime.arrow_import import import_arrow_without_pandas
 from federator.runtime.child_process import serve_requests
 

@@ -25,9 +25,9 @@ from federator.connector import (
 )
 from federator.data.crashes import CrashLog
 from federator.data.fair_executor import FairExecutor
-from federator.data.foreign_locations import ForeignLocations
 from federator.data.limits import CONFIG_SECTION, DataLimits
 from federator.data.table_handle import TableHandle
+from federator.lance.foreign_locations import ForeignLocations
 from federator.runtime.child_process import ChildMemoryExceeded, ChildProcess, ChildProcessDied
 from federator.runtime.redaction import redact
 

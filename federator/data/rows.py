@@ -9,11 +9,11 @@ from typing import Any
 
 from federator.connector import InvalidInput, TableNotFound
 from federator.connector.errors import TableColumnNotFound
-from federator.data.foreign_locations import list_lost_locations, resolve_location
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.table_handle import MAIN, TableHandle
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
+from federator.lance.foreign_locations import list_lost_locations, resolve_location
 from federator.planning.key_types import parse_duration
 
 

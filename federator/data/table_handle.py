@@ -15,8 +15,8 @@ from federator.connector import (
     TableNotFound,
 )
 from federator.connector.errors import InvalidTableState, TableBranchNotFound, TableVersionNotFound
-from federator.data.foreign_locations import MayRead, may_read_nothing, require_own_bases, require_own_files
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
+from federator.lance.foreign_locations import MayRead, may_read_nothing, require_own_bases, require_own_files
 from federator.lance.inspection import inspect_location
 from federator.model import is_location, local_path, to_lance_uri
 
@@ -58,9 +58,13 @@ class TableHandle:
         path = local_path(self.location)
         return (path if path is not None else self.location.partition("://")[2].partition("/")[2]).strip("/")
 
-    def inspect(self) -> dict[str, Any]:
-        """Return a row of verification: the current state (``lance.inspection.inspect_location``)."""
-        return inspect_location(self.location, dict(self.storage))
+    def inspect(self, *, anywhere: bool = False) -> dict[str, Any]:
+        """Return a row of verification: the current state (``lance.inspection.inspect_location``).
+
+        ``anywhere``: also of a table that refers to locations outside it. Such a row must not be stored.
+        """
+        allowed = None if anywhere else self.allowed_bases
+        return inspect_location(self.location, dict(self.storage), allowed=allowed, mount=self.mount)
 
     def open_dataset(self, version: int | None = None, branch: str | None = None) -> Any:
         """Open the ``LanceDataset``. Raise ForeignLocationsFound if it refers to other locations.
@@ -96,7 +100,7 @@ class TableHandle:
             raise to_catalog_error(error) from None
 
     def _open_error(self, version: int | None) -> CatalogError:
-        inspection = self.inspect()
+        inspection = self.inspect(anywhere=True)
         if inspection["state"] != "valid":
             return _NOT_READABLE[inspection["state"]](f"no table can be read at {self.location}: {inspection['message']}")
         if version is not None:

@@ -49,7 +49,7 @@ from federator.lance.facade_mapping import (
     validate_table_properties,
 )
 from federator.lance.identifiers import IdentifierParser
-from federator.lance.inspection import inspect_location
+from federator.lance.inspection import inspect_location, refers_outside
 from federator.lance.opening import opening_options
 from federator.lance.paging import decode_page_token, paginate
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, is_location, path_key
@@ -373,16 +373,18 @@ class CatalogNamespace(lance.LanceNamespace):
         """
         if self._capabilities.reports_unwritten:
             return catalog.is_only_declared(record)
+        settings = self._settings
         try:
-            options = opening_options(self._settings, record.location, record.properties)
-            inspection = inspect_location(record.location or "", options)
+            options = opening_options(settings, record.location, record.properties)
+            result = inspect_location(record.location or "", options, allowed=settings.allowed_bases, mount=settings.root)
         except ImportError as error:
-            raise Unsupported(
-                "the storage of tables is opened with pylance", hint="pip install 'lance-federator[data]'"
-            ) from error
-        if error_class := _INSPECTION_ERRORS.get(inspection["state"]):
-            raise error_class(f"{self._source}: {record.key} cannot be opened: {inspection['message']}")
-        return bool(inspection["state"] != "valid")
+            hint = "pip install 'lance-federator[data]'"
+            raise Unsupported("the storage of tables is opened with pylance", hint=hint) from error
+        if refers_outside(result):
+            return False
+        if error_class := _INSPECTION_ERRORS.get(result["state"]):
+            raise error_class(f"{self._source}: {record.key} cannot be opened: {result['message']}")
+        return bool(result["state"] != "valid")
 
     def _describe_lance_table(self, catalog: Catalog, path: Path) -> TableRecord:
         record = catalog.describe_table(path)

@@ -1,6 +1,6 @@
 """The child process in which verification opens tables, run as ``python -m federator.pipeline.location_inspector``.
 
-A request has ``location`` and ``storage``. The response is the result of ``inspect_location``.
+A request has ``location``, ``storage``, ``allowed_bases`` and ``mount``. The response is the result of ``inspect_location``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def main() -> None:
     def inspect(request: Mapping[str, Any]) -> dict[str, Any]:
         if "denied" in request:
             return inspection_row("denied", request["denied"])
-        return inspect_location(request["location"], request["storage"], session)
+        return inspect_location(
+            request["location"], request["storage"], session, allowed=request["allowed_bases"], mount=request["mount"]
+        )
 
     serve_requests(inspect)
 

@@ -158,7 +158,10 @@ class InspectorProcess(ReplaceableProcess):
 
     def _request(self, location: str) -> dict[str, Any]:
         try:
-            return {"location": location, "storage": opening_options(self._settings, location)}
+            return {
+                "location": location, "storage": opening_options(self._settings, location),
+                "allowed_bases": self._settings.allowed_bases, "mount": self._settings.root,
+            }  # fmt: skip
         except PermissionDenied as error:
             return {"location": location, "denied": error.message}
 

@@ -17,8 +17,10 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    update,
 )
 
+from federator.lance.inspection import refers_outside
 from federator.model import Kind, LocationAliases, canonical_location
 from federator.store import records
 from federator.store import tables as t
@@ -163,6 +165,8 @@ _HORIZON = "dataset_past_from"
 def record_state_changes(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Copy the states that ``rows`` are about to change into ``dataset_past``. Return the start of the new state per location.
 
+    The earlier schemas of a location that is not read any more, because it refers to others, are removed.
+
     ``rows`` are rows of ``dataset``, at most 500. Call this before they replace the stored ones.
     """
     new_rows = {row["canonical"]: row for row in rows}
@@ -178,6 +182,10 @@ def record_state_changes(connection: Connection, rows: Sequence[Mapping[str, Any
         columns = (d.canonical, d.state, d.message, d.schema, d.fingerprint, d.since)
         past = connection.execute(select(*columns).where(d.canonical.in_(changed))).mappings()
         connection.execute(insert(t.dataset_past), [{**row, "until": since[row["canonical"]]} for row in past])
+    if unread := [canonical for canonical, row in new_rows.items() if refers_outside(row)]:
+        # The earlier schemas may be those of the table that this one refers to.
+        p = t.dataset_past.c
+        connection.execute(update(t.dataset_past).where(p.canonical.in_(unread)).values(schema=None, fingerprint=None))
     return since
 
 

@@ -80,7 +80,7 @@ def _require_sole_declaration(pool: CallerPool, write: AuthorizedWriter, target:
 
 def _is_written(pool: CallerPool, handle: TableHandle, name: str) -> bool:
     """Whether the location contains a Lance table; False if nothing was written. Raise InvalidInput for any other content."""
-    inspection = pool.run("inspect", handle)
+    inspection = pool.run("inspect", handle, anywhere=True)
     if inspection["state"] in ("missing", "empty", "declared_only"):
         return False
     if inspection["state"] != "valid":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from federator.data.foreign_locations import ForeignLocations, Resolve, is_inside
+from federator.lance.foreign_locations import ForeignLocations, Resolve, is_inside
 from federator.model import LocationAliases, canonical_location, parent_locations, parse_path_key
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import Index, records

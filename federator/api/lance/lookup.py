@@ -23,8 +23,8 @@ from federator.connector import (
 )
 from federator.connector.options import plain_storage_keys, resolve_reference
 from federator.connector.storage_options import is_plain_option, plain_options
-from federator.data.foreign_locations import MayRead, may_read_nothing
 from federator.lance.facade_mapping import namespace_to_properties, native_property_names, storage_options_for
+from federator.lance.foreign_locations import MayRead, may_read_nothing
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
 from federator.model.scopes import Scopes
 from federator.registry import get_connector
@@ -41,7 +41,7 @@ class VisibleTable:
     path: Path
     source: SourceSettings
     record: TableRecord
-    #: decides whether the principal may read locations outside the table that its files refer to (``data.foreign_locations``)
+    #: decides whether the principal may read locations outside the table that its files refer to (``lance.foreign_locations``)
     may_read: MayRead = field(default=may_read_nothing, repr=False, compare=False)
 
     @property

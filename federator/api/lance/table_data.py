@@ -33,6 +33,7 @@ from federator.connector import ConcurrentModification, InvalidInput
 from federator.data import CallerPool, DataLimits, TableHandle, TableProcessPool
 from federator.data.limits import CONFIG_SECTION
 from federator.data.process_pool import ProcessEnded, ProcessTimeout
+from federator.lance.inspection import refers_outside
 from federator.runtime.redaction import mask_readable
 from federator.settings import Settings
 from federator.store import Index, verifications
@@ -140,7 +141,8 @@ class TableWriter:
                 response = _run_write(ask, operation, handle, arguments)
                 verification.update(ask("inspect", handle))
                 if confirm is not None:
-                    confirm(response, verification)
+                    is_unread = refers_outside(verification)
+                    confirm(response, ask("inspect", handle, anywhere=True) if is_unread else verification)
                 return response
 
             try:
