@@ -13,7 +13,7 @@ from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.table_handle import MAIN, TableHandle
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
-from federator.lance.foreign_locations import list_lost_locations, resolve_location
+from federator.lance.foreign_locations import list_lost_locations, require_own_files, resolve_location
 from federator.planning.key_types import parse_duration
 
 
@@ -26,9 +26,11 @@ def read_columns(_: TableHandle, *, input: str) -> list[dict[str, Any]]:  # noqa
 def create_table(handle: TableHandle, *, input: str, mode: str | None = None) -> dict[str, Any]:  # noqa: A002 - the request's field name
     """Write the first version of a table that was only declared, or with ``overwrite`` a new one.
 
-    Return its version and the number of its rows.
+    Return its version and the number of its rows. Raise ForeignLocationsFound if files of the table are links to outside of it.
     """
     chosen = parse_choice("mode", mode, "create", "exist_ok", "overwrite")
+    # Nothing is opened for this write, and a link would lead it into another table.
+    require_own_files(handle.location, handle.allowed_bases, handle.mount)
     with _open_stream(input) as reader:
         return _write_dataset(handle, reader, "overwrite" if chosen == "overwrite" else "create")
 

@@ -166,6 +166,23 @@ def test_a_write_stores_no_facts_of_what_is_elsewhere(linked: Service) -> None:
         assert (shown["state"], shown["rows"]) == ("denied", None)
 
 
+def test_no_write_goes_through_a_link(linked: Service) -> None:
+    body = pa.BufferOutputStream()
+    with pa.ipc.new_stream(body, pa.schema({"no": pa.int64()})) as stream:
+        stream.write_table(pa.table({"no": [1]}))
+    vault = Path(linked.settings.source("s").properties["root"]) / "vault.lance"
+    files = sorted(vault.rglob("*"))
+    for name in ("whole", "chain", "relative", "directory", "fragment", "versions", "manifest"):
+        for mode in ("overwrite", "exist_ok"):
+            url = f"/v1/table/s%24{name}/create?mode={mode}"
+            refused = linked.ask("POST", url, data=body.getvalue().to_pybytes(), caller=f"writer s${name}")
+            assert refused.status_code == 403 or refused.json()["version"] is None, (name, mode, refused.text)
+    assert sorted(vault.rglob("*")) == files
+    url = "/v1/table/s%24whole/create?mode=overwrite"
+    both = linked.ask("POST", url, data=body.getvalue().to_pybytes(), caller="writer s$whole,s$vault")
+    assert (both.status_code, both.json()["version"]) == (200, 2), "one who may see both tables"
+
+
 def test_the_past_shows_no_schema_of_what_is_elsewhere(linked: Service) -> None:
     """A table that its source allowed to refer to another one, and no longer does."""
     before = {"as_of": datetime.now(UTC).isoformat()}
