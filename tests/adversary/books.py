@@ -19,7 +19,9 @@ from tests.adversary.thrift_proxy import EXCEPTION, Message, ThriftProxy, _Wire
 #: leaves to chance, and a slow machine's share
 SLACK = 6.0
 _GLUE = {"CreateTable": "create", "UpdateTable": "update", "DeleteTable": "delete"}
-_HIVE = {"drop_table": "delete", "alter_table_with_environment_context": "update"}
+_HIVE = {
+    "create_table_with_environment_context": "begin", "drop_table": "delete", "alter_table_with_environment_context": "update"
+}  # fmt: skip
 
 
 @dataclass
@@ -46,7 +48,11 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write of the product that the catalog accepted. ``arrived_at``: when it reached the proxy."""
+    """A write of the product that the catalog accepted. ``arrived_at``: when it reached the proxy.
+
+    The product declares a table in Hive by two calls, "begin" and "update". A "begin" whose process was killed is ended by "undo":
+    what is dropped is a view without location.
+    """
 
     kind: str
     database: str
@@ -97,10 +103,11 @@ class GlueRecorder(HttpProxy):
 
 
 class HiveRecorder(ThriftProxy):
-    """Forwards everything, and keeps drops and alterations of tables."""
+    """Forwards everything, and keeps the writes of tables."""
 
     def __init__(self, target: str, writes: Writes) -> None:
         self._writes, self._caller = writes, threading.local()
+        self._begun: set[tuple[str, str]] = set()
         super().__init__(target)
 
     def serve(self, connection: socket.socket) -> None:
@@ -114,8 +121,11 @@ class HiveRecorder(ThriftProxy):
         reply = super()._forwarded(call, action, upstreams)
         self._first.clear()
         if (kind := _HIVE.get(call.name)) and reply.kind != EXCEPTION and not reply.fields:
-            database, table = (call.fields[number].value.decode() for number in (1, 2))
-            self._writes.add(Write(kind, database.rpartition("#")[2], table, arrived_at))
+            fields, numbers = (call.fields[1].value, (2, 1)) if kind == "begin" else (call.fields, (1, 2))
+            database, table = (fields[number].value.decode() for number in numbers)
+            name = database.rpartition("#")[2], table
+            self._writes.add(Write("undo" if kind == "delete" and name in self._begun else kind, *name, arrived_at))
+            (self._begun.add if kind == "begin" else self._begun.discard)(name)
         return reply
 
 
@@ -125,6 +135,6 @@ def violations(writes: Sequence[Write], origin: Book, people: Book) -> list[str]
     for write in writes:
         if write.kind == "delete" and origin.was_there(write.table, write.arrived_at):
             found.append(f"{write.table} was deregistered while its origin was there")
-        if write.kind in ("delete", "update") and people.was_there(write.table, write.arrived_at):
+        if write.kind in ("delete", "update", "undo") and people.was_there(write.table, write.arrived_at):
             found.append(f"{write.kind} of {write.table}, which other people had made")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from federator.apply.store_journal import StoreJournal
 from federator.planning.changes import Action
 from tests.adversary.books import SLACK, violations
 from tests.adversary.churn import Churn
-from tests.adversary.deployment import FORWARD, Deployment
+from tests.adversary.deployment import BACK, FORWARD, Deployment, end
 from tests.fixtures.glue import GlueAccount
 from tests.fixtures.hive import Metastore
 
@@ -32,6 +33,30 @@ def test_the_oracle_reports_what_the_last_observation_prevents(
         with pytest.MonkeyPatch.context() as without:
             without.setattr(OriginConfirmation, "_find_refusal", lambda _: None)
             assert _returned_in_time(deployment, churn, "t1") == ["t1 was deregistered while its origin was there"]
+    finally:
+        deployment.close()
+
+
+def test_the_end_of_an_unfinished_declaration_is_no_deregistration(
+    spark: None, hive2_uri: str, glue_account: GlueAccount, tmp_path: Path
+) -> None:
+    deployment = Deployment(tmp_path / "deployment", Metastore(hive2_uri, 1, (), tmp_path, 2), glue_account, schedule="")
+    try:
+        churn = deployment.churn(BACK, 5, 1)
+        deployment.sync()
+        churn.create()
+        process = deployment.command("sync")
+        # The proxy forwards the first of the two calls of a declaration, and nobody makes the second.
+        deployment.writes.watch = lambda catalog, port: end(process, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        deployment.writes.watch = lambda catalog, port: None
+        time.sleep(SLACK)
+        deployment.sync()
+        writes = deployment.writes.of(deployment.database(BACK))
+        assert [(write.kind, write.table) for write in writes] == [
+            ("begin", "t0"), ("update", "t0"), ("begin", "t1"), ("undo", "t1"), ("begin", "t1"), ("update", "t1")
+        ]  # fmt: skip
+        assert violations(writes, churn.book, churn.people) == []
     finally:
         deployment.close()
 
