@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 import federator
@@ -104,10 +105,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # FastAPI's documented way to extend the document. It takes longer than the rest of the start, so its first reader builds it.
     app.openapi = lambda: _build_openapi(app, documented)  # type: ignore[method-assign]
 
-    @app.get("/docs", include_in_schema=False)
-    def documentation() -> HTMLResponse:
-        return HTMLResponse(render_docs(app.openapi()))
-
+    # FastAPI caches facts of each endpoint for good: one that refers to its app keeps the app and its index open.
+    app.add_api_route("/docs", _documentation, include_in_schema=False)
     lance.install_lance_routes(app, index, settings)
     install_mcp(app, index, settings, loopback=security_middleware.is_loopback(settings.serve.host))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
@@ -115,6 +114,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     security_middleware.install_security(app, settings, index, token, open_paths=open_paths, sessions=sessions)
     http_middleware.install_http_middleware(app, inline_style=STYLE_DIGEST)
     return app
+
+
+def _documentation(request: Request) -> HTMLResponse:
+    return HTMLResponse(render_docs(request.app.openapi()))
 
 
 def _build_openapi(app: FastAPI, documented: Sequence[BaseRoute]) -> dict[str, Any]:

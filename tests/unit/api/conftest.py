@@ -73,10 +73,12 @@ def settings_of(tmp_path: Path) -> Callable[..., Settings]:
 
 
 @pytest.fixture
-def index(filled: Path, tmp_path: Path) -> Index:
+def index(filled: Path, tmp_path: Path) -> Iterator[Index]:
     """What a crawl of ``lake`` would have left; each test has its own."""
     shutil.copy(filled, tmp_path / "federator.db")
-    return open_index("sqlite:///federator.db", base=tmp_path)
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    yield index
+    index.close()
 
 
 @pytest.fixture(scope="session")
