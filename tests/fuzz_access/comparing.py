@@ -52,7 +52,8 @@ class World:
     def __init__(self, url: str, directory: Path, visible: Scopes) -> None:
         self.index: Index = open_index(url)
         migrations.upgrade_schema(self.index)
-        self.plans = worlds.build(self.index, visible=visible)
+        # One place for all worlds, one after the other: their locations are the same.
+        self.plans = worlds.build(self.index, visible=visible, disk=directory.parent / "disk")
         self.app: FastAPI = create_app(
             worlds.settings(_settings_in(directory, url), visible=visible, burst=10_000_000, requests_per_second=1e6)
         )

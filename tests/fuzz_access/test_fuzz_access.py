@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import true
 
 from federator.api.principals import ROLES
+from federator.pipeline.verify import InspectorProcess
 from federator.store import visibility
 from tests.fuzz_access.comparing import SCOPES, World, compare_scope, opened
+from tests.unit.api import linked_tables
 
 
 @pytest.fixture(scope="module")
@@ -38,4 +42,19 @@ def test_a_filter_that_lets_everything_through_is_found(
     results = compare_scope(*both, "two sources", share=share, random_reads=0, seed=len(only), only=only)
     differing = [difference for result in results.values() for difference in result.differences]
     assert differing
-    assert all("vault" in difference or "payroll" in difference for difference in differing)
+    assert all("lake$" in difference or "spare$" in difference for difference in differing)
+
+
+def test_facts_of_what_links_lead_to_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verification that opens whatever a table refers to."""
+    build_request = InspectorProcess._request
+    monkeypatch.setattr(InspectorProcess, "_request", lambda *asked: {**build_request(*asked), "allowed_bases": None})
+    with (
+        opened(f"sqlite:///{tmp_path}/full.db", tmp_path / "full") as full,
+        opened(f"sqlite:///{tmp_path}/part.db", tmp_path / "part", SCOPES["two sources"]) as part,
+    ):
+        results = compare_scope(full, part, "two sources", share=1.0, random_reads=0, seed=1, only="/api/v1/schema/")
+    differing = [difference for result in results.values() for difference in result.differences]
+    visible = [name for name in linked_tables.LINKED if SCOPES["two sources"].covers(tuple(name.split("$")))]
+    assert len(visible) == 3
+    assert all(any(name in difference for difference in differing) for name in map(quote, visible))

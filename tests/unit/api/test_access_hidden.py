@@ -24,7 +24,7 @@ from federator.settings import Settings
 from federator.store import Index, coverage, migrations, open_index, revisions
 from federator.store.leases import acquire_lease
 from tests.fixtures.index_content import fill, namespace, table
-from tests.unit.api import worlds
+from tests.unit.api import linked_tables, worlds
 from tests.unit.api.conftest import Api
 from tests.unit.api.worlds import HIDDEN, ORDERS, RUN_BOTH, RUN_HIDDEN, RUN_SEEN, SEEN
 
@@ -56,13 +56,13 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         created = _databases(request.getfixturevalue("postgres_url"))
     else:
         created = [f"sqlite:///{tmp_path_factory.mktemp(name)}/federator.db" for name in ("plain", "rich")]
-    result, indexes = [], []
+    result, indexes, disk = [], [], tmp_path_factory.mktemp("disk")
     digests: dict[str, str] = {}
     for rich, url in zip((False, True), created, strict=False):
         index = open_index(url)
         indexes.append(index)
         migrations.upgrade_schema(index)
-        digests = worlds.build(index, visible=EVERYTHING if rich else SEEN)
+        digests = worlds.build(index, visible=EVERYTHING if rich else SEEN, disk=disk)
         settings = worlds.settings(_settings_of(tmp_path_factory.mktemp("settings"), url), visible=EVERYTHING if rich else SEEN)
         result.append(worlds.api(index, settings))
     yield Pair(result[0], result[1], digests, 1 if request.param == "sqlite" else 3)
@@ -100,6 +100,7 @@ IDS = (
     "lake$payroll$salaries",
     "lake$payroll$orders", "lake$salesx", "lake$salesx$orders", "lake$Sales$orders", "lake$sale", "lake$sale$secret%24sales",
     "lake$secret",
+    *linked_tables.LINKED, *linked_tables.LINKED.values(), "copy$s$plain",
     "vault", "vault$s", "vault$s$orders", "nope", "nope$s$t", "lake$nope", "lake$nope$t", "lake$sales$nope",
 )  # fmt: skip
 LOCATIONS = (ORDERS, "s3://lake/payroll/salaries.lance", f"{ORDERS}/secret/y.lance", "s3://lake/sales", "s3://lake/nope.lance")
@@ -232,10 +233,10 @@ def test_a_new_read_is_compared_too(pair: Pair) -> None:
 def test_what_it_may_see_is_there(pair: Pair) -> None:
     tree = pair.rich.json("/api/v1/tree?depth=3&path=lake")
     assert [(node["id"], node["coverage"], node["message"]) for node in tree["nodes"]] == [("lake$sales", "complete", None)]
-    assert sorted(node["name"] for node in tree["nodes"][0]["children"]) == ["Twin", "eu", "orders", "twin"]
+    assert sorted(node["name"] for node in tree["nodes"][0]["children"]) == ["Twin", "eu", "linked", "orders", "twin"]
     assert (tree["freshness"]["state"], tree["freshness"]["message"]) == ("ok", None)
     (lake,) = [source for source in pair.rich.json("/api/v1/sources")["sources"] if source["name"] == "lake"]
-    assert (lake["namespaces"], lake["tables"], lake["failed_namespaces"]) == (2, 4, 0)
+    assert (lake["namespaces"], lake["tables"], lake["failed_namespaces"]) == (2, 5, 0)
     location = pair.rich.json(f"/api/v1/datasets/{quote(ORDERS, safe='')}")
     assert [declaration["id"] for declaration in location["declarations"]] == ["copy$s$orders", "lake$sales$orders"]
     assert location["holds"] == [f"{ORDERS}/_in/t.lance"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -19,6 +20,7 @@ from federator.store import Index, coverage, plans, requests, revisions, tokens,
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from tests.fixtures.index_content import fill, namespace, table
+from tests.unit.api import linked_tables
 from tests.unit.api.conftest import Api
 
 #: what the callers of both worlds may see
@@ -49,9 +51,9 @@ def settings(settings_of: Callable[..., Settings], *, visible: Scopes = EVERYTHI
     return settings_of(sources=sources, mirrors=mirrors, serve={"auth": "required", **more})
 
 
-def build(index: Index, *, visible: Scopes = EVERYTHING) -> dict[str, str]:
+def build(index: Index, *, visible: Scopes = EVERYTHING, disk: Path | None = None) -> dict[str, str]:
     """Fills an index with what the scopes cover; returns the digests of plans by mirror. What two worlds have in common is the same to
-    the byte."""
+    the byte. With ``disk``, tables that refer to others are written there, and verified."""
     orders = table("lake", "sales", "orders", schema='[{"name":"id","type":"bigint"}]', owner="anna", properties={"team": "eu"})
     lake: list[Record] = [
         namespace("lake", "sales"),
@@ -78,9 +80,15 @@ def build(index: Index, *, visible: Scopes = EVERYTHING) -> dict[str, str]:
         ("vault", [namespace("vault", "s"), table("vault", "s", "orders", location=ORDERS, owner="secret")]),
     ):  # fmt: skip
         if visible.is_visible((source,)):
-            fill(index, source, *filter(part.has_record, objects))
+            linked = linked_tables.records(disk, source) if disk is not None else []
+            fill(index, source, *filter(part.has_record, [*objects, *linked]))
     if visible.is_visible(("lake",)):
         _cover(index, visible)
+    if disk is not None:
+        linked_tables.write_tables(disk, visible)
+        verified = [row for name, row in linked_tables.verifications(disk) if part.has_both(name)]
+        with index.write() as connection:
+            verifications.save_verifications(connection, verified)
     with index.write() as connection:
         _verify(connection, part)
         for mirror, origin, target in (
