@@ -48,7 +48,7 @@ def test_a_filter_that_lets_everything_through_is_found(
 def test_facts_of_what_links_lead_to_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verification that opens whatever a table refers to."""
     build_request = InspectorProcess._request
-    monkeypatch.setattr(InspectorProcess, "_request", lambda *asked: {**build_request(*asked), "allowed_bases": None})
+    monkeypatch.setattr(InspectorProcess, "_request", lambda *values: {**build_request(*values), "allowed_bases": None})
     with (
         opened(f"sqlite:///{tmp_path}/full.db", tmp_path / "full") as full,
         opened(f"sqlite:///{tmp_path}/part.db", tmp_path / "part", SCOPES["two sources"]) as part,
