@@ -39,7 +39,7 @@ from federator.cli import (
     tokens,
     tree,
 )
-from federator.cli.context import CONFIG, LOG_FORMAT, OUTPUT, QUIET, GlobalOptions
+from federator.cli.context import CONFIG, LOG_FORMAT, NO_PAGER, OUTPUT, QUIET, GlobalOptions
 from federator.cli.errors import FAILED, INTERRUPTED, print_unexpected_error, print_usage_error
 from federator.cli.printer import flush, prepare_streams
 
@@ -83,13 +83,14 @@ def root(
     config: CONFIG = None,
     output: OUTPUT = None,
     quiet: QUIET = False,
+    no_pager: NO_PAGER = False,
     log_format: LOG_FORMAT = None,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Index the Lance tables of a company, mirror declarations between its catalogs, and record each change in an audit log."""
-    ctx.obj = GlobalOptions(config, output, quiet, log_format)
+    ctx.obj = GlobalOptions(config, output, quiet, log_format, no_pager)
 
 
 _GROUPS = (

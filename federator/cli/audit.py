@@ -12,7 +12,8 @@ import typer
 
 from federator.cli.context import Cli, command
 from federator.cli.errors import FAILED, OK, PARTIAL, print_message
-from federator.cli.printer import Column, format_count, format_time
+from federator.cli.printer import format_count, format_time
+from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def _parse_since(text: str) -> float:
 
 
 def register(app: typer.Typer) -> None:
-    command(group, "list")(list_)
+    command(group, "list", paged=True)(list_)
     command(group, "verify")(verify)
     command(group, "export")(export)
     command(group, "rotate")(rotate)

@@ -13,7 +13,8 @@ import typer
 from federator.cli.context import Cli, command
 from federator.cli.documents import Output
 from federator.cli.errors import FAILED, INTERRUPTED, OK, print_message
-from federator.cli.printer import Column, escape_text
+from federator.cli.printer import escape_text
+from federator.cli.terminal import Column
 from federator.cli.tree import parse_path
 from federator.connector.errors import ConfigError
 

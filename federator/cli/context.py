@@ -45,6 +45,7 @@ OUTPUT = Annotated[
 LOG_FORMAT = Annotated[
     LogFormat | None, typer.Option("--log-format", help="Log format on stderr. Log lines then replace the progress display.")
 ]
+NO_PAGER = Annotated[bool, typer.Option("--no-pager", help="Print long output directly. PAGER names another pager than less.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr, only errors.")]
 
 
@@ -56,6 +57,7 @@ class GlobalOptions:
     output: Output | None = None
     quiet: bool = False
     log_format: LogFormat | None = None
+    no_pager: bool = False
 
 
 @dataclass
@@ -66,6 +68,7 @@ class Cli:
     output: Output
     quiet: bool
     log_format: LogFormat | None = None
+    paged: bool = False
 
     @property
     def json(self) -> bool:
@@ -82,7 +85,7 @@ class Cli:
     @cached_property
     def out(self) -> Printer:
         """The printer for data on stdout."""
-        return Printer(self.output)
+        return Printer(self.output, paged=self.paged)
 
     def print_note(self, text: str) -> None:
         """Print a note on stderr, except with ``--quiet``."""
@@ -116,22 +119,39 @@ class Cli:
             index.close()
 
 
-def command(group: typer.Typer, name: str, *, data: bool = True) -> Callable[[Callable[..., int | None]], Callable[..., Any]]:
+def command(
+    group: typer.Typer, name: str, *, data: bool = True, paged: bool = False
+) -> Callable[[Callable[..., int | None]], Callable[..., Any]]:
     """Register a function as a command. Its first parameter is ``Cli``. It returns the exit code (None: 0) or raises FederatorError.
 
     The common options are added, so they are accepted before and after the command's name. ``data=False`` omits ``--output``.
+    ``paged`` shows output that is longer than the terminal in a pager.
     """
 
     def add(function: Callable[..., int | None]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def run(ctx: typer.Context, config: Path | None, quiet: bool, output: Output | None = None, **own: Any) -> int:
+        def run(
+            ctx: typer.Context,
+            config: Path | None,
+            quiet: bool,
+            output: Output | None = None,
+            no_pager: bool = False,
+            **own: Any,
+        ) -> int:
             global_options = ctx.find_root().obj or GlobalOptions()
             path = config or global_options.config or Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_FILE)
             cli = Cli(
-                path, output or global_options.output or Output.TABLE, quiet or global_options.quiet, global_options.log_format
+                path,
+                output or global_options.output or Output.TABLE,
+                quiet or global_options.quiet,
+                global_options.log_format,
+                paged and not no_pager and not global_options.no_pager,
             )
             try:
-                return function(cli, **own) or 0
+                try:
+                    return function(cli, **own) or 0
+                finally:
+                    cli.out.close()
             except FederatorError as error:
                 return print_error(error, json_format=cli.json)
             except Interrupted as interruption:
@@ -146,6 +166,7 @@ def command(group: typer.Typer, name: str, *, data: bool = True) -> Callable[[Ca
         own = [_parameter(p.name, p.annotation, p.default) for p in list(signature.parameters.values())[1:]]
         parameters = [_parameter("ctx", typer.Context, inspect.Parameter.empty), *own, _parameter("config", CONFIG, None)]
         parameters += [_parameter("output", OUTPUT, None)] if data else []
+        parameters += [_parameter("no_pager", NO_PAGER, False)] if paged else []
         parameters += [_parameter("quiet", QUIET, False)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer and inspect read
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

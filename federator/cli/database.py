@@ -10,7 +10,8 @@ import typer
 from federator.cli import result_output
 from federator.cli.context import Cli, command
 from federator.cli.interactive_run import open_run
-from federator.cli.printer import Column, format_time
+from federator.cli.printer import format_time
+from federator.cli.terminal import Column
 
 if TYPE_CHECKING:
     from federator.store import Index

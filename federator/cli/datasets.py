@@ -9,7 +9,8 @@ import typer
 
 from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column, Printer, format_age, format_count, format_time
+from federator.cli.printer import Printer, format_age, format_count, format_time
+from federator.cli.terminal import Column
 from federator.cli.tree import AS_OF
 from federator.model.drift import DriftKind, DriftSeverity
 
@@ -202,4 +203,4 @@ def print_drift(out: Printer, findings: Sequence[DriftView]) -> None:
 
 def register(app: typer.Typer) -> None:
     for function in (datasets, drift):
-        command(app, function.__name__)(function)
+        command(app, function.__name__, paged=True)(function)

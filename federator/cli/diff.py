@@ -111,4 +111,4 @@ def _value(text: str | None) -> str:
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "diff")(diff)
+    command(app, "diff", paged=True)(diff)

@@ -9,7 +9,8 @@ import typer
 
 from federator.cli.context import Cli, command
 from federator.cli.errors import FAILED, OK, PARTIAL
-from federator.cli.printer import Column, format_count, format_duration
+from federator.cli.printer import format_count, format_duration
+from federator.cli.terminal import Column
 from federator.runtime.config_file import DEFAULT_FILE
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import typer
 
 from federator.cli.completion import complete_paths
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column, format_time
+from federator.cli.printer import format_time
+from federator.cli.terminal import Column
 from federator.cli.tree import parse_path
 
 if TYPE_CHECKING:
@@ -73,4 +74,4 @@ def _print_pairs(cli: Cli, pairs: list[tuple[str, str | None]]) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "explain")(explain)
+    command(app, "explain", paged=True)(explain)

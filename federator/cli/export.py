@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column
+from federator.cli.terminal import Column
 
 
 def export(

@@ -80,7 +80,7 @@ def _print_deployment(cli: Cli, index: Index, deployment: Deployment) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    command(group, "show")(show)
+    command(group, "show", paged=True)(show)
     command(group, "confirm")(confirm)
     command(group, "rotate")(rotate)
     app.add_typer(group, name="instance")

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column, format_age
+from federator.cli.printer import format_age
+from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
 
 NAME = Annotated[str, typer.Argument(metavar="JOB", help="Job, crawl:SOURCE or sync:MIRROR, as jobs list shows it.")]
@@ -70,7 +71,7 @@ def _queue_control(cli: Cli, name: str, kind: str) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    command(group, "list")(list_)
+    command(group, "list", paged=True)(list_)
     command(group, "pause")(pause)
     command(group, "resume")(resume)
     command(group, "run")(run)

@@ -9,8 +9,9 @@ import typer
 from federator.cli import result_output
 from federator.cli.context import Cli, command
 from federator.cli.interactive_run import open_run
-from federator.cli.printer import Column, format_count
+from federator.cli.printer import format_count
 from federator.cli.run_commands import MIRRORS, require_mirrors
+from federator.cli.terminal import Column
 
 if TYPE_CHECKING:
     from federator.stages.result import RebuildResult, RecoverableEntry, RunResult

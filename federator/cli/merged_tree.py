@@ -25,7 +25,7 @@ class TreeView(StrEnum):
     MERGED = "merged"
 
 
-def print_merged_tree(cli: Cli, start: Path, depth: int | None, as_of: str | None = None) -> None:
+def print_merged_tree(cli: Cli, start: Path, depth: int | None, as_of: str | None = None, limit: int | None = None) -> None:
     """Print the merged tree below a path: each entry with its declarations, the default first. ``as_of`` selects a snapshot."""
     from federator.model import path_key
     from federator.store.snapshots import resolve_snapshot
@@ -40,7 +40,7 @@ def print_merged_tree(cli: Cli, start: Path, depth: int | None, as_of: str | Non
             return
         if start:
             cli.out.line(path_key(start), style="bold")
-        _print_level(cli, reader, start, depth, "")
+        _print_level(cli, reader, start, depth, limit or cli.out.tree_limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +69,29 @@ class _MergedTreeReader:
         return data
 
 
-def _print_level(cli: Cli, reader: _MergedTreeReader, start: Path, depth: int | None, indent: str) -> None:
+def _print_level(
+    cli: Cli, reader: _MergedTreeReader, start: Path, depth: int | None, limit: int | None, indent: str = ""
+) -> None:
     nodes = list(reader.children(start))
-    for number, node in enumerate(nodes):
+    for number, node in enumerate(nodes[:limit]):
         is_last = number == len(nodes) - 1
         branch, child_indent = ("", "") if not start else ("└── ", "    ") if is_last else ("├── ", "│   ")
-        cli.out.line(f"{indent}{branch}{_entry_details(node)}", style=None if start else "bold")
+        begin, location, end = _entry_details(node)
+        cli.out.cut_line(f"{indent}{branch}{begin}", location, end, style=None if start else "bold")
         if node.kind == "namespace" and (depth is None or depth > 1):
-            _print_level(cli, reader, _path(node), None if depth is None else depth - 1, indent + child_indent)
+            _print_level(cli, reader, _path(node), None if depth is None else depth - 1, limit, indent + child_indent)
+    if limit and len(nodes) > limit:
+        cli.out.line(f"{indent}{'└── ' if start else ''}… {len(nodes) - limit:,} more: --limit {len(nodes)}")
 
 
-def _entry_details(node: MergedEntry) -> str:
+def _entry_details(node: MergedEntry) -> tuple[str, str, str]:
+    """Return what a line of the tree has before the location, the location, and what it has after it."""
     if node.kind == "namespace":
-        return f"{node.name}  ({', '.join(dict.fromkeys(declaration.source for declaration in node.homes))})"
+        return node.name, "", f"({', '.join(dict.fromkeys(declaration.source for declaration in node.homes))})"
     if not node.conflict:
-        return f"{node.name}  {node.homes[0].location or ''}  ({', '.join(declaration.id for declaration in node.homes)})"
+        return node.name, node.homes[0].location or "", f"({', '.join(declaration.id for declaration in node.homes)})"
     locations = "; ".join(f"{declaration.id} at {declaration.location}" for declaration in node.homes)
-    return f"{node.name}  [conflict] {locations}"
+    return f"{node.name}  [conflict] {locations}", "", ""
 
 
 def _path(node: MergedEntry) -> Path:

@@ -9,8 +9,9 @@ import typer
 
 from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column, format_age, format_duration
+from federator.cli.printer import format_age, format_duration
 from federator.cli.run_commands import ALL, YES, plan_and_apply
+from federator.cli.terminal import Column
 from federator.connector.errors import StateError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _json_value(value: object) -> object:
 
 
 def register(app: typer.Typer) -> None:
-    command(group, "list")(list_)
-    command(group, "show")(show)
+    command(group, "list", paged=True)(list_)
+    command(group, "show", paged=True)(show)
     command(group, "prune")(prune)
     app.add_typer(group, name="mirror")

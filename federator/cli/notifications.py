@@ -10,7 +10,8 @@ import typer
 
 from federator.cli.context import Cli, command
 from federator.cli.errors import FAILED, OK
-from federator.cli.printer import Column, format_age
+from federator.cli.printer import format_age
+from federator.cli.terminal import Column
 from federator.connector.errors import StateError
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _cells(item: Notification) -> tuple[object, ...]:
 
 
 def register(app: typer.Typer) -> None:
-    command(group, "list")(list_)
+    command(group, "list", paged=True)(list_)
     command(group, "retry")(retry)
     command(group, "test")(test)
     app.add_typer(group, name="notifications")

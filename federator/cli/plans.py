@@ -10,8 +10,9 @@ import typer
 from federator.cli import completion
 from federator.cli.context import Cli, command
 from federator.cli.plan_output import print_plan, shorten_digest
-from federator.cli.printer import Column, format_age, format_time
+from federator.cli.printer import format_age, format_time
 from federator.cli.run_commands import ALL
+from federator.cli.terminal import Column
 
 if TYPE_CHECKING:
     from federator.apply.plan_decisions import Decision
@@ -123,8 +124,8 @@ def _plan_to_json(plan: StoredPlan) -> dict[str, Any]:
 
 
 def register(app: typer.Typer) -> None:
-    command(group, "list")(list_)
-    command(group, "show")(show)
+    command(group, "list", paged=True)(list_)
+    command(group, "show", paged=True)(show)
     command(group, "approve")(approve)
     command(group, "reject")(reject)
     app.add_typer(group, name="plans")

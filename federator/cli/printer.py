@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import re
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import cached_property
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 from federator.cli.documents import Output, format_document
+from federator.cli.terminal import (
+    MIN_CUT_WIDTH,
+    Column,
+    cut_cells,
+    cut_middle,
+    find_pager,
+    fits,
+    show_in_pager,
+    stack_rows,
+    wrap_line,
+)
 from federator.runtime.redaction import mask_readable
 from federator.runtime.text import escape_controls
 
@@ -25,10 +38,9 @@ _STYLES = {"ok": "green", "valid": "green", "done": "green", "warn": "yellow", "
            "fail": "red", "failed": "red", "interrupted": "yellow"}  # fmt: skip
 # Maximum width of an aligned column in a plain table; a longer cell shifts only its own row.
 _MAX_ALIGNED_WIDTH = 72
-# Minimum width of a folded column; below it, a row that the terminal wraps is easier to read.
-_MIN_FOLDED_WIDTH = 16
-# Minimum width of a cell that loses its middle.
-_MIN_CUT_WIDTH = 24
+
+# Children of a node of a tree on a terminal.
+_TREE_LIMIT = 100
 
 
 def escape_text(text: object, *, lines: bool = False) -> str:
@@ -41,7 +53,7 @@ def escape_text(text: object, *, lines: bool = False) -> str:
 def prepare_streams() -> None:
     """Make stdout and stderr accept any text: characters that their encoding lacks are escaped."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
@@ -61,24 +73,14 @@ def _redirect_to_null(descriptor: int) -> None:
     os.close(nowhere)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table. On a narrow terminal, ``wide`` columns are folded and ``cut`` ones lose their middle.
-
-    ``right`` columns are right-aligned.
-    """
-
-    title: str
-    wide: bool = False
-    right: bool = False
-    cut: bool = False
-
-
 class Printer:
     """Prints all data on stdout."""
 
-    def __init__(self, output: Output = Output.TABLE) -> None:
+    def __init__(self, output: Output = Output.TABLE, *, paged: bool = False) -> None:
+        """``paged`` keeps the text for ``close``, which shows it in a pager if it is longer than the terminal."""
         self.output = output
+        pager = find_pager() if paged and self.is_terminal and sys.stdin.isatty() and output is Output.TABLE else None
+        self._pager, self._kept = pager, io.StringIO() if pager else None
 
     @cached_property
     def console(self) -> Console:
@@ -89,18 +91,43 @@ class Printer:
             def on_broken_pipe(self) -> None:
                 _redirect_to_null(1)
 
-        return PipeSafeConsole(markup=False, emoji=False, highlight=False)
+        width = shutil.get_terminal_size().columns
+        file = {"file": self._kept, "force_terminal": True, "width": width} if self._kept else {}
+        return PipeSafeConsole(markup=False, emoji=False, highlight=False, **file)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Show the text that was kept for the pager."""
+        text, pager = self._kept.getvalue() if self._kept else "", self._pager
+        self._pager = self._kept = None
+        if pager and text.count("\n") >= shutil.get_terminal_size().lines:
+            flush()
+            show_in_pager(text, pager)
+        else:
+            self._write(text)
 
     @property
     def is_terminal(self) -> bool:
         return sys.stdout.isatty()
 
-    def line(self, text: str = "", style: str | None = None) -> None:
-        """Print one line. Only the terminal wraps it."""
+    def line(self, text: str = "", style: str | None = None, hang: int | None = None) -> None:
+        """Print one line. On a terminal, a long line is wrapped between words, with the other lines indented by ``hang``."""
         if self.is_terminal:
-            self.console.print(escape_text(text), style=style, soft_wrap=True)
+            self.console.print(wrap_line(escape_text(text), self.console.width, hang), style=style, soft_wrap=True)
         else:
             self._write(escape_text(text) + "\n")
+
+    def cut_line(self, begin: str, middle: str, end: str, style: str | None = None) -> None:
+        """Print a line of three parts. On a terminal that is too narrow for it, ``middle`` loses its own middle."""
+        begin, middle, end = (escape_text(part) for part in (begin, middle, end))
+        if self.is_terminal and middle:
+            room = self.console.width - len(begin) - len(end) - (4 if end else 2)
+            middle = cut_middle(middle, max(room, MIN_CUT_WIDTH))
+        self.line("  ".join(part for part in (begin, middle, end) if part), style)
+
+    @property
+    def tree_limit(self) -> int | None:
+        """Children to show of each node of a tree: None, if a program reads the output."""
+        return _TREE_LIMIT if self.is_terminal else None
 
     def text(self, text: str) -> None:
         """Print prepared text of several lines, unwrapped and with escaped control characters."""
@@ -117,7 +144,7 @@ class Printer:
         text = mask_readable(format_document(data, self.output, rows, keys))
         if rows and self.output is not Output.JSON and data.get("more"):
             sys.stderr.write("note: there are more; --limit N shows them\n")
-        if isinstance(sys.stdout, TextIOWrapper):
+        if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.flush()
             with self._pipe():
                 sys.stdout.buffer.write(text.encode())
@@ -126,21 +153,23 @@ class Printer:
             self._write(text)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-        """Print aligned columns with a header. On a terminal, columns are folded or cut; otherwise each row is one complete line."""
+        """Print aligned columns with a header. On a terminal, columns are folded, cut or stacked; otherwise each row is one line."""
         cells = [[escape_text("" if cell is None else cell) for cell in row] for row in rows]
-        if self.is_terminal:
-            cells = self._cut(columns, cells)
-        if self.is_terminal and self._fits(columns, cells):
-            self._rich_table(columns, cells)
-        else:
+        if not self.is_terminal:
             self._plain_table(columns, cells)
+            return
+        cut = cut_cells(columns, cells, self.console.width)
+        if fits(columns, cut, self.console.width):
+            self._rich_table(columns, cut)
+        else:
+            self._stacked_table(columns, cells)
 
     def pairs(self, rows: Iterable[tuple[str, object]], indent: str = "") -> None:
         """Print the names and values of one object, one pair per line."""
         escaped = [(escape_text(name), escape_text("" if value is None else value)) for name, value in rows]
         width = min(max((len(name) for name, _ in escaped), default=0), 32)
         for name, value in escaped:
-            self.line(f"{indent}{name:<{width}}  {value}".rstrip())
+            self.line(f"{indent}{name:<{width}}  {value}".rstrip(), hang=len(indent) + width + 2)
 
     def titled_lines(self, title: str, lines: Sequence[str]) -> None:
         """Print a title and its indented lines. Without lines, print nothing."""
@@ -148,34 +177,6 @@ class Printer:
             self.line(title, style="bold")
             for line in lines:
                 self.line(f"  {line}")
-
-    def _cut(self, columns: Sequence[Column], rows: list[list[str]]) -> list[list[str]]:
-        """Shorten the cells of the ``cut`` columns to the width that the other columns leave, which they share."""
-        from rich.cells import cell_len
-
-        longest = [max(map(cell_len, (column.title, *(row[number] for row in rows)))) for number, column in enumerate(columns)]
-        number_cut = sum(column.cut for column in columns)
-        if not number_cut:
-            return rows
-        needed = sum(
-            2 + (min(length, _MIN_FOLDED_WIDTH) if column.wide else length)
-            for column, length in zip(columns, longest, strict=True)
-            if not column.cut
-        )
-        width = max(_MIN_CUT_WIDTH, (self.console.width - needed) // number_cut - 2)
-        return [
-            [cut_middle(cell, width) if column.cut else cell for column, cell in zip(columns, row, strict=True)] for row in rows
-        ]
-
-    def _fits(self, columns: Sequence[Column], rows: list[list[str]]) -> bool:
-        """Whether the table fits if wide columns are folded. If not, the terminal wraps whole rows, and nothing is cut off."""
-        from rich.cells import cell_len
-
-        needed = 0
-        for number, column in enumerate(columns):
-            longest = max(cell_len(cell) for cell in (column.title, *(row[number] for row in rows)))
-            needed += 2 + (min(longest, _MIN_FOLDED_WIDTH) if column.wide else longest)
-        return needed <= self.console.width
 
     def _plain_table(self, columns: Sequence[Column], rows: list[list[str]]) -> None:
         from rich.cells import cell_len
@@ -190,6 +191,14 @@ class Printer:
                 padded.append(space + cell if column.right else cell + space)
             self._write("  ".join(padded).rstrip() + "\n")
 
+    def _stacked_table(self, columns: Sequence[Column], rows: list[list[str]]) -> None:
+        from rich.text import Text
+
+        header, *lines = stack_rows(columns, rows, self.console.width)
+        self.console.print(Text(header, style="bold"), soft_wrap=True)
+        for line in lines:
+            self.console.print(Text.assemble(*map(style_state, re.split("(  +)", line))), soft_wrap=True)
+
     def _rich_table(self, columns: Sequence[Column], rows: list[list[str]]) -> None:
         from rich.table import Table
 
@@ -202,6 +211,9 @@ class Printer:
         self.console.print(table)
 
     def _write(self, text: str) -> None:
+        if self._kept is not None:
+            self._kept.write(text)
+            return
         with self._pipe():
             sys.stdout.write(text)
 
@@ -211,19 +223,6 @@ class Printer:
             yield
         except BrokenPipeError:
             _redirect_to_null(1)
-
-
-def cut_middle(text: str, width: int) -> str:
-    """Return a text of at most ``width`` terminal cells: its begin, an ellipsis and its end, which names the table of a location."""
-    from rich.cells import cell_len, set_cell_size
-
-    if cell_len(text) <= width:
-        return text
-    begin = set_cell_size(text, (width - 1) // 3).rstrip()
-    end = text
-    while cell_len(begin) + 1 + cell_len(end) > width:
-        end = end[1:]
-    return f"{begin}…{end}"
 
 
 def style_state(text: str) -> Text:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Without a terminal, lines show that a stage is still running: first after this time, then at growing intervals.
 _FIRST_HEARTBEAT_SECONDS = 2.0
 _HEARTBEAT_GROWTH = 3.0
+_STAGE_WIDTH = 7
 _FRAMES = "|/-\\"
 
 
@@ -102,7 +103,7 @@ class ProgressDisplay:
 
     def line(self, stage: str, subject: str, state: str, detail: str, seconds: float) -> None:
         """Print a permanent line."""
-        parts = [f"{stage:<7}", subject, style_state(state), detail.replace("\n", " ")]
+        parts = [f"{stage:<{_STAGE_WIDTH}}", subject, style_state(state), detail.replace("\n", " ")]
         self.print_parts(parts, f"({format_duration(seconds)})" if seconds >= 0.1 else "")
 
     def print_parts(self, parts: list[object], end: str = "") -> None:
@@ -115,7 +116,9 @@ class ProgressDisplay:
         text = Text("  ").join(part if isinstance(part, Text) else Text(escape_text(part)) for part in non_empty)
         with self._lock:
             if self._console is not None:
-                self._console.print(text, soft_wrap=True)
+                indent = " " * (_STAGE_WIDTH + 2)
+                first, *others = text.wrap(self._console, max(self._console.width - len(indent), 40))
+                self._console.print(first, *(Text(indent) + line for line in others), sep="\n", soft_wrap=True)
             else:
                 self._stream.write(text.plain + "\n")
                 self._stream.flush()
@@ -134,7 +137,7 @@ class ProgressDisplay:
     def _format_stage(self, key: tuple[str, str], seconds: float) -> str:
         stage, subject = key
         count = f"  {self._done_count:,} done" if stage == "apply" and self._done_count else ""
-        return f"{stage:<7}  {escape_text(subject)}{count}  {format_duration(seconds) if seconds >= 1 else ''}".rstrip()
+        return f"{stage:<{_STAGE_WIDTH}}  {escape_text(subject)}{count}  {format_duration(seconds) if seconds >= 1 else ''}".rstrip()
 
     def _print_heartbeats(self) -> None:
         while not self._ended.wait(0.5):

@@ -12,7 +12,8 @@ import typer
 from federator.cli import completion, result_output
 from federator.cli.context import Cli, command
 from federator.cli.interactive_run import open_run
-from federator.cli.printer import Column, format_time
+from federator.cli.printer import format_time
+from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError, StateError
 
 if TYPE_CHECKING:
@@ -90,4 +91,4 @@ def reports(
 
 def register(app: typer.Typer) -> None:
     command(app, "report")(report)
-    command(app, "reports")(reports)
+    command(app, "reports", paged=True)(reports)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from federator.cli.context import Cli
 from federator.cli.errors import EXIT_CODE_BY_STATE, print_message
 from federator.cli.plan_output import plan_title
-from federator.cli.printer import Column, format_count
+from federator.cli.printer import format_count
+from federator.cli.terminal import Column
 from federator.connector.errors import split_hint
 from federator.connector.options import mask_secrets
 

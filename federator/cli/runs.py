@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column, format_age, format_count, format_duration, format_time
+from federator.cli.printer import format_age, format_count, format_duration, format_time
 from federator.cli.result_output import print_hints, source_note
+from federator.cli.terminal import Column
 from federator.connector.errors import split_hint
 
 if TYPE_CHECKING:
@@ -185,4 +186,4 @@ def _format_subject(run: Run) -> str:
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "runs")(runs)
+    command(app, "runs", paged=True)(runs)

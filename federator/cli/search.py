@@ -10,7 +10,8 @@ import typer
 from federator.cli import completion
 from federator.cli.context import Cli, command
 from federator.cli.errors import USAGE, print_error
-from federator.cli.printer import Column, escape_text
+from federator.cli.printer import escape_text
+from federator.cli.terminal import Column
 
 if TYPE_CHECKING:
     from federator.views.search.engine import SearchPage
@@ -106,4 +107,4 @@ def _show(cli: Cli, facets: Facets) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "search")(search)
+    command(app, "search", paged=True)(search)

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column, format_time
+from federator.cli.printer import format_time
+from federator.cli.terminal import Column
 from federator.connector.errors import StateError
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person, as in the list.")]
@@ -56,6 +57,6 @@ def revoke(cli: Cli, name: NAME, id: ID = None) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    command(group, "list")(list_)
+    command(group, "list", paged=True)(list_)
     command(group, "revoke")(revoke)
     app.add_typer(group, name="session")

@@ -9,7 +9,8 @@ import typer
 
 from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column, format_count
+from federator.cli.printer import format_count
+from federator.cli.terminal import Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

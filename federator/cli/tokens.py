@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.printer import Column
+from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
 
 NEVER = "never"
@@ -119,6 +119,6 @@ def _format_day(seconds: float | None) -> str:
 
 def register(app: typer.Typer) -> None:
     command(group, "create")(create)
-    command(group, "list")(list_)
+    command(group, "list", paged=True)(list_)
     command(group, "revoke")(revoke)
     app.add_typer(group, name="token")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +10,9 @@ import typer
 from federator.cli import completion
 from federator.cli.context import Cli, command
 from federator.cli.merged_tree import TreeView, print_merged_tree
-from federator.cli.printer import Column, Printer
+from federator.cli.printer import Printer
 from federator.cli.table_output import list_refusals, print_table, print_table_at
+from federator.cli.terminal import Column
 from federator.connector.errors import CatalogError, StateError
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ def tree(
     cli: Cli,
     path: PATH = None,
     depth: Annotated[int | None, typer.Option("--depth", min=1, help="Number of levels to show. Default: all.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", min=1, help="Children to show of each namespace, as text. Default: 100 on a terminal, else all."
+        ),
+    ] = None,
     as_of: AS_OF = None,
     view: Annotated[
         TreeView, typer.Option("--view", help="source, or merged: one entry per logical name across sources.")
@@ -48,7 +54,7 @@ def tree(
 ) -> None:
     """Show all sources as one tree."""
     if view is TreeView.MERGED:
-        print_merged_tree(cli, parse_path(path), depth, as_of)
+        print_merged_tree(cli, parse_path(path), depth, as_of, limit)
         return
     with cli.index() as index:
         start, snapshot = parse_path(path), resolve_as_of(index, as_of)
@@ -60,7 +66,7 @@ def tree(
             return
         if start:
             cli.out.line(format_path(start), style="bold")
-        print_tree(cli.out, index, start, depth, snapshot=snapshot)
+        print_tree(cli.out, index, start, depth, snapshot=snapshot, limit=limit or cli.out.tree_limit)
         if not top and not start:
             cli.print_note(
                 "the index was empty at that time" if snapshot else "the index is empty; read the sources with federator crawl"
@@ -207,31 +213,40 @@ def _nested_json(index: Index, node: TreeNode, depth: int | None, snapshot: Snap
 
 
 def print_tree(
-    out: Printer, index: Index, start: Path, depth: int | None, indent: str = "", *, snapshot: Snapshot | None = None
+    out: Printer,
+    index: Index,
+    start: Path,
+    depth: int | None,
+    indent: str = "",
+    *,
+    snapshot: Snapshot | None = None,
+    limit: int | None = None,
 ) -> None:
-    """Print ``depth`` levels below a node as a tree; None: all levels."""
+    """Print ``depth`` levels below a node as a tree, and ``limit`` children of each; None: all."""
     nodes = _list_children(index, start, snapshot)
-    for number, node in enumerate(nodes):
+    more = len(nodes[limit:]) if limit else 0
+    for number, node in enumerate(nodes[:limit]):
         is_last = number == len(nodes) - 1
         branch, child_indent = ("", "") if not start else ("└── ", "    ") if is_last else ("├── ", "│   ")
-        out.line(f"{indent}{branch}{'  '.join(_node_details(node))}", style=None if start else "bold")
+        begin, location, end = _node_details(node)
+        out.cut_line(f"{indent}{branch}{begin}", location, end, style=None if start else "bold")
         if node.kind in ("source", "namespace") and (depth is None or depth > 1):
+            remaining = None if depth is None else depth - 1
             print_tree(
-                out, index, (*start, node.name), None if depth is None else depth - 1, indent + child_indent, snapshot=snapshot
-            )
+                out, index, (*start, node.name), remaining, indent + child_indent, snapshot=snapshot, limit=limit
+            )  # fmt: skip
+    if more:
+        out.line(f"{indent}{'└── ' if start else ''}… {more:,} more: --limit {len(nodes)}")
 
 
-def _node_details(node: TreeNode) -> Iterator[str]:
-    yield node.name
-    if node.kind not in ("source", "namespace", "table"):
-        yield f"({node.kind.replace('_', ' ')})"
-    if node.location and node.kind not in ("source", "namespace"):
-        yield node.location
+def _node_details(node: TreeNode) -> tuple[str, str, str]:
+    """Return what a line of the tree has before the location, the location, and what it has after it."""
+    is_table = node.kind not in ("source", "namespace")
+    kind = f"  ({node.kind.replace('_', ' ')})" if is_table and node.kind != "table" else ""
     state = _display_state(node)
-    if state not in ("", "ok", "complete", "carried", "valid"):
-        yield f"[{state.replace('_', ' ')}]"
-    if node.message:
-        yield f"({node.message})"
+    shown = f"[{state.replace('_', ' ')}]" if state not in ("", "ok", "complete", "carried", "valid") else ""
+    message = f"({node.message})" if node.message else ""
+    return node.name + kind, (node.location or "") if is_table else "", "  ".join(part for part in (shown, message) if part)
 
 
 def _display_state(node: TreeNode) -> str:
@@ -280,4 +295,4 @@ def _show_source(cli: Cli, index: Index, node: Path) -> None:
 
 def register(app: typer.Typer) -> None:
     for function in (tree, ls, show):
-        command(app, function.__name__)(function)
+        command(app, function.__name__, paged=True)(function)

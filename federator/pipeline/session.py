@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,8 @@ class _Launch:
         from pyspark import SparkConf
         from pyspark.java_gateway import launch_gateway
 
+        # The JVM is started by fork and exec, which Lance survives: its warning is for processes that go on after a fork.
+        warnings.filterwarnings("ignore", message="lance is not fork-safe")
         conf = SparkConf(loadDefaults=False).setAll(list(self.conf.items()))
         try:
             # The JVM writes a banner to stderr, and keeps an inherited stdout pipe open as long as it lives.

@@ -29,6 +29,17 @@ def test_tree_stops_at_a_depth_and_starts_at_a_path(filled: Shell) -> None:
     ]
 
 
+def test_tree_says_how_many_children_it_leaves_out(filled: Shell) -> None:
+    assert filled.run("tree", "lake/sales", "--limit", "1").stdout.splitlines() == [
+        "lake$sales",
+        "├── items  s3://lake/items.lance",
+        "└── … 1 more: --limit 2",
+    ]
+    merged = filled.run("tree", "sales", "--view", "merged", "--limit", "1").stdout.splitlines()
+    assert merged[-1] == "└── … 1 more: --limit 2"
+    assert "more" not in filled.run("tree", "--limit", "20").stdout
+
+
 @pytest.mark.parametrize("command", [["tree"], ["ls", "lake/odd"], ["ls", "-l", "lake/odd"], ["search", "lake"]])
 def test_names_print_as_they_are_and_steer_nothing(filled: Shell, command: list[str]) -> None:
     printed = filled.run(*command).stdout

@@ -9,13 +9,15 @@ import re
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from federator.cli.documents import Output, format_document
-from federator.cli.printer import Column, Printer, cut_middle, escape_text, format_age, format_count, format_duration
+from federator.cli.printer import Printer, escape_text, format_age, format_count, format_duration
 from federator.cli.progress import ProgressDisplay
+from federator.cli.terminal import Column, cut_middle
 from federator.stages.result import ProgressEvent
 
 
@@ -52,7 +54,7 @@ def test_no_format_for_programs_steers_a_terminal_or_a_spreadsheet() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("width", "lines"), [("60", 4), ("20", 4)])
+@pytest.mark.parametrize(("width", "lines"), [("60", 4), ("20", 5)])
 def test_a_table_loses_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: str, lines: int) -> None:
     monkeypatch.setenv("COLUMNS", width)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -82,6 +84,49 @@ def test_a_narrow_terminal_cuts_the_middle_of_locations(monkeypatch: pytest.Monk
     assert "s3://lake/" in lines[1]
     assert "orders.lance" in lines[1]
     assert not is_cut or len(lines[1]) <= 80
+
+
+def test_a_table_that_is_too_wide_has_the_other_columns_below_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    columns = [Column("severity"), Column("table", wide=True), Column("since"), Column("what", wide=True)]
+    Printer().table(columns, [("high", "aws$sales$orders", "2026-11-25 09:30:17", "it is at one place " * 3)])
+    assert re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue()).splitlines() == [
+        "severity  table",
+        "high      aws$sales$orders",
+        "    since  2026-11-25 09:30:17",
+        "    what   it is at one place it is at one place",
+        "           it is at one place",
+    ]
+
+
+def test_a_long_line_is_wrapped_between_words_and_its_names_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    location = "file:/lake/" + "x" * 40
+    Printer().line(f"  + declare  aws$sales$orders  {location}  (new at the origin)")
+    assert stream.getvalue().splitlines() == [
+        "  + declare  aws$sales$orders", f"      {location}", "      (new at the origin)",
+    ]  # fmt: skip
+
+
+def test_long_output_on_a_terminal_goes_through_the_pager(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LINES", "5")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("PAGER", f"cat > {tmp_path}/paged")
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    for number, pager in ((3, True), (9, False), (9, True)):
+        out = Printer(paged=pager)
+        for line in range(number):
+            out.line(f"line {line}")
+        out.close()
+        assert (tmp_path / "paged").exists() == (number == 9 and pager)
+    assert (tmp_path / "paged").read_text().splitlines() == [f"line {line}" for line in range(9)]
 
 
 def test_a_cut_text_keeps_its_width_with_wide_characters() -> None:

@@ -1,0 +1,135 @@
+"""Text for people at a terminal: lines that are wrapped between words, tables that are too wide for it, and the pager."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Minimum width of a folded column, which also has room for its longest word: ids and locations can be copied.
+_MIN_FOLDED_WIDTH = 16
+# Minimum width of a cell that loses its middle.
+MIN_CUT_WIDTH = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. On a narrow terminal, ``wide`` columns are folded and ``cut`` ones lose their middle.
+
+    ``right`` columns are right-aligned.
+    """
+
+    title: str
+    wide: bool = False
+    right: bool = False
+    cut: bool = False
+
+
+def wrap_line(text: str, width: int, hang: int | None = None) -> str:
+    """Break a line between words. Following lines are indented by ``hang``, or by 4 more than the first one.
+
+    A word is never broken, so that names and locations can be copied.
+    """
+    if len(text) <= width:
+        return text
+    indent = len(text) - len(text.lstrip())
+    following = " " * min(indent + 4 if hang is None else hang, width // 2)
+    lines = textwrap.wrap(
+        text, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
+    return "\n".join(lines)
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Return a text of at most ``width`` terminal cells: its begin, an ellipsis and its end, which names the table of a location."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    begin = set_cell_size(text, (width - 1) // 3).rstrip()
+    end = text
+    while cell_len(begin) + 1 + cell_len(end) > width:
+        end = end[1:]
+    return f"{begin}…{end}"
+
+
+def cut_cells(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[list[str]]:
+    """Shorten the cells of the ``cut`` columns to the width that the other columns leave, which they share."""
+    number_cut = sum(column.cut for column in columns)
+    if not number_cut:
+        return rows
+    needed = sum(2 + n for column, n in zip(columns, _list_least_widths(columns, rows), strict=True) if not column.cut)
+    cut = max(MIN_CUT_WIDTH, (width - needed) // number_cut - 2)
+    return [[cut_middle(cell, cut) if column.cut else cell for column, cell in zip(columns, row, strict=True)] for row in rows]
+
+
+def fits(columns: Sequence[Column], rows: list[list[str]], width: int) -> bool:
+    """Whether a table fits if its wide columns are folded."""
+    return sum(2 + n for n in _list_least_widths(columns, rows)) - 2 <= width
+
+
+def stack_rows(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[str]:
+    """Return the lines of a table that does not fit: the first columns that do in one line, the others below it with their titles."""
+    rows = [
+        [cut_middle(cell, width // 2) if column.cut else cell for column, cell in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    lengths = _list_widths(columns, rows)
+    shown, used = 1, lengths[0]
+    while shown < len(columns) and not columns[shown].wide and used + 2 + lengths[shown] <= width:
+        used += 2 + lengths[shown]
+        shown += 1
+    if shown < len(columns) and used + 2 + lengths[shown] <= width:
+        shown += 1
+    titles = max((len(column.title) for column in columns[shown:]), default=0)
+    lines = [_aligned([column.title for column in columns[:shown]], lengths, columns)]
+    for row in rows:
+        lines.append(_aligned(row[:shown], lengths, columns))
+        lines += [
+            wrap_line(f"    {column.title:<{titles}}  {cell}", width, titles + 6)
+            for column, cell in zip(columns[shown:], row[shown:], strict=True)
+            if cell
+        ]
+    return lines
+
+
+def _list_widths(columns: Sequence[Column], rows: list[list[str]]) -> list[int]:
+    """Return the cells of a terminal that each column needs."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, (column.title, *(row[number] for row in rows)))) for number, column in enumerate(columns)]
+
+
+def _list_least_widths(columns: Sequence[Column], rows: list[list[str]]) -> list[int]:
+    """The same with folded columns."""
+    longest = [max((len(word) for row in rows for word in row[number].split()), default=0) for number in range(len(columns))]
+    return [
+        min(width, max(word, _MIN_FOLDED_WIDTH)) if column.wide else width
+        for column, width, word in zip(columns, _list_widths(columns, rows), longest, strict=True)
+    ]
+
+
+def _aligned(cells: Sequence[str], lengths: Sequence[int], columns: Sequence[Column]) -> str:
+    from rich.cells import cell_len
+
+    padded = []
+    for cell, length, column in zip(cells, lengths, columns, strict=False):
+        space = " " * max(0, length - cell_len(cell))
+        padded.append(space + cell if column.right else cell + space)
+    return "  ".join(padded).rstrip()
+
+
+def find_pager() -> str | None:
+    """Return the command of the pager: ``PAGER``, else less. None if ``PAGER`` is empty, or less is not installed."""
+    pager = os.environ.get("PAGER")
+    return ("less" if shutil.which("less") else None) if pager is None else pager or None
+
+
+def show_in_pager(text: str, pager: str) -> None:
+    """Show text in a pager. ``less`` keeps colours, and leaves a short text on the terminal."""
+    import pydoc
+
+    os.environ.setdefault("LESS", "FRX")
+    pydoc.pipepager(text, pager)
