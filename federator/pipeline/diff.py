@@ -6,8 +6,9 @@ Listed objects are written as crawled. Objects that were not listed are closed o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -51,40 +52,76 @@ class StagedRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class DifferingKeys:
+    """The keys of the objects that differ, with the crawl's effect on each, at ``path`` in the staging area.
+
+    Iterating yields the keys of the records to close, each ``(is_table, path)``: removed objects and replaced records. They are read
+    in batches, because there may be millions.
+    """
+
+    staging: StagingArea
+    path: str
+    crawled: ValidatedCrawl
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        for effect, keys in self.read():
+            if effect is not Effect.ADDED:
+                yield from keys
+
+    def read(self) -> Iterator[tuple[Effect, list[tuple[int, str]]]]:
+        """Yield keys of one effect at a time. Missing objects are left out unless the crawl proves that they are absent."""
+        named = frozenset(self.crawled.tables_outside())
+        for batch in self.staging.read(self.path, ["is_table", "path", "what"]):
+            for effect in DIFFERING:
+                differing = batch.filter(pc.equal(batch.column("what"), effect.value))
+                keys = list(zip(*(differing.column(name).to_pylist() for name in ("is_table", "path")), strict=True))
+                if effect is Effect.MISSING:
+                    keys = removable(keys, self.crawled.coverage, self.crawled.namespaces, named)
+                yield effect, keys
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionDelta:
-    """The changes of a crawl: the records to insert, keys to close, and the counts."""
+    """The changes of a crawl: the keys of the records to close, the records to insert, and the counts.
+
+    ``closed`` are keys ``(is_table, path)``. ``counts`` are the objects by effect and ``is_table``.
+    """
 
     source: str
-    added: int
-    changed: int
-    removed: tuple[tuple[int, str], ...]
-    replaced: tuple[tuple[int, str], ...]
+    counts: Counter[tuple[Effect, int]] = field(default_factory=Counter)
+    closed: Iterable[tuple[int, str]] = ()
     records: StagedRecords | None = None
 
     @property
+    def added(self) -> int:
+        return self._count(Effect.ADDED)
+
+    @property
+    def changed(self) -> int:
+        return self._count(Effect.CHANGED)
+
+    @property
+    def removed(self) -> int:
+        return self._count(Effect.MISSING)
+
+    @property
     def is_empty(self) -> bool:
-        return not (self.added or self.changed or self.removed)
+        return not self.counts.total()
 
     @classmethod
     def unchanged(cls, source: str) -> RevisionDelta:
-        return cls(source, 0, 0, (), ())
-
-    def locations(self) -> Iterator[tuple[str, str | None]]:
-        """Yield path and canonical location of new and changed tables."""
-        for batch in self._read(["is_table", "path", "canonical"]):
-            rows = zip(*(batch.column(name).to_pylist() for name in ("is_table", "path", "canonical")), strict=True)
-            yield from ((path, canonical) for is_table, path, canonical in rows if is_table)
+        return cls(source)
 
     def iter_inserts(self) -> Iterator[Sequence[Any]]:
         """Yield new and changed records for ``revisions.add_records``. ``observed_at`` is null: a crawl is not a direct
         observation."""
-        for batch in self._read():
+        for batch in self.records.read() if self.records is not None else ():
             columns = [batch.column(name).to_pylist() for name in RECORD_COLUMNS]
             words = _checked_words(self.source, batch) if "words" in batch.schema.names else _search_words(self.source, batch)
             yield from zip(*columns, [None] * len(batch), words, strict=True)
 
-    def _read(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        return self.records.read(columns) if self.records is not None else iter(())
+    def _count(self, effect: Effect) -> int:
+        return self.counts[effect, 0] + self.counts[effect, 1]
 
 
 def diff_crawl(
@@ -101,23 +138,19 @@ def diff_crawl(
     records = staged_rows(spark, crawled.staged).where(F.col("row") == RECORD)
     compared = _compare_keys(spark, reader, crawled, records, revision)
     differing = staging.write(compared, f"{crawled.source}.differing")
-    keys = staging.read(differing, ["is_table", "path", "what"]).read_all()
-    added, changed, missing = (_keys_of_kind(keys, effect) for effect in ("added", "changed", "missing"))
-    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces, frozenset(crawled.tables_outside())))
-    differences = None
-    if added or changed:
-        changed_keys = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
-        full = records.select(*RECORD_COLUMNS).join(changed_keys, ["is_table", "path"], "left_semi").select(*RECORD_COLUMNS)
-        # For few records, another stage of Python workers would take longer than the driver.
-        many = len(added) + len(changed) > MAX_ROWS
-        rows = staging.write(_with_search_words(full, crawled.source) if many else full, f"{crawled.source}.rows")
-        different = keys.filter(pc.not_equal(keys["what"], "missing")).group_by(["is_table", "path"]).aggregate([])
-        if different.num_rows != staging.count(rows):
-            # If pages shift during the listing, an object may appear twice; keep one of the copies.
-            once = spark.read.parquet(rows).dropDuplicates(["is_table", "path"])
-            rows = staging.write(once, f"{crawled.source}.once")
-        differences = StagedRecords(staging, rows)
-    return RevisionDelta(crawled.source, len(added), len(changed), removed, tuple(changed), differences)
+    keys = DifferingKeys(staging, differing, crawled)
+    counts = _count_effects(keys.read())
+    delta = RevisionDelta(crawled.source, counts, keys)
+    written = delta.added + delta.changed
+    if not written:
+        return delta
+    written_keys = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
+    full = records.select(*RECORD_COLUMNS).join(written_keys, ["is_table", "path"], "left_semi")
+    # If pages shift during the listing, an object may appear twice; keep one of the copies.
+    full = full.dropDuplicates(["is_table", "path"]).select(*RECORD_COLUMNS)
+    # For few records, another stage of Python workers would take longer than the driver.
+    rows = staging.write(_with_search_words(full, crawled.source) if written > MAX_ROWS else full, f"{crawled.source}.rows")
+    return replace(delta, records=StagedRecords(staging, rows))
 
 
 def _diff_in_task(
@@ -130,10 +163,16 @@ def _diff_in_task(
     added, changed, missing = (
         [key for key, effect in effects if effect is kind] for kind in (Effect.ADDED, Effect.CHANGED, Effect.MISSING)
     )
-    removed = tuple(removable(missing, crawled.coverage, crawled.namespaces, frozenset(crawled.tables_outside())))
+    removed = removable(missing, crawled.coverage, crawled.namespaces, frozenset(crawled.tables_outside()))
+    counts = _count_effects([(Effect.ADDED, added), (Effect.CHANGED, changed), (Effect.MISSING, removed)])
     selected = frozenset([*added, *changed])
     differences = StagedRecords(staging, staged, selected) if selected else None
-    return RevisionDelta(crawled.source, len(added), len(changed), removed, tuple(changed), differences)
+    return RevisionDelta(crawled.source, counts, [*removed, *changed], differences)
+
+
+def _count_effects(effects: Iterable[tuple[Effect, list[tuple[int, str]]]]) -> Counter[tuple[Effect, int]]:
+    """Return the number of keys by effect and ``is_table``."""
+    return Counter((effect, is_table) for effect, keys in effects for is_table, _ in keys)
 
 
 def current_time() -> float:
@@ -246,8 +285,3 @@ def read_ranges(
 def spark_parallelism(spark: SparkSession) -> int:
     """Return the number of tasks of a stage over the index."""
     return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
-
-
-def _keys_of_kind(keys: pa.Table, effect: str) -> list[tuple[int, str]]:
-    matching = keys.filter(pc.equal(keys["what"], effect))
-    return list(zip(matching["is_table"].to_pylist(), matching["path"].to_pylist(), strict=True))

@@ -15,9 +15,10 @@ from federator.model.rows import coverage_to_row
 from federator.pipeline.diff import RevisionDelta
 from federator.pipeline.validation import ValidatedCrawl
 from federator.planning.crawls import is_failed
-from federator.planning.losses import Loss, count_losses
+from federator.planning.losses import Loss
 from federator.planning.misses import update_misses
-from federator.store import Index, coverage, misses, pending_publications, records, revisions
+from federator.planning.publication import Effect
+from federator.store import Index, coverage, losses, misses, pending_publications, records, revisions
 from federator.store.leases import Lease
 
 
@@ -76,7 +77,6 @@ def publish_crawl(
         _update_source_only(index, lease, source, source_columns)
     else:
         revision_columns = {"identity": identity.to_json() if identity is not None else None, "went_back": went_back}
-        revision_columns |= _count_lost_tables(index, delta)
         revision = _write_revision(index, lease, crawled, delta, previous_coverage, run_id, source_columns, revision_columns)
     _record_evidence(index, lease, crawled, revision, config_digest)
     with index.read() as connection:
@@ -86,7 +86,7 @@ def publish_crawl(
         state,
         added=delta.added,
         changed=delta.changed,
-        removed=len(delta.removed),
+        removed=delta.removed,
         namespaces=namespaces,
         tables=tables,
         failed_namespaces=len(crawled.failures),
@@ -108,7 +108,7 @@ def _write_revision(
 ) -> int:
     """Write a draft revision and publish it. Return its number."""
     draft = revisions.begin_draft(index, lease, crawled.source, run_id, crawled.began_at)
-    revisions.close_records(index, lease, draft, [*delta.removed, *delta.replaced])
+    revisions.close_records(index, lease, draft, delta.closed)
     revisions.add_records(index, lease, draft, delta.iter_inserts())
     with index.write() as connection:
         lease.require_held(connection)
@@ -119,29 +119,27 @@ def _write_revision(
         draft,
         added=delta.added,
         changed=delta.changed,
-        removed=len(delta.removed),
+        removed=delta.removed,
         values=source_columns,
-        evidence=revision_columns,
+        evidence={**revision_columns, **_count_lost_tables(index, draft, delta)},
     )
     return draft.number
 
 
-def _count_lost_tables(index: Index, delta: RevisionDelta) -> dict[str, Any]:
+def _count_lost_tables(index: Index, draft: revisions.DraftRevision, delta: RevisionDelta) -> dict[str, Any]:
     """Return the columns of the ``revision`` row that ``planning.losses`` reads: the number of ``tables`` in the previous revision,
     how many of them are ``gone``, and how many have ``moved``. Empty if neither happened."""
-    removed = {path for is_table, path in delta.removed if is_table}
-    replaced = {path for is_table, path in delta.replaced if is_table}
+    removed, replaced = (delta.counts[effect, 1] for effect in (Effect.MISSING, Effect.CHANGED))
     if not (removed or replaced):
         return {}
     with index.read() as connection:
         _, tables = records.count_objects(connection, delta.source)
         # At most this many are lost: a removed table may be renamed, and a replaced one may have kept its location.
-        upper_bound = Loss(delta.source, revision=0, tables=tables, gone=len(removed), moved=len(replaced))
+        upper_bound = Loss(delta.source, revision=0, tables=tables, gone=removed, moved=replaced)
         if not upper_bound.exceeds_half:
-            # Too few for a hold, so reading all previous locations is not worth it.
-            return {"tables": tables, "gone": len(removed)}
-        previous_locations = records.iter_canonical_locations(connection, delta.source)
-        gone, moved = count_losses(delta.removed, delta.replaced, previous_locations, dict(delta.locations()))
+            # Too few for a hold, so comparing locations is not worth it.
+            return {"tables": tables, "gone": removed}
+        gone, moved = losses.count_draft_losses(connection, draft)
         return {"tables": tables, "gone": gone, "moved": moved}
 
 

@@ -20,7 +20,10 @@ from federator.pipeline.small_crawls import MAX_ROWS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-BATCH_ROWS = 20_000
+#: rows may be wide, and a process holds a few batches
+BATCH_ROWS = 5_000
+# of each column that is read
+_BUFFER_BYTES = 2**18
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ class StagingArea:
         dataset = pq.ParquetDataset(path)
         names = list(columns) if columns is not None else dataset.schema.names
         schema = pa.schema([dataset.schema.field(name) for name in names])
-        parts = (part.to_batches(columns=names, batch_size=BATCH_ROWS) for part in dataset.fragments)
+        # Reading the fragments of the dataset itself would decode a whole row group at once. Without a buffer, it would be loaded.
+        files = (pq.ParquetFile(part.path, buffer_size=_BUFFER_BYTES) for part in dataset.fragments)
+        parts = (file.iter_batches(BATCH_ROWS, columns=names) for file in files)
         return pa.RecordBatchReader.from_batches(schema, chain.from_iterable(parts))
 
     def count(self, path: str) -> int:

@@ -7,18 +7,18 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from federator.connector import ConnectorSettings, FederatorError, PermissionDenied, SourceSpec
 from federator.lance.inspection import inspection_row
 from federator.lance.opening import opening_options
 from federator.model import canonical_location
 from federator.pipeline.local_frames import local_frame
+from federator.pipeline.staging_area import StagingArea
 from federator.registry import get_connector
 from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
 from federator.store.verifications import DueLocation
@@ -26,23 +26,27 @@ from federator.store.verifications import DueLocation
 _DDL = "canonical string, location string, checked_at double, answer string"
 # After this many timeouts in a row, a task makes no further requests to a store.
 _MAX_TIMEOUTS = 3
+# Up to this many results are collected by the driver: staging them would take longer.
+_MAX_COLLECTED = 5_000
 
 
 def verify_locations(
-    spark: SparkSession, spec: SourceSpec, locations: Sequence[DueLocation], *, timeout: float, seconds: float
+    staging: StagingArea, spec: SourceSpec, locations: Sequence[DueLocation], *, timeout: float, seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """Inspect locations with the source's own ``storage.*`` options; yield rows of the table ``dataset``.
+    """Inspect locations with the source's own ``storage.*`` options; return rows of the table ``dataset``.
+
+    All locations are inspected before this function returns. Many results are staged, and read as the rows are requested.
 
     A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once. A task makes no further requests
     to a store after a few timeouts in a row. After ``seconds`` no further location is inspected: the rest, the end of
     ``locations``, has no row.
     """
     if not locations:
-        return
+        return iter(())
     end = time.time() + seconds
     rows = [(due.canonical, due.location) for due in locations]
     partitions = max(1, min(len(rows), verification_parallelism()))
-    frame = local_frame(spark, ("canonical", "location"), distribute_by_store(rows, partitions), parts=partitions)
+    frame = local_frame(staging.spark, ("canonical", "location"), distribute_by_store(rows, partitions), parts=partitions)
 
     def inspect_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with InspectorProcess(spec, timeout) as inspector:
@@ -58,14 +62,19 @@ def verify_locations(
                 )
 
     # One job over all partitions: toLocalIterator would run them one after the other.
-    for batch in frame.mapInArrow(inspect_batches, _DDL).toArrow().to_batches():
+    inspected = frame.mapInArrow(inspect_batches, _DDL)
+    if len(rows) <= _MAX_COLLECTED:
+        return _dataset_rows(inspected.toArrow().to_batches(), spec.name)
+    return _dataset_rows(staging.read(staging.write(inspected, f"{spec.name}.verified")), spec.name)
+
+
+def _dataset_rows(batches: Iterable[pa.RecordBatch], source: str) -> Iterator[dict[str, Any]]:
+    for batch in batches:
         *columns, texts = (column.to_pylist() for column in batch.columns)
         # Parse all answers at once: one call per answer would take longer than all other work here.
         answers = json.loads(f"[{','.join(texts)}]")
         for canonical, location, checked_at, answer in zip(*columns, answers, strict=True):
-            yield {
-                "canonical": canonical, "location": location, "checked_at": checked_at, "checked_through": spec.name, **answer
-            }  # fmt: skip
+            yield {"canonical": canonical, "location": location, "checked_at": checked_at, "checked_through": source, **answer}
 
 
 def verification_parallelism() -> int:

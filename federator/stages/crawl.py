@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from federator import logs
 from federator.connector import FederatorError, ServiceUnavailable
@@ -144,19 +145,20 @@ def _verify_due_locations(context: RunContext, name: str, seconds: float) -> Non
     if not due:
         return
     with context.stage("verify", name) as done, translate_spark_errors(f"verify {name}"):
-        rows = list(
-            verify_locations(
-                context.spark_session(),
-                context.source_spec(name),
-                due,
-                timeout=limits.timeout,
-                seconds=seconds,
-            )
-        )
+        rows = verify_locations(context.staging_area(), context.source_spec(name), due, timeout=limits.timeout, seconds=seconds)
+        states: Counter[str] = Counter()
         with context.index.write() as connection:
-            verifications.save_verifications(connection, rows)
-        remaining = f"; {len(due) - len(rows):,} left for the next run" if len(rows) < len(due) else ""
-        done("ok", format_state_counts([row["state"].replace("_", " ") for row in rows]) + remaining)
+            verifications.save_verifications(connection, _counted(rows, states))
+        left = len(due) - states.total()
+        remaining = f"; {left:,} left for the next run" if left else ""
+        done("ok", format_state_counts(states.elements()) + remaining)
+
+
+def _counted(rows: Iterable[dict[str, Any]], states: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yield rows of the table ``dataset``, and count their states."""
+    for row in rows:
+        states[row["state"].replace("_", " ")] += 1
+        yield row
 
 
 def _record_worker_calls(context: RunContext, name: str, counts: CallCounts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,6 @@ def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def format_state_counts(states: list[str]) -> str:
+def format_state_counts(states: Iterable[str]) -> str:
     """Format the counts of states: ``3 done, 1 skipped``."""
     return ", ".join(f"{count} {state}" for state, count in sorted(Counter(states).items()))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, and_, exists, func, select
 
 from federator.planning.losses import ACCEPTED_STATES, Loss, known_revisions
 from federator.store import tables as t
+from federator.store.revisions import DraftRevision
 
 v = t.revision.c
 
@@ -30,3 +31,19 @@ def list_losses(connection: Connection, source: str, revision: int) -> list[Loss
     lost = (v.gone + v.moved > 0) | v.went_back.is_not(None)
     query = select(*columns).where(v.source == source, v.number > revision, v.state == "published", lost).order_by(v.number)
     return [Loss(source, *row) for row in connection.execute(query)]
+
+
+def count_draft_losses(connection: Connection, draft: DraftRevision) -> tuple[int, int]:
+    """Return how many tables a draft removes, and how many it moves. This is ``planning.losses.count_losses`` in SQL.
+
+    All records of the draft must be written. Both databases look for them one by one: the number of tables has no limit.
+    """
+    before, now = t.record.alias("before").c, t.record.alias("now").c
+    closed = and_(before.source == draft.source, before.is_table == 1, before.valid_to == draft.number)
+    # "+ 0": all records of a large draft have the same revision, so its index must not be used to find one of them.
+    written = and_(now.source == draft.source, now.is_table == 1, now.valid_to.is_(None), now.valid_from + 0 == draft.number)
+    replacement = and_(written, now.path == before.path)
+    renamed = exists().where(written, now.canonical == before.canonical)
+    gone = select(func.count()).where(closed, ~exists().where(replacement), ~renamed)
+    moved = select(func.count()).where(closed, replacement, now.canonical.is_distinct_from(before.canonical))
+    return connection.execute(gone).scalar_one(), connection.execute(moved).scalar_one()

@@ -229,13 +229,6 @@ def list_namespace_keys(connection: Connection, source: str) -> set[str]:
     return set(connection.execute(state).scalars())
 
 
-def iter_canonical_locations(connection: Connection, source: str) -> Iterator[tuple[str, str | None]]:
-    """Stream the path key and the canonical location of every table that a source has now."""
-    state = select_at_revision(source, published_revision(connection, source), r.is_table == 1, columns=[r.path, r.canonical])
-    for row in connection.execute(state.execution_options(yield_per=5000)):
-        yield row.path, row.canonical
-
-
 def list_paths_by_location(connection: Connection, source: str, canonicals: Sequence[str]) -> dict[str, list[str]]:
     """Return the path keys of a source's tables at some canonical locations, by canonical location."""
     paths: dict[str, list[str]] = {}

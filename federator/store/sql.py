@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 #: the most values in the ``IN`` of one statement
 MAX_BIND_VALUES = 500
-#: the most rows in one transaction of a bulk write
-ROWS_PER_CHUNK = 50_000
+#: the most rows in one transaction of a bulk write, which are in memory, and may be wide
+ROWS_PER_CHUNK = 10_000
 
 
 def chunked(items: Iterable[T], size: int = MAX_BIND_VALUES) -> Iterator[list[T]]:

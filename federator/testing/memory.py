@@ -81,6 +81,8 @@ class MemorySettings(ConnectorSettings):
     tables: int | None = option("tables", doc="Generate this many tables instead of storing any.", parse=parse_positive_int)
     databases: int = option("databases", 100, doc="How many databases the generated tables lie in.", parse=parse_positive_int)
     changed: int = option("changed", 0, doc="How many of the generated tables differ from those with changed = 0.", parse=int)
+    parameters: int = option("parameters", 0, doc="How many more properties each generated table has.", parse=int)
+    columns: int = option("columns", 0, doc="How many columns the schema of each generated table has.", parse=int)
     concurrency: int = option("concurrency", 2, doc="How many shards of one crawl are read at once.", parse=parse_positive_int)
 
 
@@ -369,7 +371,9 @@ class MemoryConnector(Connector[MemorySettings]):
 
     def open(self, source: str, settings: MemorySettings) -> Catalog:
         if settings.tables:
-            return SyntheticCatalog(source, settings.tables, settings.databases, settings.changed)
+            return SyntheticCatalog(
+                source, settings.tables, settings.databases, settings.changed, settings.parameters, settings.columns
+            )
         return MemoryCatalog(source, settings, self.capabilities)
 
     def crawl_concurrency(self, properties: Mapping[str, str]) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from federator.connector import Catalog, NamespaceNotFound, Shard, TableNotFound
 from federator.connector.crawl import CoverageBuilder
@@ -12,12 +13,24 @@ from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, Table
 
 @dataclass
 class SyntheticCatalog(Catalog):
-    """``tables`` distributed over ``databases`` in turn. ``changed`` tables, evenly spread, have another property value."""
+    """``tables`` distributed over ``databases`` in turn. ``changed`` tables, evenly spread, have another property value.
+
+    Each table has ``parameters`` further properties, and a schema of ``columns`` columns (0: no schema).
+    """
 
     source: str
     tables: int
     databases: int
     changed: int = 0
+    parameters: int = 0
+    columns: int = 0
+    _parameters: dict[str, str] = field(init=False)
+    _schema: str | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._parameters = {f"parameter.{number}": f"the value of setting {number}" for number in range(self.parameters)}
+        columns = [{"name": f"column_{number}", "type": "bigint" if number % 2 else "string"} for number in range(self.columns)]
+        self._schema = json.dumps(columns) if columns else None
 
     def list_namespaces(self, parent: Path) -> list[str]:
         self._database(parent, root=True)
@@ -58,10 +71,10 @@ class SyntheticCatalog(Catalog):
         # Spread the changes evenly, so that every database has some.
         stride = max(self.tables // self.changed, 1) if self.changed else 0
         is_changed = bool(stride) and index % stride == 0 and index // stride < self.changed
-        properties = {"team": f"team-{index % 17}", "revision": "2" if is_changed else "1"}
+        properties = {"team": f"team-{index % 17}", "revision": "2" if is_changed else "1", **self._parameters}
         name = _table_name(index)
         location = f"s3://synthetic/{namespace[0]}/{name}.lance"
-        return TableRecord(self.source, (*namespace, name), location, properties, native_id=str(index))
+        return TableRecord(self.source, (*namespace, name), location, properties, schema=self._schema, native_id=str(index))
 
     def _namespace(self, path: Path) -> NamespaceRecord:
         return NamespaceRecord(self.source, path, location="/".join(("s3://synthetic", *path)))

@@ -44,7 +44,7 @@ _TRIES, _QUIET = 5, 0.03
 _CONFIG = """
 [index]
 url = "{url}"
-[sources.lake]
+[sources.{source}]
 impl = "federator.testing:CONNECTOR"
 [serve]
 requests_per_second = 100000
@@ -145,9 +145,9 @@ def fill(index: Index) -> None:
 
 
 @contextmanager
-def serve(url: str, directory: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def serve(url: str, directory: Path, source: str = "lake") -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     file, port = directory / "federator.toml", free_port()
-    file.write_text(_CONFIG.format(url=url), encoding="utf-8")
+    file.write_text(_CONFIG.format(url=url, source=source), encoding="utf-8")
     federator = str(Path(sys.executable).with_name("federator"))
     command = [federator, "--config", str(file), "serve", "--role", "api", "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

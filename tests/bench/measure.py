@@ -58,7 +58,7 @@ class Memory:
 
     def sample(self) -> None:
         while not self._stop.wait(0.5):
-            self.peak = max(self.peak, sum(map(_pss, process_tree(os.getpid()))) / 2**20)
+            self.peak = max(self.peak, sum(map(pss, process_tree(os.getpid()))) / 2**20)
 
 
 @contextmanager
@@ -90,7 +90,8 @@ def process_tree(root: int) -> list[int]:
     return found
 
 
-def _pss(pid: int) -> int:
+def pss(pid: int) -> int:
+    """The proportional set size of a process in KiB; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

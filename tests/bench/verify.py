@@ -11,6 +11,7 @@ from pathlib import Path
 
 from federator.connector import SourceSpec
 from federator.pipeline import session
+from federator.pipeline.staging_area import StagingArea
 from federator.pipeline.verify import verification_parallelism, verify_locations
 from federator.settings import parse_settings
 from federator.store.verifications import DueLocation
@@ -41,8 +42,10 @@ def run(directory: Path) -> list[Row]:
     settings = parse_settings({"sources": {"lake": {"impl": "dir", "root": str(directory)}}}, directory / "federator.toml")
     spark, spec = session.get_session(settings), SourceSpec("lake", "dir", {"root": str(directory)})
 
+    staging = StagingArea(spark, str(directory / "staging"))
+
     def verify() -> None:
-        states = [row["state"] for row in verify_locations(spark, spec, rows, timeout=60.0, seconds=3600.0)]
+        states = [row["state"] for row in verify_locations(staging, spec, rows, timeout=60.0, seconds=3600.0)]
         assert states == ["valid"] * TABLES
 
     # Spark's own start is the crawl's, which comes before; and each side has read every file once before it is measured.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import count, product
+from random import Random
 
 import pytest
 from sqlalchemy import ColumnElement, delete, insert, select
@@ -14,9 +15,11 @@ from federator.model import NamespaceRecord, TableRecord
 from federator.planning import journal_lines as lines
 from federator.planning.changes import Action, Change
 from federator.planning.journal_lines import JournalEffect, JournalLine, Question
+from federator.planning.losses import count_losses
 from federator.planning.misses import lost_origins
-from federator.store import Connection, Index, journal, misses
+from federator.store import Connection, Index, journal, losses, misses, revisions
 from federator.store import tables as t
+from federator.store.leases import acquire_lease
 from tests.fixtures.index_content import fill, table
 
 ACTIONS = [action.value for action in Action]
@@ -147,3 +150,34 @@ def test_dropped_namespaces(either_index: Index) -> None:
         assert lines.count_dropped(known) == 3
         assert lines.count_dropped(journal.iter_lines(connection, "m", Question.DROPPED, 0.0)) == 3
         assert lines.count_dropped(journal.iter_lines(connection, "m", Question.DROPPED, 1e6)) == 0
+
+
+def test_losses_of_a_draft(either_index: Index) -> None:
+    """Tables that a crawl added, replaced, renamed, moved or removed, at few locations that another source declares, too."""
+    chosen, counts = Random(7), []
+    locations = [None, *(f"s3://lake/{number}" for number in range(5))]
+    fill(either_index, "other", *(table("other", "s", f"t{number}", location=f"s3://lake/{number}") for number in range(5)))
+    for world in range(20):
+        source = f"lake{world}"
+        before, after = (
+            {f"s$t{number}": chosen.choice(locations) for number in chosen.sample(range(8), chosen.randrange(9))}
+            for _ in range(2)
+        )
+        kept = {key for key in before if chosen.random() < 0.3}
+        after = {**{key: location for key, location in after.items() if key not in kept}}
+        removed = [(1, key) for key in before if key not in after and key not in kept]
+        replaced = [(1, key) for key in before if key in after]
+        fill(either_index, source, NamespaceRecord(source, ("s",)), *(_located(source, *item) for item in before.items()))
+        with acquire_lease(either_index, f"source:{source}") as lease:
+            draft = revisions.begin_draft(either_index, lease, source, "run", 1.0)
+            revisions.close_records(either_index, lease, draft, [*removed, *replaced, (0, "s")])
+            rows = [revisions.incoming_row(_located(source, *item)) for item in after.items()]
+            revisions.add_records(either_index, lease, draft, rows)
+        with either_index.read() as connection:
+            counts.append(losses.count_draft_losses(connection, draft))
+        assert counts[-1] == count_losses(removed, replaced, before.items(), after), (before, after, kept)
+    assert all(len({each[side] for each in counts}) > 2 for side in (0, 1))
+
+
+def _located(source: str, key: str, location: str | None) -> TableRecord:
+    return TableRecord(source, tuple(key.split("$")), location)

@@ -155,7 +155,7 @@ def test_search_words_of_tasks_have_no_secret_that_only_the_driver_knows(tmp_pat
     batch = pa.RecordBatch.from_pylist([{**row, "words": row_lexemes("s", row)} for row in rows])
     pq.write_table(pa.Table.from_batches([batch]), tmp_path / "rows.parquet")
     staged = StagingArea(cast(Any, None), str(tmp_path))
-    delta = RevisionDelta("s", 2, 0, (), (), StagedRecords(staged, str(tmp_path / "rows.parquet")))
+    delta = RevisionDelta("s", records=StagedRecords(staged, str(tmp_path / "rows.parquet")))
     before = [row[-1] for row in delta.iter_inserts()]
     assert "driverspassword" in before[1]
     register_secret("driverspassword")

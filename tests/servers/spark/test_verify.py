@@ -18,6 +18,7 @@ from sqlalchemy import update
 from federator.connector import SourceSpec
 from federator.demo.servers.process import Server
 from federator.lance.inspection import inspect_location
+from federator.pipeline.staging_area import StagingArea
 from federator.pipeline.verify import verify_locations
 from federator.service import Federator
 from federator.settings import parse_settings
@@ -146,20 +147,25 @@ def test_a_principal_without_permission_is_denied_and_does_not_learn_that_nothin
     )
 
 
+@pytest.mark.parametrize("collected", [5_000, 0], ids=["collected", "staged"])
 def test_the_sources_own_options_open_it_and_time_ends_it(
-    spark: None, tmp_path: Path, location: str, s3_storage_options: dict[str, str]
-) -> None:
+    spark: None, tmp_path: Path, location: str, s3_storage_options: dict[str, str], collected: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from federator.pipeline import verify as module
     from federator.pipeline.session import get_session
 
+    monkeypatch.setattr(module, "_MAX_COLLECTED", collected)
     lance.write_dataset(ROWS, location, storage_options=s3_storage_options)
     storage = {f"storage.{key}": value for key, value in s3_storage_options.items()}
-    running = get_session(parse_settings({}, tmp_path / "federator.toml"))
+    staging = StagingArea(get_session(parse_settings({}, tmp_path / "federator.toml")), str(tmp_path / "staging"))
     requested = [DueLocation(location, location), DueLocation("file:///nothing", "/nothing")]
     spec = SourceSpec("lake", "federator.testing:CONNECTOR", storage)
-    results = {row["canonical"]: row for row in verify_locations(running, spec, requested, timeout=60.0, seconds=600.0)}
+    results = {row["canonical"]: row for row in verify_locations(staging, spec, requested, timeout=60.0, seconds=600.0)}
     assert {name: row["state"] for name, row in results.items()} == {location: "valid", "file:///nothing": "missing"}
     assert (results[location]["rows"], results[location]["checked_through"]) == (3, "lake")
-    assert list(verify_locations(running, spec, requested, timeout=60.0, seconds=0.0)) == []
+    assert (tmp_path / "staging" / "lake.verified").exists() == (not collected)
+    assert list(verify_locations(staging, spec, requested, timeout=60.0, seconds=0.0)) == []
 
 
 def test_tasks_open_at_once(spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,9 +190,9 @@ def test_tasks_open_at_once(spark: None, tmp_path: Path, monkeypatch: pytest.Mon
         storage = {"aws_endpoint": f"http://127.0.0.1:{server.server_port}", "allow_http": "true", "aws_region": "us-east-1"}
         storage |= {"aws_access_key_id": "a", "aws_secret_access_key": "b", "client_max_retries": "0"}
         spec = SourceSpec("lake", "federator.testing:CONNECTOR", {f"storage.{key}": value for key, value in storage.items()})
-        running = get_session(parse_settings({}, tmp_path / "federator.toml"))
+        staging = StagingArea(get_session(parse_settings({}, tmp_path / "federator.toml")), str(tmp_path / "staging"))
         requested = [DueLocation(location, location) for location in ("s3://one/t.lance", "s3://two/t.lance")]
-        states = [row["state"] for row in verify_locations(running, spec, requested, timeout=120.0, seconds=600.0)]
+        states = [row["state"] for row in verify_locations(staging, spec, requested, timeout=120.0, seconds=600.0)]
         server.shutdown()
     assert states == ["denied", "denied"]
     assert not both.broken

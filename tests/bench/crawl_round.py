@@ -1,0 +1,99 @@
+"""One crawl in a process of its own: ``python -m tests.bench.crawl_round CONFIG``.
+
+Prints JSON: the counts of the crawl, and by stage its seconds and the peak PSS of the driver, the JVM and the Python workers in MiB.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from federator.pipeline import crawl, diff, publish, session, validation
+from federator.service import Federator
+from federator.settings import load_settings
+from tests.bench.measure import process_tree, pss
+
+_SAMPLE_SECONDS = 0.2
+#: what is timed, by the stage's name. The functions are called one after the other; what is between them is "rest".
+_STAGES = {
+    "crawl": (crawl, "stage_crawl"), "validate": (validation, "validate_crawl"), "diff": (diff, "diff_crawl"),
+    "publish": (publish, "publish_crawl"),
+}  # fmt: skip
+
+
+@dataclass
+class _Recorder:
+    """Seconds and peaks by stage. The peaks are by kind of process."""
+
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    peaks: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    stage: str = "rest"
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self, module: Any, name: str, stage: str) -> None:
+        """Replace a function by one that records its time under ``stage``."""
+        function: Callable[..., Any] = getattr(module, name)
+
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            before, self.stage, began = self.stage, stage, time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.seconds[stage] += time.perf_counter() - began
+                self.stage = before
+
+        setattr(module, name, timed)
+
+    def sample(self) -> None:
+        while not self._stop.wait(_SAMPLE_SECONDS):
+            stage, used = self.stage, defaultdict[str, float](float)
+            for pid in process_tree(os.getpid()):
+                used[_kind(pid)] += pss(pid) / 1024
+            for kind, size in {**used, "all": sum(used.values())}.items():
+                for subject in (stage, "run"):
+                    self.peaks[subject][kind] = max(self.peaks[subject][kind], size)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+def _kind(pid: int) -> str:
+    if pid == os.getpid():
+        return "driver"
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+    except OSError:
+        return "workers"
+    return "JVM" if "SparkSubmit" in command else "workers"
+
+
+def main(config: str) -> None:
+    recorder = _Recorder()
+    for stage, (module, name) in _STAGES.items():
+        recorder.watch(module, name, stage)
+    thread = threading.Thread(target=recorder.sample, daemon=True)
+    thread.start()
+    federator = Federator.open(load_settings(Path(config)))
+    began = time.perf_counter()
+    result = federator.crawl()
+    total = time.perf_counter() - began
+    recorder.stop()
+    thread.join()
+    assert result.state == "ok", result.errors
+    session.stop_session()
+    counts = {name: asdict(source) for name, source in result.sources.items()}
+    print(json.dumps({"total": total, "seconds": recorder.seconds, "peaks": recorder.peaks, "sources": counts}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
