@@ -103,7 +103,5 @@ def to_text(data: Mapping[str, Any]) -> str:
     size = len(text.encode(errors="backslashreplace"))
     if size > MAX_RESULT_BYTES:
         detail = f"the result has {size:,} bytes, and a tool returns at most {MAX_RESULT_BYTES:,}"
-        raise RequestFailed(
-            413, {"detail": detail, "hint": "use a smaller limit; federator plans show DIGEST shows a whole plan"}
-        )
+        raise RequestFailed(413, {"detail": detail, "hint": "use a smaller limit; a whole plan is on the page of the service"})
     return text

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 import federator
 from federator.api.mcp.callers import Callers, name_principal
+from federator.api.mcp.hints import translate_hint
 from federator.api.mcp.read_tools import ReadTools
 from federator.api.mcp.requests import ApiRequests, RequestFailed, build_routes, to_text
 from federator.api.mcp.stdio import respond_to_all
@@ -85,7 +86,8 @@ def _raise_plain(error: ToolError) -> NoReturn:
 
 
 def _format(error: FederatorError) -> str:
-    return f"{error.message}\nhint: {error.hint}" if error.hint else error.message
+    hint = translate_hint(error.hint)
+    return f"{error.message}\nhint: {hint}" if hint else error.message
 
 
 def build_server(index: Index, settings: Settings, *, local: Principal | None = None) -> FederatorMcp:

@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from federator.api.mcp.hints import translate_hint
 from federator.api.mcp.server import build_server
 from federator.model.scopes import Scopes
 from federator.settings import Settings, parse_settings
@@ -151,7 +152,10 @@ def test_a_hidden_name_is_like_an_absent_one(
 def test_errors_are_those_of_the_api(everyone: dict[str, Caller]) -> None:
     caller = everyone["all"]
     problem = caller.get("/api/v1/tables/" + quote("lake$sales$ordres")).json()
-    assert caller.error("describe_table", id="lake$sales$ordres") == f"{problem['detail']}\nhint: {problem['hint']}"
+    assert problem["hint"] == "federator search ordres"
+    assert (
+        caller.error("describe_table", id="lake$sales$ordres") == f"{problem['detail']}\nhint: search_tables with query ordres"
+    )
     assert caller.error("list_plans", state="nonsense").startswith("'nonsense' is not a plan state\nhint: use one of ready")
     assert caller.error("search_tables", query="x", limit=101) == "limit: Input should be less than or equal to 100"
     assert caller.error("search_tables", query="x", limt=1) == (
@@ -163,6 +167,23 @@ def test_errors_are_those_of_the_api(everyone: dict[str, Caller]) -> None:
     assert "Unknown tool" in caller.error("nothing")
     for name in ("", "a/b", "s3://lake/sales", "%2F", "."):
         assert caller.error("request_plan", mirrors=[name]).startswith("mirrors.0: String should match pattern")
+
+
+@pytest.mark.parametrize(
+    ("hint", "translated"),
+    [
+        ("use source$namespace$table; federator tree shows the ids", "use source$namespace$table; browse_tree shows the ids"),
+        ("list the plans that wait: federator plans list --held", 'list the plans that wait: list_plans with state "held"'),
+        ("create a new plan: federator plan", "create a new plan: request_plan"),
+        ("federator ls 'lake$sales'", "browse_tree"),
+        ("federator runs lists the runs; use 2026-11-20", "use 2026-11-20"),
+        ("run federator crawl, which creates it", "for an operator of the service: run federator crawl, which creates it"),
+        ("use one of ready, held", "use one of ready, held"),
+        (None, None),
+    ],
+)
+def test_hints_name_tools_and_not_commands(hint: str | None, translated: str | None) -> None:
+    assert translate_hint(hint) == translated
 
 
 def test_resources_are_views_too(everyone: dict[str, Caller]) -> None:
