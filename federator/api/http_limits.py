@@ -23,7 +23,7 @@ MAX_CONNECTIONS = 512
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with the limits.
+    """uvicorn's protocol with the limits. A request without exactly one Host header is answered with 400.
 
     A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
     connections, the one that has waited longest for the end of its head is closed, so that clients that send complete requests are
@@ -83,8 +83,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._stop_head_timer()
         self._is_reading_head, self._head_bytes = False, 0
         self._is_reading_body = True
+        hosts = sum(name == b"host" for name, _ in self.headers)
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refuse("431 Request Header Fields Too Large")
+        elif hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
+            # RFC 9112, 3.2: proxies and this service could act on different ones.
+            path = self.url.partition(b"?")[0].decode("ascii", "replace")
+            self._refuse_with_problem(path, 400, "Bad request", f"a request has one Host header, not {hosts}")
         else:
             super().on_headers_complete()
 
@@ -134,12 +139,16 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _refuse_late_body(self) -> None:
         path = self.scope["raw_path"].decode("ascii", "replace")
         detail = f"the request body brought less than {self.body_progress} bytes in {self.body_seconds:g} s"
-        response = problem_response(path, 408, "Request timeout", detail, {"Connection": "close"})
         # The route still waits for the body. As after a disconnect, it stops waiting, and its response is not sent.
         self.cycle.disconnected = True
         self.cycle.message_event.set()
+        self._refuse_with_problem(path, 408, "Request timeout", detail)
+
+    def _refuse_with_problem(self, path: str, status: int, title: str, detail: str) -> None:
+        """Send a problem without the app, and close the connection."""
+        response = problem_response(path, status, title, detail, {"Connection": "close"})
         head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
-        self.transport.write(b"HTTP/1.1 408 Request Timeout\r\n%s\r\n%s" % (head, bytes(response.body)))
+        self.transport.write(b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, title.encode(), head, bytes(response.body)))
         self.transport.close()
 
     def _refuse(self, status: str) -> None:

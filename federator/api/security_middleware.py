@@ -140,6 +140,9 @@ class SecurityMiddleware:
         await self._app(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers) -> Principal:
+        # Other servers than ``federator serve`` may pass several.
+        if len(hosts := headers.getlist("host")) > 1:
+            raise RequestRejected(400, "Bad request", f"a request has one Host header, not {len(hosts)}")
         host = headers.get("host", "")
         if self._loopback and not is_loopback(_hostname(host)):
             raise RequestRejected(

@@ -261,3 +261,27 @@ def test_all_callers_together_have_a_number_of_event_streams(index: Index) -> No
             stack.enter_context(streams.counted("another caller"))
     with streams.counted("another caller"):
         pass
+
+
+def test_a_request_has_one_host_and_one_length(start: Callable[..., Process]) -> None:
+    process = start("api")
+    await_warm(process)
+
+    def send(path: str, *headers: str, version: str = "1.1") -> bytes:
+        with connected(process) as connection:
+            lines = "".join(f"{header}\r\n" for header in headers)
+            connection.sendall(f"POST {path} HTTP/{version}\r\n{lines}Connection: close\r\n\r\n{{}}".encode())
+            return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+    one, length, chunked = "Host: localhost", "Content-Length: 2", "Transfer-Encoding: chunked"
+    several_hosts = ((one, one), (one, "host: evil.example"), ("Host: evil.example", one))
+    for path in ("/healthz", "/", "/nothing", "/api/v1/me", "/v1/namespace/%24/list", "/mcp"):
+        for hosts, version in (((), "1.1"), *((hosts, version) for hosts in several_hosts for version in ("1.1", "1.0"))):
+            response = send(path, *hosts, length, version=version)
+            assert response.startswith(b"HTTP/1.1 400 "), (path, hosts, version, response)
+            assert b"a request has one Host header" in response
+        for lengths in ((length, length), (length, "Content-Length: 3"), (length, chunked), (chunked, length)):
+            assert send(path, one, *lengths).startswith(b"HTTP/1.1 400 "), (path, lengths)
+    assert send("/healthz", one, length).startswith(b"HTTP/1.1 405 ")
+    # A client of HTTP/1.0 may omit the header; on loopback it is needed.
+    assert send("/healthz", length, version="1.0").startswith(b"HTTP/1.1 421 ")
