@@ -49,7 +49,7 @@ from federator.lance.facade_mapping import (
     validate_table_properties,
 )
 from federator.lance.identifiers import IdentifierParser
-from federator.lance.inspection import inspect_location, refers_outside
+from federator.lance.inspection import REFERS_OUTSIDE, inspect_location
 from federator.lance.opening import opening_options
 from federator.lance.paging import decode_page_token, paginate
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, is_location, path_key
@@ -380,7 +380,7 @@ class CatalogNamespace(lance.LanceNamespace):
         except ImportError as error:
             hint = "pip install 'lance-federator[data]'"
             raise Unsupported("the storage of tables is opened with pylance", hint=hint) from error
-        if refers_outside(result):
+        if result["state"] == REFERS_OUTSIDE:
             return False
         if error_class := _INSPECTION_ERRORS.get(result["state"]):
             raise error_class(f"{self._source}: {record.key} cannot be opened: {result['message']}")

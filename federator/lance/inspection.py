@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from federator.lance.foreign_locations import ForeignLocationsFound, require_own
 from federator.model import digest_of, is_location, local_path, to_lance_uri
 from federator.runtime.text import first_line
 
-#: the message of a table that is ``denied`` because opening it would read what is elsewhere; it does not say where
-REFERS_OUTSIDE = "the table refers to data outside its location, which its source does not list in allowed_bases"
+#: the state of a table that is not read, because opening it would read what is elsewhere
+REFERS_OUTSIDE = "refers_outside"
+# It does not say where.
+_REFERS_OUTSIDE = "the table refers to data outside its location, which its source does not list in allowed_bases"
 
 
 def inspect_location(
@@ -29,9 +31,9 @@ def inspect_location(
 
     ``session`` is a ``lance.Session`` that several inspections share. State ``valid`` comes with facts from the newest manifest, the
     only one that is read. The other states come with a ``message``: ``declared_only``, ``empty``, ``missing``, ``not_lance``,
-    ``corrupt``, ``denied`` and ``unreachable``.
+    ``corrupt``, ``denied``, ``unreachable`` and ``refers_outside``.
 
-    A table that refers to locations outside it is ``denied``, except for those below one of ``allowed``; None allows all of them. The
+    A table that refers to locations outside it is not read, except for those below one of ``allowed``; None allows all of them. The
     result is shown to everybody who may see the table, and not all of them may see what is there. ``mount``: ``require_own_files``.
     """
     path = local_path(location)
@@ -47,7 +49,7 @@ def inspect_location(
             require_own_bases(location, dataset, allowed)
         return _describe_dataset(dataset)
     except ForeignLocationsFound:
-        return inspection_row("denied", REFERS_OUTSIDE)
+        return inspection_row(REFERS_OUTSIDE, _REFERS_OUTSIDE)
     except (ValueError, OSError, RuntimeError) as error:
         if path is not None:
             return _inspect_local_directory(Path(path)) or _classify_local_error(error)
@@ -163,11 +165,6 @@ def state_from_error(error: Exception, text: str, location: str) -> str:
     path = location.partition("://")[2].strip("/")
     message = text.replace(path, "").replace(path.partition("/")[2], "").lower() if "/" in path else text.lower()
     return next((state for state, words in _TEXTS if any(word in message for word in words)), "corrupt")
-
-
-def refers_outside(inspection: Mapping[str, Any]) -> bool:
-    """Return whether an inspection ended because the table refers to locations outside it."""
-    return bool(inspection["state"] == "denied" and inspection["message"] == REFERS_OUTSIDE)
 
 
 def inspection_row(state: str, message: str | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from federator.lance.inspection import refers_outside
+from federator.lance.inspection import REFERS_OUTSIDE
 from federator.model import Kind, LocationAliases, canonical_location
 from federator.store import records
 from federator.store import tables as t
@@ -34,11 +34,13 @@ d, r = t.dataset.c, t.record.c
 UNVERIFIED = "unverified"
 
 VERIFICATION_STATES = (
-    "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", UNVERIFIED,
+    "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", REFERS_OUTSIDE, UNVERIFIED,
 )  # fmt: skip
 
 
-_STATES_WORST_FIRST = ("unreachable", "denied", "corrupt", "missing", "not_lance", "empty", "declared_only", "valid")
+_STATES_WORST_FIRST = (
+    "unreachable", "denied", REFERS_OUTSIDE, "corrupt", "missing", "not_lance", "empty", "declared_only", "valid",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ def record_state_changes(connection: Connection, rows: Sequence[Mapping[str, Any
         columns = (d.canonical, d.state, d.message, d.schema, d.fingerprint, d.since)
         past = connection.execute(select(*columns).where(d.canonical.in_(changed))).mappings()
         connection.execute(insert(t.dataset_past), [{**row, "until": since[row["canonical"]]} for row in past])
-    if unread := [canonical for canonical, row in new_rows.items() if refers_outside(row)]:
+    if unread := [canonical for canonical, row in new_rows.items() if row["state"] == REFERS_OUTSIDE]:
         # The earlier schemas may be those of the table that this one refers to.
         p = t.dataset_past.c
         connection.execute(update(t.dataset_past).where(p.canonical.in_(unread)).values(schema=None, fingerprint=None))

@@ -23,7 +23,8 @@ from federator.views.runs import Visibility
 
 #: verification states that need attention, and how much; a table that was never verified, or is only declared, needs none
 _STATE_SEVERITIES = {
-    "missing": "high", "corrupt": "high", "not_lance": "high", "denied": "medium", "unreachable": "medium", "empty": "low",
+    "missing": "high", "corrupt": "high", "not_lance": "high", "denied": "medium", "unreachable": "medium",
+    "refers_outside": "low", "empty": "low",
 }  # fmt: skip
 _SOURCE_SEVERITIES = {"failed": "high", "partial": "medium", "never": "low"}
 _SEVERITIES = [severity.value for severity in (DriftSeverity.HIGH, DriftSeverity.MEDIUM, DriftSeverity.LOW)]

@@ -33,7 +33,7 @@ from federator.connector import ConcurrentModification, InvalidInput
 from federator.data import CallerPool, DataLimits, TableHandle, TableProcessPool
 from federator.data.limits import CONFIG_SECTION
 from federator.data.process_pool import ProcessEnded, ProcessTimeout
-from federator.lance.inspection import refers_outside
+from federator.lance.inspection import REFERS_OUTSIDE
 from federator.runtime.redaction import mask_readable
 from federator.settings import Settings
 from federator.store import Index, verifications
@@ -141,7 +141,7 @@ class TableWriter:
                 response = _run_write(ask, operation, handle, arguments)
                 verification.update(ask("inspect", handle))
                 if confirm is not None:
-                    is_unread = refers_outside(verification)
+                    is_unread = verification["state"] == REFERS_OUTSIDE
                     confirm(response, ask("inspect", handle, anywhere=True) if is_unread else verification)
                 return response
 

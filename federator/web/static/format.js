@@ -31,7 +31,7 @@ const STATES = {
   ok: "ok ok", valid: "ok ok", complete: "ok ok", done: "ok ok", applied: "ok ok", approved: "ok ok", sent: "ok ok", "in sync": "ok ok",
   carried: "quiet clock", never: "quiet quiet", unverified: "quiet quiet", skipped: "quiet quiet", outdated: "quiet clock",
   rejected: "quiet stop", paused: "quiet held", low: "quiet drift", queued: "quiet clock", ready: "run plan", running: "run going",
-  intent: "run going", declared_only: "info declared", partial: "warn warn", held: "warn held", empty: "warn declared", denied: "warn denied",
+  intent: "run going", declared_only: "info declared", partial: "warn warn", held: "warn held", empty: "warn declared", denied: "warn denied", refers_outside: "warn denied",
   stale: "warn stale", interrupted: "warn stop", cancelled: "warn stop", medium: "warn drift", pending: "warn plan", drifted: "warn drift",
   failed: "bad bad", corrupt: "bad bad", missing: "bad missing", not_lance: "bad bad", unreachable: "bad gone", high: "bad drift", dead: "bad bell",
 };

@@ -40,7 +40,7 @@ function attention(overview) {
 }
 
 // States of tables that are not well. A source that was read completely is not shown in green while it has such tables.
-const POOR = ["empty", "denied", "unreachable", "missing", "corrupt", "not_lance"];
+const POOR = ["empty", "refers_outside", "denied", "unreachable", "missing", "corrupt", "not_lance"];
 
 function sourceState(source) {
   if (source.freshness.state !== "ok") return state(source.freshness.state);
