@@ -3,7 +3,8 @@
 A principal sees a mirror's plan completely if its scopes cover both sources, because guards and evidence refer to all objects of the
 mirror. Otherwise it sees the changes and refusals whose origin and target are both covered, and counts of these only. A plan without
 any of them does not exist for the principal. A partial plan has no text that may refer to hidden objects: no guards, no details of
-refusals, no number of selected tables. Declarations by users have no origin: their plan is complete if all of it is covered.
+refusals, no number of selected tables, no comment on the decision. Declarations by users have no origin: their plan is complete if all
+of it is covered.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 from sqlalchemy import Connection, select
@@ -31,6 +32,7 @@ _MAX_CACHED = 2000
 _count_cache: dict[tuple[str, ...], _Counts | None] = {}
 _BATCH_ROWS = 50
 
+Record = TypeVar("Record", bound=PlanRecord)
 Counted = dict[str, int]
 # Changes by action, refusals by reason, and whether some are hidden.
 _Counts = tuple[Counted, Counted, bool]
@@ -65,7 +67,8 @@ def list_visible_plans(
             counts = _count_visible(connection, viewer, record.digest, record.mirror)
             if counts is not None:
                 changes, refusals, partial = counts
-                visible.append(PlanSummary(**asdict(record), changes=changes, refusals=refusals, partial=partial))
+                shown = _without_comment(record) if partial else record
+                visible.append(PlanSummary(**asdict(shown), changes=changes, refusals=refusals, partial=partial))
         if len(records) < size:
             break
         after = (records[-1].created_at, records[-1].digest)
@@ -86,7 +89,12 @@ def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) ->
     visible = _visible_body(viewer, stored.mirror, body)
     if visible is None:
         raise StateError(f"no plan has the digest {digest!r}")
-    return stored, visible is not body, visible
+    return (stored, False, body) if visible is body else (_without_comment(stored), True, visible)
+
+
+def _without_comment(record: Record) -> Record:
+    """Return a plan that is visible in part: a comment may name what is hidden."""
+    return replace(record, decision_comment=None)
 
 
 def _sees_whole_mirror(viewer: Visibility, mirror: str) -> bool:
