@@ -102,7 +102,7 @@ def test_a_comment_may_be_about_what_is_hidden(ask: Callable[..., Api], index: I
     whole = ask("operator", "lake", "copy")
     answer = whole.post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": digest}, json={"comment": comment})
     assert answer.json()["decision_comment"] == whole.json("/api/v1/plans")["plans"][0]["decision_comment"] == comment
-    team = ask("viewer", "lake$sales", "copy$sales")
+    team = ask("admin", "lake$sales", "copy$sales")
     for url in ("/api/v1/plans", f"/api/v1/plans/{digest}", "/api/v1/mirrors", "/api/v1/audit", "/api/v1/overview"):
         assert not [term for term in SECRETS if term in team.get(url).text], url
     assert team.json(f"/api/v1/plans/{digest}")["state"] == "rejected"
