@@ -20,6 +20,7 @@ from federator.api import http_middleware, problems, security_middleware
 from federator.api.cursor_seal import CursorSeal
 from federator.api.docs_page import STYLE_DIGEST, add_examples, render_docs
 from federator.api.lance import serving as lance
+from federator.api.live_states import LiveStates
 from federator.api.mcp.http import install_mcp
 from federator.api.page import install_page
 from federator.api.route_paths import route_paths
@@ -32,6 +33,7 @@ from federator.api.routes import (
     health,
     history,
     jobs,
+    live,
     me,
     metrics,
     mirrors,
@@ -74,7 +76,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description="All Lance tables of a company in one tree. Errors are problem documents (RFC 9457); times are UTC.",
     )  # fmt: skip
     app.state.index, app.state.settings, app.state.run_streams = index, settings, RunStreams(index)
-    app.state.cursor_seal = CursorSeal(index)
+    app.state.cursor_seal, app.state.live_states = CursorSeal(index), LiveStates(index)
     problems.install_problem_handlers(app)
     for module in (
         overview,
@@ -87,6 +89,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         sources,
         runs,
         events,
+        live,
         plans,
         declarations,
         mirrors,

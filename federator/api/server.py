@@ -68,7 +68,7 @@ def _serve_http(settings: Settings, stream: TextIO, stop_worker: Callable[[], No
         def stop() -> None:
             # A second signal: do not wait for open requests.
             server.force_exit = server.should_exit
-            server.should_exit = True
+            server.should_exit = app.state.live_states.is_closed = True
             stop_worker()
 
         with _handle_signals(stop):

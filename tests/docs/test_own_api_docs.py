@@ -31,6 +31,8 @@ def test_every_command_is_answered(service: Service) -> None:
         assert ran.returncode == 0, (command, ran.stderr, ran.stdout)
         if command.endswith('/events"'):
             assert "event: end\n" in ran.stdout
+        elif "/events?" in command:
+            assert "event: state\n" in ran.stdout
         else:
             answers[command] = json.loads(ran.stdout)
     assert len(answers) > 14

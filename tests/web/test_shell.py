@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
+from federator.store import runs
+from tests.fixtures.index_content import fill, table
 from tests.web.conftest import Service, open_context, run_service
 
 _AXE = Path(__file__).parent / "axe" / "axe.min.js"
@@ -89,7 +92,8 @@ def _wait_until_loaded(page: Page, open_requests: set[Request]) -> None:
 def test_the_first_view_keeps_its_budget(shared: Service, browser: Browser) -> None:
     with open_context(shared, browser) as open_page:
         page = open_page("")
-        page.wait_for_load_state("networkidle")
+        expect(page.get_by_role("table", name="Sources")).to_be_visible()
+        page.wait_for_timeout(1000)  # the stream of events keeps the network busy
         entries = page.evaluate(
             "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map(e => e.transferSize)"
         )
@@ -98,7 +102,8 @@ def test_the_first_view_keeps_its_budget(shared: Service, browser: Browser) -> N
             ".observe({type: 'layout-shift', buffered: true}); setTimeout(() => done(0), 300); })"
         )
     assert sum(entries) <= _MAX_BYTES
-    assert len(entries) <= _MAX_REQUESTS
+    # An open stream has no entry yet.
+    assert len(entries) + 1 <= _MAX_REQUESTS
     assert shift < 0.1
 
 
@@ -192,7 +197,7 @@ def test_an_outage_is_a_banner_with_the_age_of_what_is_shown(shared: Service, br
     table, banner = page.get_by_role("table", name="Sources"), page.get_by_role("alert")
     expect(table).to_be_visible()
     context.set_offline(True)
-    page.clock.fast_forward(15_000)
+    page.clock.fast_forward(45_000)  # the stream is silent for longer than it may be
     expect(banner).to_contain_text("The server does not respond. What is shown is")
     expect(banner).to_contain_text("Asked again in")
     expect(table).to_be_visible()
@@ -200,3 +205,31 @@ def test_an_outage_is_a_banner_with_the_age_of_what_is_shown(shared: Service, br
     page.clock.fast_forward(30_000)
     expect(banner).to_have_count(0)
     context.close()
+
+
+def test_badges_tree_and_overview_follow_a_crawl_without_a_reload(filled: Path, tmp_path: Path, browser: Browser) -> None:
+    shutil.copy(filled, tmp_path / "federator.db")
+    with run_service(tmp_path) as service, open_context(service, browser) as open_page:
+        page = open_page("")
+        main, tree = page.locator("main"), page.get_by_role("tree")
+        badge = page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Runs")
+        expect(badge).to_contain_text("(1 running)")
+        expect(main).to_contain_text("64 tables in 2 sources")
+        tree.get_by_role("treeitem", name="lake").click()
+        tree.get_by_role("treeitem", name="sales").click()
+        page.evaluate("() => { window.loaded = 'once'; }")
+        page.go_back()
+        fill(service.index, "lake", table("lake", "sales", "aa_late"))
+        runs.finish_run(service.index, service.run, "ok", summary={})
+        expect(tree.get_by_role("treeitem", name="aa_late")).to_be_visible()
+        expect(badge).not_to_contain_text("running")
+        page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Overview").click()
+        expect(main).to_contain_text("65 tables in 2 sources")
+        second = runs.insert_run(service.index, "plan", trigger="request", actor="ben")
+        expect(badge).to_contain_text("(1 running)")
+        page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Runs").click()
+        row = page.get_by_role("row").filter(has_text=second.id)
+        expect(row).to_contain_text("running")
+        runs.finish_run(service.index, second, "failed", summary={}, error="no catalog")
+        expect(row).to_contain_text("failed")
+        assert page.evaluate("window.loaded") == "once"

@@ -14,10 +14,13 @@ from federator.api.freshness import list_source_freshness
 from federator.api.models.overview import Overview, OverviewHistory, SourceHealth, SourceHistory
 from federator.api.models.sources import Source
 from federator.api.paging import etag_response, not_modified_docs
-from federator.api.principals import Role
+from federator.api.principals import Principal, Role
 from federator.api.problems import problem_docs
 from federator.api.routes.sources import list_sources
+from federator.settings import Settings
+from federator.store import Index
 from federator.views import crawl_history, overview, runs
+from federator.views.runs import Visibility
 from federator.worker.triggers import overdue_since
 
 router = APIRouter(prefix="/api/v1", tags=["overview"])
@@ -32,6 +35,11 @@ def get_overview(
     """Held plans, sources that were not read as planned, tables that cannot be opened, drift, and notifications that were not
     delivered; the last only for operators with the scope `*`. Then every source with the verification states of its tables. All counts
     are those inside the principal's scopes."""
+    return etag_response(request, build_overview(index, settings, principal, visibility))
+
+
+def build_overview(index: Index, settings: Settings, principal: Principal, visibility: Visibility) -> Overview:
+    """Return the overview as the principal sees it."""
     sources = list_sources(index, settings, principal.scopes)
     overdue = {source.name: since for source in sources if (since := _overdue_since(source, time.time())) is not None}
     with index.read() as connection:
@@ -42,7 +50,7 @@ def get_overview(
         )  # fmt: skip
         drift = overview.count_drift(connection, principal.scopes)
         active_runs = runs.count_active_runs(connection, visibility)
-    body = Overview(
+    return Overview(
         tables=sum(source.tables for source in sources),
         states=dict(sorted(sum((Counter(counts) for counts in states.values()), Counter[str]()).items())),
         drift=drift,
@@ -51,7 +59,6 @@ def get_overview(
         sources=[_health(source, states.get(source.name, {}), overdue.get(source.name)) for source in sources],
         freshness=[source.freshness for source in sources if source.freshness.state != "never"],
     )
-    return etag_response(request, body)
 
 
 @router.get(

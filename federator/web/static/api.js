@@ -84,7 +84,10 @@ export async function follow(path, handle, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const {value, done} = await reader.read();
+    const {value, done} = await reader.read().catch(error => {
+      if (error instanceof TypeError) throw new Unreachable("the server does not respond");
+      throw error;
+    });
     if (done) return;
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop() ?? "";

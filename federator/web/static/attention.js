@@ -4,11 +4,10 @@ import {make, name} from "./dom.js";
 import {count, duration, plural, words} from "./format.js";
 import {path, UI} from "./parts.js";
 
-const INTERVAL = 15_000, MAX_WAIT = 30_000;
 const listeners = [];
 let newest = null;
 
-/* Called with each overview that was read, also by the shell every 15 s while the tab can be seen. */
+/* Called with each overview that was read. */
 export function onOverview(listener) {
   listeners.push(listener);
   if (newest) listener(newest);
@@ -18,28 +17,6 @@ export async function readOverview(signal) {
   newest = await get("/api/v1/overview", signal);
   for (const listener of listeners) listener(newest);
   return newest;
-}
-
-/* Read the overview again and again: every 15 s, and after errors in 1, 2, 4 … 30 s. `report(problem, wait)` gets the error, or null
-   after a success, and the milliseconds until the next request. */
-export function pollOverview(report) {
-  let wait = INTERVAL, errors = 0;
-  const poll = async () => {
-    if (!document.hidden) {
-      let problem = null;
-      try {
-        await readOverview();
-        errors = 0;
-        wait = INTERVAL;
-      } catch (error) {
-        problem = error;
-        wait = Math.min(MAX_WAIT, 1000 * 2 ** errors++);
-      }
-      report(problem, wait);
-    }
-    setTimeout(poll, wait);
-  };
-  poll();
 }
 
 const SOURCE = {failed: "could not be read", partial: "was read in part", never: "was never crawled", overdue: "was not crawled as scheduled"};

@@ -1,13 +1,13 @@
 // The shell: navigation, header, theme, keys. Views are loaded by the router.
-import {badges, freshText, isFresh, onOverview, pollOverview} from "./attention.js";
+import {badges, freshText, isFresh, onOverview, readOverview} from "./attention.js";
 import {get} from "./api.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
 import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
-import {showOutage} from "./outage.js";
+import {onChange, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
-import {attempt, navigate, onRoute, startRouter} from "./router.js";
+import {attempt, navigate, onRoute, refresh, startRouter} from "./router.js";
 import {csrfToken, currentToken, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, startTree} from "./tree.js";
 
@@ -96,7 +96,6 @@ handle.addEventListener("pointerdown", event => {
 // The header says whether the page is up to date, and how many sources are fresh.
 const live = make("span", {class: "live"}), fresh = make("a", {class: "live", href: `${UI}/`});
 byId("tools").append(fresh, live);
-let states = "";
 onOverview(overview => {
   for (const [entry, number, tone, text] of badges(overview)) {
     for (const badge of document.querySelectorAll(`[data-badge=${entry}]`)) {
@@ -108,22 +107,24 @@ onOverview(overview => {
   fresh.className = `live ${all ? "" : "tone-warn"}`;
   fresh.setAttribute("aria-label", freshText(overview));
   fresh.replaceChildren(icon(all ? "ok" : "stale"), make("span", {text: freshText(overview)}));
-  const now = JSON.stringify(overview.sources.map(source => [source.name, source.freshness.state]));
-  if (states && states !== now) refreshTree();
-  states = now;
 });
 let seen = null;
 function report(problem, wait) {
   showOutage(problem, seen, wait);
   if (!problem) seen = new Date().toISOString();
   live.className = problem ? "live tone-bad" : "live";
-  live.title = problem ? problem.message : "Read again every 15 s";
-  live.replaceChildren(problem ? icon("gone") : make("i"), make("span", {}, problem ? "Not up to date" : "Every 15 s", problem && seen ? [", as of ", ago(seen)] : null));
+  live.title = problem ? problem.message : "Changes are shown as they happen";
+  live.replaceChildren(problem ? icon("gone") : make("i"), make("span", {}, problem ? "Not up to date" : "Live", problem && seen ? [", as of ", ago(seen)] : null));
 }
 
 attempt(showPerson);
 startPalette();
 startTree();
 startRouter();
-setTimeout(() => pollOverview(report), location.pathname === `${UI}/` ? 15_000 : 0);
+onChange((parts, sources) => {
+  if (sources.length) refreshTree(sources);
+  refresh(parts, sources);
+  if (parts.includes("overview") && location.pathname !== `${UI}/`) attempt(readOverview);
+});
+startLive(report, location.pathname === `${UI}/`);
 report(null, 0);

@@ -5,7 +5,7 @@ import {button, empty, UI} from "./parts.js";
 
 const main = byId("main"), crumbs = byId("crumbs"), announcer = byId("announcer");
 const scrolled = new Map(), listeners = [];
-let running = new AbortController();
+let running = new AbortController(), current = null;
 
 // Path below /ui, module below views/, and the entry of the navigation that it belongs to.
 /** @type {[RegExp, string, string][]} */
@@ -63,6 +63,20 @@ function addressWith(values) {
   return address.pathname + address.search;
 }
 
+// What a view shows of the live status. Others are read when they are opened, or follow a run of their own.
+const FOLLOWS = {overview: ["overview", "runs"], sources: ["overview"], runs: ["runs"], plans: ["plans"], mirrors: ["plans", "runs"], drift: ["overview"]};
+
+const isBusy = () => Boolean(document.querySelector("dialog[open]") || document.activeElement?.matches("main :is(input, textarea, select)"));
+
+/* Show the view again if it shows what has changed; later, if a person is typing in it. */
+export function refresh(parts, sources) {
+  const {view, argument = ""} = current ?? {};
+  const concerned = view === "object" ? sources.includes(argument.split("$")[0]) : parts.some(part => FOLLOWS[view]?.includes(part));
+  if (!concerned) return;
+  if (isBusy()) setTimeout(() => refresh(parts, sources), 2000);
+  else reload();
+}
+
 export const reload = () => show({keepScroll: true, focus: false});
 
 function remember() {
@@ -86,6 +100,7 @@ export async function attempt(action) {
 async function show({keepScroll = false, focus = true} = {}) {
   running.abort();
   running = new AbortController();
+  current = null;
   const {signal} = running, top = keepScroll ? main.scrollTop : null;
   const late = setTimeout(() => main.setAttribute("aria-busy", "true"), 200);
   const settle = (title, trail, nodes) => {
@@ -99,7 +114,7 @@ async function show({keepScroll = false, focus = true} = {}) {
     if (focus && !document.activeElement?.closest("[data-keep-focus]")) (main.querySelector("h1") ?? main).focus();
   };
   try {
-    const route = match();
+    const route = current = match();
     for (const listener of listeners) listener(route);
     const module = await import(`./views/${route.view}.js`);
     const view = await module.show({argument: route.argument, query: new URLSearchParams(location.search), signal});

@@ -191,8 +191,32 @@ async function restore() {
   tree.scrollTop = saved.top ?? 0;
 }
 
-/* Read the sources again: their states may have changed. */
-export const refreshTree = () => load("");
+/* Read as much of a list again as was loaded, and show it at once when all of it is there. */
+async function readAgain(id) {
+  const list = lists.get(id), nodes = [];
+  if (!list || list.loading) return;
+  list.loading = true;
+  let next = null;
+  try {
+    do {
+      const page = await get(query("/api/v1/tree", {path: id, view: merged ? "merged" : "", limit: PAGE, cursor: next}));
+      nodes.push(...page.nodes);
+      next = page.next;
+    } while (next && nodes.length < list.nodes.length);
+    Object.assign(list, {nodes, next, error: null});
+  } catch (error) {
+    list.error = error.message;
+  }
+  list.loading = false;
+  draw();
+}
+
+/* Read the sources again, and what was loaded of the changed ones. What is folded is read again when it is unfolded. */
+export async function refreshTree(sources) {
+  const ids = [...lists.keys()].filter(id => id && (merged || sources.includes(id.split("$")[0])));
+  for (const id of ids) if (!open.has(`+${id}`)) lists.delete(id);
+  await Promise.all(["", ...ids.filter(id => lists.has(id))].map(readAgain));
+}
 
 let typing = 0;
 function suggest() {

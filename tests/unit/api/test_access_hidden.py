@@ -161,6 +161,7 @@ READS: dict[str, list[str]] = {
     "/api/v1/runs": ["", "?limit=1"],
     "/api/v1/runs/{id}": [RUN_SEEN, RUN_BOTH, RUN_HIDDEN, "nope", RUN_HIDDEN[:12]],
     "/api/v1/runs/{id}/events": [RUN_SEEN, RUN_HIDDEN, "nope"],
+    "/api/v1/events": ["?seconds=0"],
     "/api/v1/requests/{id}": ["1", "2", "3", "99"],
     "/api/v1/plans": ["", "?mirror=open", "?mirror=hidden", "?mirror=nope", "?state=held"],
     "/api/v1/plans/{digest}": ["{open}", "{hidden}", "{half}", "nope", "{hidden:.10}"],

@@ -38,6 +38,7 @@ LOOKS = {
     "GET /api/v1/snippets/{id}", "GET /api/v1/search", "GET /api/v1/datasets", "GET /api/v1/datasets/{location}",
     "GET /api/v1/drift", "GET /api/v1/diff", "GET /api/v1/explain/{id}", "GET /api/v1/sources", "GET /api/v1/sources/{name}",
     "GET /api/v1/sources/{name}/coverage", "GET /api/v1/runs", "GET /api/v1/runs/{id}", "GET /api/v1/runs/{id}/events",
+    "GET /api/v1/events",
     "GET /api/v1/requests/{id}", "GET /api/v1/plans", "GET /api/v1/plans/{digest}", "GET /api/v1/mirrors",
     "GET /api/v1/me", "GET /api/v1/me/sessions", "POST /api/v1/me/sessions/{id}/revoke",
     "GET /api/v1/mirrors/{name}", "GET /api/v1/jobs", "GET /api/v1/reports", "GET /api/v1/reports/{id}",

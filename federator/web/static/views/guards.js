@@ -1,5 +1,5 @@
 // What the guards of a plan measured, and what holds it.
-import {meter} from "../bar.js";
+import {meter} from "../charts.js";
 import {make, name} from "../dom.js";
 import {count, state, words} from "../format.js";
 import {panel} from "../parts.js";

@@ -1,11 +1,10 @@
 // The overview: what needs attention, how well each source is, what changed lately.
 import {attentionRow, isFresh, readOverview} from "../attention.js";
 import {find, get} from "../api.js";
-import {bar, barKey} from "../bar.js";
+import {bar, barKey, crawlStrip, growth, sumByDay, tablesByDay} from "../charts.js";
 import {make} from "../dom.js";
 import {ago, count, plural, state} from "../format.js";
 import {empty, link, panel, rows, table} from "../parts.js";
-import {crawlStrip, growth, sumByDay, tablesByDay} from "../series.js";
 import {changeRow} from "./changes.js";
 import {crawlButton} from "./sources.js";
 

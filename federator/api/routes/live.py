@@ -1,0 +1,108 @@
+"""Live status of everything that a principal sees, as one stream of server-sent events.
+
+An event says what has changed; its content is read from the route that has it. The stream counts as one of its caller's event streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, VisibilityDep
+from federator.api.live_states import POLL_SECONDS, LiveStates
+from federator.api.models.base import to_json
+from federator.api.models.live import LiveState
+from federator.api.principals import Principal
+from federator.api.problems import problem_docs
+from federator.api.routes.overview import build_overview
+from federator.api.run_streams import EventStreamResponse
+from federator.settings import Settings
+from federator.store import Index
+from federator.views import live
+from federator.views.runs import Visibility
+
+router = APIRouter(prefix="/api/v1", tags=["overview"])
+
+_ALIVE_SECONDS = 15.0
+# Afterwards the client connects again, with the credential that it has then: a revoked token ends the stream.
+_MAX_SECONDS = 300
+
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "An event `state` at first and after each change; its data is a LiveState. An event `alive` every 15 s between",
+        "content": {
+            EventStreamResponse.media_type: {
+                "schema": {"description": "server-sent events"},
+                "example": 'id: 5f1d\nevent: state\ndata: {"revisions": {"lake_hive": 12}}\n\n',
+            }
+        },
+    },
+}
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={**_EVENTS, **problem_docs(400, 429)},
+    summary="Live status as events",
+)
+async def stream_live_events(
+    request: Request, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep,
+    seconds: Annotated[int, Query(ge=0, le=_MAX_SECONDS, description="duration; 0: the present state only")] = _MAX_SECONDS,
+    last_event_id: Annotated[
+        str | None, Header(max_length=100, description="id of the last event that the client received")
+    ] = None,
+) -> StreamingResponse:  # fmt: skip
+    """Server-sent events about runs, plans, sources and the overview, as far as the principal sees them. The client then reads what it
+    shows again from its own route. Changes of the index are noticed within a few seconds."""
+    states: LiveStates = request.app.state.live_states
+    viewer = (principal.name, principal.role, *principal.scopes.to_texts)
+
+    async def read() -> LiveState:
+        return await states.get(viewer, lambda: _read_state(index, settings, principal, visibility))
+
+    events = _iter_events(read, lambda: states.is_closed, seconds, last_event_id)
+    return EventStreamResponse(events, request.app.state.run_streams, principal.name)
+
+
+async def _iter_events(
+    read: Callable[[], Awaitable[LiveState]], is_closed: Callable[[], bool], seconds: int, last_id: str | None
+) -> AsyncIterator[str]:
+    started_at = sent_at = time.monotonic()
+    yield "retry: 2000\n\n"
+    while True:
+        content = to_json(await read())
+        event_id = _digest(content)
+        if event_id != last_id:
+            yield f"id: {event_id}\nevent: state\ndata: {content.decode()}\n\n"
+            last_id, sent_at = event_id, time.monotonic()
+        elif time.monotonic() - sent_at >= _ALIVE_SECONDS:
+            yield "event: alive\ndata: {}\n\n"
+            sent_at = time.monotonic()
+        if is_closed() or time.monotonic() - started_at >= seconds:
+            return
+        await _sleep()
+
+
+async def _sleep() -> None:
+    await asyncio.sleep(POLL_SECONDS)
+
+
+def _read_state(index: Index, settings: Settings, principal: Principal, visibility: Visibility) -> LiveState:
+    overview = build_overview(index, settings, principal, visibility)
+    return LiveState(
+        overview=_digest(to_json(overview)),
+        runs=_digest(repr(live.list_newest_runs(index, visibility)).encode()),
+        plans=_digest(repr(live.list_newest_plans(index, visibility)).encode()),
+        revisions={source.name: source.freshness.revision for source in overview.sources},
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

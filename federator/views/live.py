@@ -1,0 +1,38 @@
+"""What the live status of the page is based on: cheap to read, and complete enough to notice that something changed."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from federator.store import tables as t
+from federator.store.engine import Index
+from federator.views import plans, runs
+from federator.views.runs import Visibility
+
+# Runs and plans on a first page. What older ones change is noticed when the status is read again.
+_NEWEST = 20
+
+
+def read_version(index: Index) -> tuple[object, ...]:
+    """Return a value that changes when a source is published, a run starts or ends, or a plan is made or decided.
+
+    It covers the whole index: compare it, and show it to nobody.
+    """
+    s, r, p = t.source.c, t.run.c, t.plan.c
+    with index.read() as connection:
+        sources = connection.execute(select(s.name, s.revision, s.state, s.message, s.published_at).order_by(s.name)).all()
+        newest = connection.execute(select(r.id, r.state).order_by(r.id.desc()).limit(_NEWEST)).all()
+        decided = connection.execute(select(func.count(), func.max(p.created_at), func.max(p.decided_at))).one()
+    return (*map(tuple, sources), *map(tuple, newest), tuple(decided))
+
+
+def list_newest_runs(index: Index, viewer: Visibility) -> list[tuple[str, str, float | None]]:
+    """Return id, state and end of the newest visible runs."""
+    return [(run.id, run.state, run.finished_at) for run in runs.list_visible_runs(index, viewer, limit=_NEWEST)]
+
+
+def list_newest_plans(index: Index, viewer: Visibility) -> list[tuple[str, str, float | None]]:
+    """Return digest, state and time of the decision of the newest visible plans."""
+    with index.read() as connection:
+        newest = plans.list_visible_plans(connection, viewer, limit=_NEWEST)
+    return [(plan.digest, plan.state, plan.decided_at) for plan in newest]
