@@ -5,10 +5,11 @@ That user can read more than the principal, so a path must be inside what the co
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 from federator.api.principals import LOCAL_PRINCIPAL, Principal
-from federator.connector import PermissionDenied
+from federator.connector import InvalidInput, PermissionDenied
 from federator.lance.foreign_locations import is_inside, resolve_location
 from federator.model import local_path
 from federator.registry import get_connector
@@ -19,7 +20,13 @@ def require_own_paths(
     principal: Principal, source: SourceSettings, locations: Iterable[str], roots: Iterable[str] = ()
 ) -> None:
     """Raise PermissionDenied if a location is a path of this host outside ``root`` and ``allowed_bases`` of the source, and outside of
-    ``roots``. Symbolic links are resolved. The user of this machine can read its files without the service, and is not limited."""
+    ``roots``. Symbolic links are resolved. The user of this machine can read its files without the service, and is not limited.
+
+    Raise InvalidInput for any location with control characters: a line break at its end is hardly ever meant, and hides in lists."""
+    locations = list(locations)
+    for location in locations:
+        if any(unicodedata.category(character) == "Cc" for character in location):
+            raise InvalidInput(f"the location {location!r} contains a control character", hint="remove it")
     paths = [location for location in locations if _may_be_path(location)]
     if not paths or principal is LOCAL_PRINCIPAL:
         return

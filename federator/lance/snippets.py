@@ -6,10 +6,10 @@ catalogs are untrusted: they are written as literals of their language.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -22,6 +22,12 @@ TOKEN_VARIABLE = "FEDERATOR_TOKEN"  # noqa: S105 - a name
 SPARK_PACKAGE = "org.lance:lance-spark-bundle-3.5_2.12:0.4.0"
 _SPARK_CATALOG = "spark.sql.catalog.federator"
 _DEFAULT_DELIMITER = "$"
+# A host is a name of DNS, perhaps with underscores, or an IP address. Nothing here needs an escape in a literal or in a shell.
+_ADDRESS = re.compile(
+    r"https?://(?:[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?:/[a-z0-9._~%/-]*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_MAX_PORT = 65_535
 _DELIMITERS = (_DEFAULT_DELIMITER, "|", "::", "\x1f", "\x1e")
 
 
@@ -102,11 +108,7 @@ def _list_literal(names: Sequence[str]) -> str:
 
 
 def _check_address(uri: str) -> str:
-    try:
-        parts = urlsplit(uri)
-        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.username is None and parts.password is None
-    except ValueError:
-        is_valid = False
-    if not is_valid or parts.query or parts.fragment or not uri.isprintable() or " " in uri:
+    match = _ADDRESS.fullmatch(uri)
+    if match is None or int(match["port"] or 0) > _MAX_PORT:
         raise InvalidInput("uri is not the address of a service", hint="use http://host:port or https://host")
     return uri.rstrip("/")

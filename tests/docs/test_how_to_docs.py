@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import sqlite3
+import stat
+import subprocess
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +20,8 @@ from typer.main import get_command
 
 from federator.cli.app import app
 from federator.settings import parse_settings
+from federator.store import migrations, open_index
+from tests.fixtures.availability import fail_or_skip
 
 ROOT = Path(__file__).parents[2]
 DIRECTORY = ROOT / "docs" / "how-to"
@@ -81,6 +88,22 @@ def test_the_index_has_each_page() -> None:
 @pytest.mark.parametrize("name", [*CONFIGURATIONS, "backup", "integrations", "kubernetes", "playbook", "upgrade"])
 def test_a_page_says_what_was_run(name: str) -> None:
     assert "\n## What was run\n" in PAGES[name]
+
+
+def test_the_backup_of_sqlite_is_private_and_complete(tmp_path: Path) -> None:
+    if shutil.which("sqlite3") is None:
+        fail_or_skip("sqlite3 is not installed")
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    migrations.upgrade_schema(index)
+    (block,) = (
+        text for text in re.findall(r"^```\n(.*?)^```$", PAGES["backup"], re.MULTILINE | re.DOTALL) if "sqlite3" in text
+    )
+    subprocess.run(["/bin/sh", "-ec", f"umask 022\n{block}"], cwd=tmp_path, check=True, timeout=60)
+    index.close()
+    backup = tmp_path / "federator-backup.db"
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(backup)) as connection:
+        assert connection.execute("SELECT count(*) FROM alembic_version").fetchone() == (1,)
 
 
 def test_the_playbook_has_each_alert() -> None:

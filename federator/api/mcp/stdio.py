@@ -48,8 +48,8 @@ class _Responses:
             # A cancelled request has no response.
             self._theirs.discard((message.params or {}).get("requestId"))
 
-    async def refuse(self, error: Exception) -> None:
-        """Respond to a line that is no message. Blank lines are ignored."""
+    async def refuse(self, error: object) -> None:
+        """Respond to a line that is no message, or a request without a valid id. Blank lines are ignored."""
         faults = error.errors() if isinstance(error, ValidationError) else []
         if faults and not str(faults[0]["input"]).strip():
             return
@@ -77,6 +77,11 @@ class _Responses:
         await self.aclose()
 
 
+def _lacks_id(message: Any) -> bool:
+    """Return whether a message is a request that the SDK read as a notification, because its id is neither a text nor an integer."""
+    return isinstance(message, JSONRPCNotification) and not message.method.startswith("notifications/")
+
+
 @asynccontextmanager
 async def respond_to_all(
     read: Any, write: Any
@@ -88,7 +93,7 @@ async def respond_to_all(
     async def relay() -> None:
         async with forward:
             async for item in read:
-                if isinstance(item, Exception):
+                if isinstance(item, Exception) or _lacks_id(item.message):
                     await responses.refuse(item)
                 else:
                     responses.note(item.message)

@@ -126,6 +126,23 @@ def test_a_forbidden_declaration_queues_no_request(
         assert requests.list_queued(connection, requests.RUN_KINDS) == []
 
 
+def test_a_location_has_no_control_characters(world: World) -> None:
+    callers = [world.caller("writer", "one"), world.caller("admin", "*"), Api(world.local_app)]
+    for location in (
+        f"{world.place}\n",
+        f"{world.place}\r",
+        "s3://lake/a\tb.lance",
+        "s3://lake/a\x7f",
+        "s3://lake/\x85a",
+        "\ns3://lake/a",
+    ):
+        for caller in callers:
+            answer = caller.post("/api/v1/declarations", json={"places": [world.place, location], "into": ["one"]})
+            assert (answer.status_code, answer.json()["code"]) == (400, 13), (location, answer.text)
+    with world.index.read() as connection:
+        assert requests.list_queued(connection, requests.RUN_KINDS) == []
+
+
 def test_a_writer_declares_no_path_of_the_host_outside_its_source(world: World, tmp_path: Path) -> None:
     (tmp_path / "lake" / "link").symlink_to(tmp_path / "private")
     private = f"{tmp_path}/private/t.lance"

@@ -160,6 +160,7 @@ def test_every_request_has_its_response_when_stdin_ends(filled: Shell) -> None:
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         "not json", '{"jsonrpc": "1.0"}', "", *map(json.dumps, calls),
+        *(f'{{"jsonrpc": "2.0", "id": {number}, "method": "tools/list"}}' for number in ("1e400", "1.5", "null", "[1]")),
     ]  # fmt: skip
     done = subprocess.run(
         [sys.executable, *MAIN, "mcp"],
@@ -172,7 +173,7 @@ def test_every_request_has_its_response_when_stdin_ends(filled: Shell) -> None:
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert sorted(answer["id"] for answer in answers if "result" in answer) == list(range(1, 12))
     refused = [(answer["id"], answer["error"]["code"]) for answer in answers if "error" in answer]
-    assert refused == [(None, -32700), (None, -32600)]
+    assert refused == [(None, -32700), *[(None, -32600)] * 5]
     assert done.returncode == 0, done.stderr
 
 

@@ -96,13 +96,23 @@ def test_a_token_is_read_from_the_environment(guarded: Service, monkeypatch: pyt
 
 @pytest.mark.parametrize(
     "uri",
-    ["http://user:pass@h", "http://h/?token=x", "http://h/#x", "file:///etc", "javascript:1", "", "http://[", "http://a\nb"],
-)
-def test_the_address_has_no_credentials(service: Service, uri: str) -> None:
+    ["http://user:pass@h", "http://h/?token=x", "http://h/#x", "file:///etc", "javascript:1", "", "http://[", "http://a\nb",
+     "http://h:99999", "http://h:", "http://h?", "http://h#", "http://a\\@h", "http://@h", "http://a b", "http:///x", "http://h/'x", "http://[::1",
+     "http://\u212a", "http://h:\u0661", "ftp://h", "http://h/\u200b"],
+)  # fmt: skip
+def test_an_address_is_one_of_a_service(service: Service, uri: str) -> None:
     _, namespace = service.namespace()
     fill(service.index, "mem", table("mem", namespace, "t"))
     response = service.get(f"/api/v1/snippets/mem%24{namespace}%24t", params={"uri": uri})
     assert (response.status_code, response.json()["code"]) == (400, 13)
+
+
+@pytest.mark.parametrize("uri", ["http://h", "HTTPS://a_b.example:8443/federator/", "http://127.0.0.1:1", "http://[::1]:8042"])
+def test_an_address_is_in_the_code(service: Service, uri: str) -> None:
+    _, namespace = service.namespace()
+    fill(service.index, "mem", table("mem", namespace, "t"))
+    response = service.get(f"/api/v1/snippets/mem%24{namespace}%24t", params={"uri": uri})
+    assert all(uri.rstrip("/") in snippet["code"] for snippet in response.json()["snippets"])
 
 
 def test_a_table_that_clients_cannot_open_has_no_code(service: Service) -> None:

@@ -369,6 +369,12 @@ def test_a_writer_registers_no_path_of_the_host_outside_its_source(tmp_path: Pat
             for caller in ("writer s", "admin *"):
                 refused = register("t", location, caller)
                 assert (refused.status_code, refused.json()["code"]) == (403, 15), (location, refused.text)
+        for location in (f"{tmp_path}/root/t.lance\n", "s3://lake/t.lance\r\n", "s3://lake/\x1bt.lance"):
+            for caller in ("writer s", None):
+                odd = register("t", location, caller)
+                assert (odd.status_code, odd.json()["code"]) == (400, 13), (location, odd.text)
+        broken = service.post("/v1/namespace/s%24broken/create", {"properties": {"location": "s3://lake/x\n"}}, caller="writer s")
+        assert (broken.status_code, broken.json()["code"]) == (400, 13), broken.text
         properties = {"properties": {"location": f"file:{tmp_path}/private"}}
         assert service.post("/v1/namespace/s%24other/create", properties, caller="writer s").status_code == 403
         for name, location in (("own", "root"), ("shared", "shared")):
