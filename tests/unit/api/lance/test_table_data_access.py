@@ -373,7 +373,9 @@ def test_a_writer_registers_no_path_of_the_host_outside_its_source(tmp_path: Pat
             for caller in ("writer s", None):
                 odd = register("t", location, caller)
                 assert (odd.status_code, odd.json()["code"]) == (400, 13), (location, odd.text)
-        broken = service.post("/v1/namespace/s%24broken/create", {"properties": {"location": "s3://lake/x\n"}}, caller="writer s")
+        broken = service.post(
+            "/v1/namespace/s%24broken/create", {"properties": {"location": "s3://lake/x\n"}}, caller="writer s"
+        )
         assert (broken.status_code, broken.json()["code"]) == (400, 13), broken.text
         properties = {"properties": {"location": f"file:{tmp_path}/private"}}
         assert service.post("/v1/namespace/s%24other/create", properties, caller="writer s").status_code == 403
