@@ -225,7 +225,8 @@ def test_every_state_and_every_drift_is_found_and_nothing_else(spark: None, comp
     states[f"file://{company.lake}/t1.lance.copy"] = "valid"
     assert {view.location: view.state for view in page.datasets} == states
     assert sum(state == "valid" for state in states.values()) >= 300
-    assert {state for state in verifications.VERIFICATION_STATES if state != "unverified"} == set(states.values())
+    # tests/unit/api/lance/test_foreign_facts.py has tables that refer to others.
+    assert set(verifications.VERIFICATION_STATES) - {"unverified", "refers_outside"} == set(states.values())
 
     bucket, lake = f"s3://{company.bucket}", f"file://{company.lake}"
     aws = _prefix(first)

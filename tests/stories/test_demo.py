@@ -62,7 +62,7 @@ def test_every_state_and_every_kind_of_drift_is_shown(spark: None, tmp_path: Pat
     assert story.run(screen, once=True, keep=tmp_path / "demo") == 0
     try:
         assert [text for text, ok in screen.checks.items() if not ok] == []
-        assert screen.states == set(verifications.VERIFICATION_STATES) - {UNVERIFIED}
+        assert screen.states == set(verifications.VERIFICATION_STATES) - {UNVERIFIED, "refers_outside"}
         assert screen.kinds == {kind.value for kind in DriftKind}
         assert (len(screen.chapters), screen.explained) == (11, ["aws$123456789012$sales$legacy"])
     finally:
