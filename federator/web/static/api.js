@@ -102,8 +102,13 @@ export async function follow(path, handle, signal) {
 export async function download(path, fileName) {
   const response = await request(path, {headers: {accept: "*/*"}});
   if (!response.ok) throw new ApiError(response.status, await readJson(response));
+  save(await response.blob(), fileName);
+}
+
+/** @param {Blob} content @param {string} fileName */
+export function save(content, fileName) {
   const anchor = document.createElement("a");
-  anchor.href = URL.createObjectURL(await response.blob());
+  anchor.href = URL.createObjectURL(content);
   anchor.download = fileName;
   anchor.click();
   URL.revokeObjectURL(anchor.href);

@@ -21,13 +21,15 @@ export async function show({query: given, signal}) {
   const filters = {from: given.get("from") ?? "-1d", to: given.get("to"), source: given.get("source"), kind: given.get("kind")};
   const chips = make("div", {class: "chips bar", role: "group", "aria-label": "Period"}, PERIODS.map(([from, text]) => make("button", {type: "button", class: "chip", "aria-pressed": String(filters.from === from),
     onclick: () => setQuery({from, to: ""}), text: `last ${text}`})));
-  const page = await get(query("/api/v1/diff", {...filters, limit: 100}), signal), list = make("ol", {class: "rows log", "aria-label": "Changes"}, page.differences.map(changeRow));
+  // The overview, which shows changes too, does not need the sliders.
+  const {listMoments, timeSlider} = await import("./time_slider.js");
+  const [page, moments] = await Promise.all([get(query("/api/v1/diff", {...filters, limit: 100}), signal), listMoments(signal)]), list = make("ol", {class: "rows log", "aria-label": "Changes"}, page.differences.map(changeRow));
   const following = more(page.next, async cursor => {
     const next = await get(query("/api/v1/diff", {...filters, limit: 100, cursor}), signal);
     list.append(...next.differences.map(changeRow));
     return next.next;
   });
   const totals = Object.entries(page.totals).map(([kind, number]) => `${count(number)} ${words(kind)}`).join(", ");
-  return {title: "Changes", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Changes"}), make("p", {class: "q"}, "from ", ago(page.from.at), " to ", ago(page.to.at))), chips,
+  return {title: "Changes", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Changes"}), make("p", {class: "q"}, "from ", ago(page.from.at), " to ", ago(page.to.at))), chips, timeSlider(moments, page, filters.to),
     panel("Differences", {note: totals}, page.differences.length ? list : empty("No differences in this period", null, {state: "ok"}), following), freshness(page.freshness)]};
 }

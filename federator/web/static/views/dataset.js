@@ -4,13 +4,15 @@ import {make, name} from "../dom.js";
 import {ago, count, plural, size, state} from "../format.js";
 import {copyButton, freshness, link, note, pairs, panel, staleNote, table} from "../parts.js";
 import {agreement} from "./datasets.js";
+import {listMirrors, mirrorsBetween, planButtons, resultLine} from "./make_plan.js";
 
 export async function show({argument: location, signal}) {
-  const dataset = await get(`/api/v1/datasets/${encodeURIComponent(location)}`, signal), verified = dataset.verified;
+  const [dataset, mirrors] = await Promise.all([get(`/api/v1/datasets/${encodeURIComponent(location)}`, signal), listMirrors(signal)]), {verified} = dataset;
+  const result = resultLine(), plans = dataset.disagreements.length ? planButtons(mirrorsBetween(mirrors, dataset.declarations.map(each => each.id)), result, signal) : [];
   const near = (title, list) => (list.length ? panel(title, {note: count(list.length)}, table([["Location", "name"]], list.map(each => [link("datasets", each)]), title)) : null);
   const differences = dataset.disagreements.map(each => make("li", {}, make("strong", {text: each.field}), ": ", each.sides.map(side => side.join(", ")).join(" against ")));
   return {title: "Dataset", crumbs: [make("a", {href: "/ui/datasets", text: "Datasets"}), name(dataset.location)], nodes: [
-    make("div", {class: "title"}, make("h1", {tabindex: "-1"}, name(dataset.location)), state(dataset.state, {tag: true}), agreement(dataset) || null),
+    make("div", {class: "title"}, make("h1", {tabindex: "-1"}, name(dataset.location)), state(dataset.state, {tag: true}), agreement(dataset) || null, plans.length ? make("div", {class: "acts"}, plans) : null), result,
     make("div", {class: "sub"}, make("span", {}, name(dataset.location, {mono: true}), copyButton(dataset.location, "location"))), staleNote(dataset.freshness),
     verified?.message ? note("bad", verified.message) : null, differences.length ? note("warn", make("p", {text: "The declarations disagree on:"}), make("ul", {}, differences)) : null,
     make("div", {class: "cols"}, make("div", {class: "stack"}, panel("Declarations", {note: plural(dataset.declarations.length, "declaration")},

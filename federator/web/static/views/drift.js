@@ -4,14 +4,19 @@ import {getElement, make, name} from "../dom.js";
 import {ago, state, words} from "../format.js";
 import {empty, freshness, link, more, panel, path, rows, table, tableRow, UI} from "../parts.js";
 import {setQuery} from "../router.js";
+import {listMirrors, mirrorsBetween, planButtons, resultLine} from "./make_plan.js";
 
-const COLUMNS = [["Severity"], ["Kind"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long"], ["Since"]];
+const COLUMNS = [["Severity"], ["Kind"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long"], ["Since"], ["Remedy"]];
 
 const declareLink = location => make("a", {href: `${UI}/declare?${new URLSearchParams({location})}`}, name(location, {mono: true}));
 
 const subject = item => (item.kind === "orphan" ? declareLink(item.subject) : link("t", item.subject));
 
-const cellsOf = item => [state(item.severity), words(item.kind), subject(item), item.other ? item.other.includes("://") ? name(item.other, {mono: true}) : link("t", item.other) : null, item.detail, ago(item.first_seen)];
+/* What a plan can mend: the difference between two catalogs, by their mirror; an orphan, by its declaration. */
+const remedy = (item, plans) => (item.resolved_at ? null : item.kind === "orphan" ? make("a", {class: "btn", href: `${UI}/declare?${new URLSearchParams({location: item.subject})}`, text: "Declare"})
+  : plans(item).length ? make("span", {class: "nw"}, plans(item)) : null);
+
+const cellsOf = plans => item => [state(item.severity), words(item.kind), subject(item), item.other ? item.other.includes("://") ? name(item.other, {mono: true}) : link("t", item.other) : null, item.detail, ago(item.first_seen), remedy(item, plans)];
 
 /* Drift about one object, as rows. */
 export const driftRows = list => rows(list.map(item => ({state: item.severity, title: make("span", {}, `${words(item.kind)}: `, name(item.subject)),
@@ -26,14 +31,16 @@ function chips(title, choices, chosen, field) {
 
 export async function show({query: given, signal}) {
   const filters = {severity: given.get("severity"), kind: given.get("kind"), source: given.get("source"), resolved: given.get("resolved"), limit: 100};
-  const page = await get(query("/api/v1/drift", filters), signal), list = table(COLUMNS, page.drift.map(cellsOf), "Drift"), body = getElement(list, "tbody");
+  const [page, mirrors] = await Promise.all([get(query("/api/v1/drift", filters), signal), listMirrors(signal)]), result = resultLine();
+  const cells = cellsOf(item => planButtons(mirrorsBetween(mirrors, [item.subject, item.other]), result, signal));
+  const list = table(COLUMNS, page.drift.map(cells), "Drift"), body = getElement(list, "tbody");
   const following = more(page.next, async cursor => {
     const next = await get(query("/api/v1/drift", {...filters, cursor}), signal);
-    body.append(...next.drift.map(item => tableRow(COLUMNS, cellsOf(item))));
+    body.append(...next.drift.map(item => tableRow(COLUMNS, cells(item))));
     return next.next;
   });
   const filtered = filters.severity || filters.kind || filters.source;
   const none = filtered ? empty("No drift matches", make("a", {href: `${UI}/drift`, text: "Clear the filter"})) : empty("Nothing has drifted", "as the last drift detection found it", {state: "ok"});
   return {title: "Drift", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Drift"})), chips("Severity", [["", "all"], ["high", "high"], ["medium", "medium"], ["low", "low"]], filters.severity, "severity"),
-    chips("State", [["", "open"], ["true", "resolved"]], filters.resolved, "resolved"), panel(filters.resolved ? "Resolved drift" : "Open drift", {note: filters.kind ? words(filters.kind) : null}, page.drift.length ? list : none, following), freshness(page.freshness)]};
+    chips("State", [["", "open"], ["true", "resolved"]], filters.resolved, "resolved"), result, panel(filters.resolved ? "Resolved drift" : "Open drift", {note: filters.kind ? words(filters.kind) : null}, page.drift.length ? list : none, following), freshness(page.freshness)]};
 }

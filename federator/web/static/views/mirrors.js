@@ -3,6 +3,7 @@ import {get} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, counted, state} from "../format.js";
 import {empty, link, table} from "../parts.js";
+import {catalogGraph} from "./catalogs.js";
 import {planLink} from "./plans.js";
 import {runLink} from "./runs.js";
 
@@ -36,6 +37,6 @@ export const mirrorCells = mirror => [link("mirrors", mirror.name), make("span",
 export async function show({signal}) {
   const {mirrors} = await get("/api/v1/mirrors", signal);
   return {title: "Mirrors", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Mirrors"})),
-    mirrors.length ? make("section", {class: "panel", "aria-label": "Mirrors"}, table(COLUMNS, mirrors.map(mirrorCells), "Mirrors"))
+    mirrors.length ? make("div", {class: "stack"}, catalogGraph(mirrors, syncState), make("section", {class: "panel", "aria-label": "Mirrors"}, table(COLUMNS, mirrors.map(mirrorCells), "Mirrors")))
       : empty("No mirror is configured", make("span", {}, "A section ", name("[mirrors.NAME]"), " of the configuration declares one."))]};
 }
