@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from federator.model import canonical_location, local_path
+from federator.model import canonical_location, is_location, local_path
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ def is_inside(location: str, prefixes: Iterable[str]) -> bool:
 
 
 def _has_link_below(mount: str | None, path: str) -> bool:
-    above = local_path(mount) if mount is not None else None
+    # A root may be a relative path, as in ``root = "lake"``.
+    above = None if mount is None else local_path(mount if is_location(mount) else str(Path(mount).absolute()))
     if above is None or not Path(path).is_relative_to(above):
         return False
     return os.path.realpath(path) != os.path.normpath(Path(os.path.realpath(above), Path(path).relative_to(above)))

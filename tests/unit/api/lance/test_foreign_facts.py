@@ -132,6 +132,20 @@ def test_no_route_shows_facts_of_what_is_elsewhere(running: Running) -> None:
         assert (shown["state"], shown["rows"], shown["schema"]) == (REFERS_OUTSIDE, None, None)
 
 
+@pytest.mark.parametrize("root", ["lake", "./lake/", "team/../lake", "{}/lake", "file:{}/lake"])
+def test_a_link_between_root_and_table_is_seen_in_each_spelling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("payroll", "team"):
+        lance.write_dataset(pa.table({SECRET: [1]}), str(tmp_path / "lake" / name / "t.lance"))
+    (tmp_path / "lake" / "team" / "linked").symlink_to(tmp_path / "lake" / "payroll")
+    spec = SourceSpec("s", "dir", {"root": root.format(tmp_path)})
+    with InspectorProcess(spec, 60) as inspector:
+        states = [inspector.inspect(f"{tmp_path}/lake/team/{name}")["state"] for name in ("t.lance", "linked/t.lance")]
+    assert states == ["valid", REFERS_OUTSIDE]
+
+
 def test_those_who_see_everything_see_the_remedy(running: Running) -> None:
     caller = running.caller("everything")
     for name in OUTSIDE:
