@@ -95,6 +95,13 @@ def option_family(key: str, *, doc: str) -> Any:
     return field(default_factory=dict, repr=False, metadata={"key": key, "doc": doc, "secret": True, "required": False})
 
 
+def root_to_uri(root: str | None) -> str:
+    """Return a storage root as a URI without a slash at its end. None is the working directory."""
+    root = root or str(FilePath.cwd())
+    is_path = ":" not in root.partition("/")[0]
+    return (FilePath(root).absolute().as_uri() if is_path else root).rstrip("/")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConnectorSettings:
     """The settings that every source has: ``root``, ``storage.*`` and call limits."""
@@ -114,9 +121,7 @@ class ConnectorSettings:
     @property
     def root_uri(self) -> str:
         """Return ``root`` as a URI without a slash at its end; by default, that of the working directory."""
-        root = str(self.root or FilePath.cwd())
-        is_path = ":" not in root.partition("/")[0]
-        return (FilePath(root).absolute().as_uri() if is_path else root).rstrip("/")
+        return root_to_uri(self.root)
 
     @property
     def limits(self) -> CallLimits:

@@ -376,7 +376,7 @@ class CatalogNamespace(lance.LanceNamespace):
         settings = self._settings
         try:
             options = opening_options(settings, record.location, record.properties)
-            result = inspect_location(record.location or "", options, allowed=settings.allowed_bases, mount=settings.root)
+            result = inspect_location(record.location or "", options, allowed=settings.allowed_bases, mount=settings.root_uri)
         except ImportError as error:
             hint = "pip install 'lance-federator[data]'"
             raise Unsupported("the storage of tables is opened with pylance", hint=hint) from error

@@ -169,7 +169,7 @@ class InspectorProcess(ReplaceableProcess):
         try:
             return {
                 "location": location, "storage": opening_options(self._settings, location),
-                "allowed_bases": self._settings.allowed_bases, "mount": self._settings.root,
+                "allowed_bases": self._settings.allowed_bases, "mount": self._settings.root_uri,
             }  # fmt: skip
         except PermissionDenied as error:
             return {"location": location, "denied": error.message}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from federator.connector import ConfigError, ConnectorSettings, one_of, option
+from federator.connector.options import root_to_uri
 
 AUTO, ON, OFF = "auto", "true", "false"
 
@@ -25,6 +26,10 @@ class DirSettings(ConnectorSettings):
                 f"{where}path = {self.path} and {where}root = {self.root} differ",
                 hint="set only one of them: they are one setting",
             )
+
+    @property
+    def root_uri(self) -> str:
+        return root_to_uri(self.directory)
 
     @property
     def directory(self) -> str:

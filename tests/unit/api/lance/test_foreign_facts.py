@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import httpx
 import lance
+import lance_namespace
 import pyarrow as pa
 import pytest
 
@@ -86,6 +87,28 @@ def serve_linked(tmp_path: Path, **more: Any) -> Iterator[Service]:
             service.crawl(name)
             verify(service, service.settings.source(name).spec)
         yield service
+
+
+@pytest.mark.parametrize("setting", ["root", "path", None])
+def test_a_link_between_the_directory_and_a_table_leads_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str | None
+) -> None:
+    lance.write_dataset(pa.table({SECRET: range(7)}), str(tmp_path / "vault" / "secret.lance"))
+    (team := tmp_path / "team").mkdir()
+    (team / "up").symlink_to(tmp_path / "vault")
+    namespace = lance_namespace.connect("dir", {"root": str(team), "manifest_enabled": "true"})
+    namespace.create_namespace(lance_namespace.CreateNamespaceRequest(id=["n"]))
+    namespace.register_table(lance_namespace.RegisterTableRequest(id=["n", "above"], location="up/secret.lance"))
+    monkeypatch.chdir(team)
+    source = {"impl": "dir", **({setting: str(team)} if setting else {})}
+    with served(tmp_path, {"s": source, "hidden": {"impl": "dir", "root": str(tmp_path / "vault")}}) as service:
+        for name in ("s", "hidden"):
+            service.crawl(name)
+            verify(service, service.settings.source(name).spec)
+        shown = service.get("/api/v1/tables/s%24n%24above", caller="viewer s").json()["dataset"]
+        assert (shown["state"], shown["rows"], shown["schema"]) == (REFERS_OUTSIDE, None, None)
+        assert service.post("/v1/table/s%24n%24above/count_rows", caller="viewer s").status_code == 403
+        assert service.post("/v1/table/s%24n%24above/count_rows", caller="viewer s,hidden").json() == 7
 
 
 def verify(service: Service, spec: SourceSpec) -> None:
