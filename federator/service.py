@@ -24,6 +24,7 @@ from federator.stages.context import RunContext
 from federator.stages.crawl import crawl_sources
 from federator.stages.declare import DeclareSpec, plan_declarations, rule_for_plan
 from federator.stages.declare import check_declare_spec as validate_declare_spec
+from federator.stages.direct_writes import resolve_direct_writes
 from federator.stages.plan import plan_mirrors
 from federator.stages.prune import prune_history, require_policy
 from federator.stages.rebuild_ledger import rebuild_ledgers
@@ -75,7 +76,9 @@ class Federator:
         Of a source with a change feed, only the namespaces that it names are read, unless ``full``.
         """
         with self._start_run("crawl", trigger, actor) as context:
-            crawl_sources(context, list(sources) or list(self.settings.sources), full=full)
+            names = list(sources) or list(self.settings.sources)
+            resolve_direct_writes(context, names)
+            crawl_sources(context, names, full=full)
             scan_roots(context, roots)
         return context.result
 
@@ -93,6 +96,7 @@ class Federator:
         with self._start_run("plan", trigger, actor) as context:
             if refresh:
                 resolve_open_intents(context, rules)
+                resolve_direct_writes(context, _mirror_sources(rules))
                 crawl_sources(context, _mirror_sources(rules))
             plan_mirrors(context, rules)
         return context.result
@@ -126,6 +130,7 @@ class Federator:
         with self._start_run("sync", trigger, actor) as context:
             resolve_open_intents(context, rules)
             names = _mirror_sources(rules) if mirrors else list(self.settings.sources)
+            resolve_direct_writes(context, names)
             crawl_sources(context, [name for name in names if name not in fresh])
             plan_mirrors(context, rules)
             apply_plans(context)

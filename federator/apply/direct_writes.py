@@ -8,20 +8,21 @@ declaration after an unfinished entry was removed. ``publication`` observes and 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from federator import logs
+from federator.apply.direct_recovery import DirectRecovery
 from federator.apply.outcome import OutcomeState
 from federator.apply.publication import AffectedObject, Publisher
 from federator.apply.source_identity import check_identity
 from federator.apply.store_journal import DirectJournal, DirectOutcome
-from federator.apply.table_locks import TableLocks
-from federator.apply.write_path import carry_out, resolve_open_intents
+from federator.apply.table_locks import LOCKING, TableLocks
+from federator.apply.write_path import carry_out
+from federator.apply.writer_lease import WriterLease
 from federator.connector import (
+    Catalog,
     CatalogError,
     FederatorError,
     Internal,
@@ -31,11 +32,10 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator.connector.operation import new_operation_id
+from federator.connector.operation import new_operation_id, require_permission
 from federator.connector.options import mask_secrets
-from federator.model import Path, TableRecord, parent_path, parse_path_key, path_key
+from federator.model import Path, TableRecord, parent_path, path_key
 from federator.registry import get_connector
-from federator.runtime.text import first_line
 from federator.settings import Settings
 from federator.store import Index, deployment, journal
 from federator.store.journal import NO_MIRROR, StoredIntent
@@ -46,14 +46,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: an open intent of a direct write that is older than this belongs to a dead process
-_ABANDONED_AFTER_SECONDS = 3600.0
-#: actions that hold the locks of the tables that they affect
-_LOCKING = frozenset({"declare_table", "register_table", "alter_table", "rename_table", "deregister_table", "drop_table"})
 _DECLARING = frozenset({"declare_table", "register_table"})
 # These errors reveal nothing about the object, so it is not observed.
 _UNINFORMATIVE_ERRORS = (Unsupported, InvalidInput, PermissionDenied, Unauthenticated)
-_log = logs.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +65,15 @@ class WriteRequest:
     affected: Sequence[AffectedObject]
     request: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_intent(self) -> StoredIntent:
-        """Return the intent of this write, with a new operation id."""
-        op_id, request = new_operation_id(), mask_secrets(dict(self.request))
-        change = {"action": self.action, "reason": f"requested by {self.actor}", "request": request}
-        return StoredIntent(op_id, op_id, "", NO_MIRROR, 0, self.action, self.source, path_key(self.path), change)
+    def to_intent(self, op_id: str, writer: str) -> StoredIntent:
+        """Return the intent of this write. ``writer`` is the lease of its process."""
+        change = {
+            "action": self.action, "reason": f"requested by {self.actor}", "actor": self.actor,
+            "request": mask_secrets(dict(self.request)),
+            "affected": [[path_key(item.path), item.is_table] for item in self.affected],
+        }  # fmt: skip
+        target = path_key(self.path)
+        return StoredIntent(op_id, op_id, "", NO_MIRROR, 0, self.action, self.source, target, change, writer=writer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +93,10 @@ class DirectWriter:
         self._settings = settings
         self._facades: dict[str, CatalogNamespace] = {}
         self._opening = threading.Lock()
-        self._publisher = Publisher(index, settings, self.facade)
-        self._swept = False
+        self._publisher = Publisher(index, settings, lambda source: self.facade(source).borrow_catalog())
+        self._lease = WriterLease(index)
         self.locks = TableLocks(index)
+        self._recovery = DirectRecovery(index, "api", self.locks, self._open_known, self._publisher.publish, self._lease)
 
     def write(self, request: WriteRequest, call: Callable[[CatalogNamespace], T], *, locked: bool = False) -> WriteResult[T]:
         """Make the call through the catalog's facade, with lock, intent, outcome, audit event and publication.
@@ -106,15 +106,13 @@ class DirectWriter:
         if the catalog refuses this service's own credentials. Raise StateError in a clone of an index, and IdentityChanged if
         another catalog responds than the index knows.
         """
-        self._prepare()
+        self._prepare(request.source)
         facade = self.facade(request.source)
-        with facade.borrow_catalog() as catalog:
-            check_identity(self._index, catalog, [parent_path(request.path)] if request.path else ())
+        with self._open_known(request.source, [parent_path(request.path)] if request.path else ()):
+            pass
         tables = [affected.path for affected in request.affected if affected.is_table]
         lock = (
-            nullcontext()
-            if locked or request.action not in _LOCKING
-            else self.locks.hold(request.source, request.path, *tables)
+            nullcontext() if locked or request.action not in LOCKING else self.locks.hold(request.source, request.path, *tables)
         )
         with lock:
             op_id, outcome = self._carry_out(request, lambda: self._call(request, call, facade))
@@ -136,7 +134,7 @@ class DirectWriter:
 
         Raise what ``write_data`` raises, and StateError in a clone of an index.
         """
-        self._prepare()
+        self._prepare(request.source)
         op_id, outcome = self._carry_out(request, write_data)
         if outcome.error is not None:
             raise outcome.error
@@ -157,31 +155,40 @@ class DirectWriter:
             return self._facades[source]
 
     def close(self) -> None:
-        """Stop pending publications, and close connections."""
+        """Stop pending publications, give up the lease and close connections."""
         self._publisher.close()
+        self._lease.close()
         for facade in self._facades.values():
             facade.close()
 
     def _list_declaring(self, location: str) -> frozenset[str]:
         return datasets.list_declaring_tables(self._index, location, self._settings.location_aliases)
 
-    def _prepare(self) -> None:
-        """Check that this index may write, and resolve once the open intents of dead processes."""
+    @contextmanager
+    def _open_known(self, source: str, namespaces: Collection[Path]) -> Iterator[Catalog]:
+        with self.facade(source).borrow_catalog() as catalog:
+            check_identity(self._index, catalog, namespaces)
+            yield catalog
+
+    def _prepare(self, source: str) -> None:
+        """Check that this index may write, and resolve the open writes of dead processes into the source."""
         deployment.require_original(self._index, self._settings.instance)
-        if not self._swept:
-            self._swept = True
-            resolve_open_intents(DirectJournal(self._index, "api"), self._resolve)
+        self._recovery.resolve([source])
 
     def _carry_out(self, request: WriteRequest, call: Callable[[], T]) -> tuple[str, DirectOutcome[T]]:
         def attempt() -> DirectOutcome[T]:
             try:
+                # Checked here too, because not every write is a request of a connector.
+                require_permission()
                 return DirectOutcome(OutcomeState.DONE, response=call())
             except FederatorError as error:
                 code = str(error.code) if isinstance(error, CatalogError) else None
                 return DirectOutcome(OutcomeState.FAILED, code, error.message, error=error)
 
-        intent = request.to_intent()
-        return intent.op_id, carry_out(DirectJournal(self._index, request.actor), intent, attempt)
+        op_id = new_operation_id()
+        with self._lease.write(op_id) as lease:
+            intent = request.to_intent(op_id, lease.name)
+            return op_id, carry_out(DirectJournal(self._index, request.actor, lease), intent, attempt)
 
     def _call(self, request: WriteRequest, call: Callable[[CatalogNamespace], T], facade: CatalogNamespace) -> T:
         try:
@@ -204,25 +211,6 @@ class DirectWriter:
             with self._index.read() as connection:
                 is_direct = journal.has_intent(connection, op_id, NO_MIRROR, request.source)
             return is_direct and catalog.remove_unfinished(path, op_id)
-
-    def _resolve(self, intent: StoredIntent) -> DirectOutcome[None]:
-        """Return the outcome of a dead process's write: interrupted. The next crawl shows its effect.
-
-        It stays unknown while the process may be alive, and while the catalog does not remove an unfinished declaration.
-        """
-        if intent.intent_at >= time.time() - _ABANDONED_AFTER_SECONDS:
-            return DirectOutcome(OutcomeState.UNKNOWN)
-        if intent.action in _DECLARING and intent.target_source in self._settings.sources:
-            try:
-                with self.facade(intent.target_source).borrow_catalog() as catalog:
-                    path = catalog.canonical_path(parse_path_key(intent.target_path))
-                    catalog.remove_unfinished(path, intent.op_id)
-            except FederatorError as error:
-                message = first_line(error)
-                _log.warning("interrupted direct write is not yet resolved", source=intent.target_source, error=message)
-                return DirectOutcome(OutcomeState.UNKNOWN)
-        message = "its process ended before the outcome was recorded; the next crawl shows the current state"
-        return DirectOutcome(OutcomeState.FAILED, "interrupted", message)
 
 
 def _dropped_objects(error: FederatorError) -> list[AffectedObject]:

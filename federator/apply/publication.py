@@ -11,13 +11,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from federator import logs
 from federator.apply.source_identity import check_identity
-from federator.connector import FederatorError
+from federator.connector import Catalog, FederatorError
 from federator.model import Kind, Path, parent_path
 from federator.runtime.text import first_line
 from federator.settings import Settings
@@ -25,9 +24,6 @@ from federator.store import DatabaseError, Index, pending_publications, revision
 from federator.store.leases import LeaseHeld, acquire_lease
 from federator.store.observations import ObservedObject, publish_observations
 from federator.views import listing
-
-if TYPE_CHECKING:
-    from federator.lance.facade import CatalogNamespace
 
 #: how long a write waits for its source's lease, in seconds; then it is published later
 LEASE_WAIT_SECONDS = 1.0
@@ -45,12 +41,14 @@ class AffectedObject:
 
 
 class Publisher:
-    """Publishes direct writes of one index. Safe for threads. ``facade`` returns the Lance facade of a source."""
+    """Publishes direct writes of one index. Safe for threads. ``borrow_catalog`` opens a source's catalog."""
 
-    def __init__(self, index: Index, settings: Settings, facade: Callable[[str], CatalogNamespace]) -> None:
+    def __init__(
+        self, index: Index, settings: Settings, borrow_catalog: Callable[[str], AbstractContextManager[Catalog]]
+    ) -> None:
         self._index = index
         self._settings = settings
-        self._facade = facade
+        self._borrow_catalog = borrow_catalog
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._threads: dict[str, threading.Thread] = {}
         self._closed = threading.Event()
@@ -100,7 +98,7 @@ class Publisher:
         A foreign object is omitted: the crawl decides about it.
         """
         observed: list[ObservedObject] = []
-        with self._facade(source).borrow_catalog() as catalog:
+        with self._borrow_catalog(source) as catalog:
             check_identity(self._index, catalog, {parent_path(target.path) for target in affected})
             for target in affected:
                 observed_at = time.time()

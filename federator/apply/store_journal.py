@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from federator import logs
 from federator.apply.journal import Intent, LeasedJournal
 from federator.apply.outcome import Outcome, OutcomeState
 from federator.audit.sealing import seal_batch
@@ -22,6 +23,7 @@ from federator.store.leases import Lease
 from federator.store.runs import RunHandle
 
 T = TypeVar("T")
+_log = logs.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class StoreJournal(LeasedJournal[Connection]):
             "entry": replace(entry, run_id=self.run.id).to_json() if entry is not None else None,
             "origin_age_seconds": None if outcome.origin_age is None else round(outcome.origin_age, 3),
         }  # fmt: skip
-        _store_outcome(transaction, stored, code, "write", self.run.actor, detail)
+        journal.record_outcome(transaction, stored.op_id, outcome.state.value, code=code, message=outcome.message)
+        _append_event(transaction, stored, "write", self.run.actor, detail)
         if outcome.state in (OutcomeState.FAILED, OutcomeState.NEEDS_ADOPTION):
             notice = Notice(
                 NoticeEvent.WRITE_FAILED,
@@ -123,10 +126,11 @@ class DirectOutcome(Generic[T]):
 
 @dataclass(frozen=True)
 class DirectJournal:
-    """``WriteJournal`` of direct writes over the index, for one ``actor``."""
+    """``WriteJournal`` of direct writes over the index, for one ``actor``. ``lease`` is that of the writing process."""
 
     index: Index
     actor: str
+    lease: Lease | None = None
 
     def list_open_intents(self) -> list[StoredIntent]:
         with self.index.read() as connection:
@@ -134,24 +138,28 @@ class DirectJournal:
 
     def record_intent(self, intent: StoredIntent) -> None:
         with self.index.write() as connection:
+            if self.lease is not None:
+                self.lease.require_held(connection)
             journal.insert_intent(connection, intent)
 
     def record_outcome(self, intent: StoredIntent, outcome: DirectOutcome[Any]) -> None:
+        """Record the outcome and its audit event, unless another process has resolved the intent of this one."""
         detail = {
             "request": intent.change.get("request", {}), "state": outcome.state.value, "code": outcome.code,
-            "message": outcome.message,
+            "message": outcome.message, "requested_by": intent.change.get("actor"),
         }  # fmt: skip
         with self.index.write() as connection:
             # Sealed in the same transaction, because no run may seal it soon.
             audit_log.lock_chain(connection)
-            _store_outcome(connection, intent, outcome.code, "own_write", self.actor, detail)
+            if not journal.close_intent(
+                connection, intent.op_id, outcome.state.value, code=outcome.code, message=outcome.message
+            ):
+                _log.warning("direct write had been resolved by another process", op=intent.op_id, state=outcome.state.value)
+                return
+            _append_event(connection, intent, "own_write", self.actor, detail)
             seal_batch(connection)
 
 
-def _store_outcome(
-    connection: Connection, intent: StoredIntent, code: str | None, kind: str, actor: str, detail: Mapping[str, Any]
-) -> None:
-    """Store an outcome and its audit event. ``detail`` has the outcome's state and message."""
+def _append_event(connection: Connection, intent: StoredIntent, kind: str, actor: str, detail: Mapping[str, Any]) -> None:
     detail = {**detail, "action": intent.action, "op_id": intent.op_id}
-    journal.record_outcome(connection, intent.op_id, detail["state"], code=code, message=detail["message"])
     audit_log.append_event(connection, kind, actor=actor, run_id=intent.run_id, subject=intent.subject, detail=detail)

@@ -19,6 +19,8 @@ from federator.store.leases import TABLE_PREFIX, LeaseHeld, acquire_lease
 
 #: how long a write waits for another write to the same table, in seconds
 TABLE_WAIT_SECONDS = 10.0
+#: actions of direct writes that hold the locks of the tables that they affect
+LOCKING = frozenset({"declare_table", "register_table", "alter_table", "rename_table", "deregister_table", "drop_table"})
 _LEASE_COUNT = 256
 
 

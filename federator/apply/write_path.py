@@ -53,15 +53,16 @@ def carry_out(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, call: C
     The intent stays open if ``call`` raises, or if its outcome is unknown.
     """
     journal.record_intent(intent)
-    return _record(journal, intent, call)
+    return resolve_intent(journal, intent, call)
 
 
 def resolve_open_intents(journal: WriteJournal[IntentT, OutcomeT], resolve: Callable[[IntentT], OutcomeT]) -> list[OutcomeT]:
     """Resolve the intents that dead processes left open, and return the outcomes. ``resolve`` finds the outcome of an intent."""
-    return [_record(journal, intent, partial(resolve, intent)) for intent in journal.list_open_intents()]
+    return [resolve_intent(journal, intent, partial(resolve, intent)) for intent in journal.list_open_intents()]
 
 
-def _record(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, find_outcome: Callable[[], OutcomeT]) -> OutcomeT:
+def resolve_intent(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, find_outcome: Callable[[], OutcomeT]) -> OutcomeT:
+    """Record the outcome of an intent that ``find_outcome`` returns, and return it. The intent stays open if it is unknown."""
     with operation(intent.op_id):
         outcome = find_outcome()
     if outcome.state is not OutcomeState.UNKNOWN:

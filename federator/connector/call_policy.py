@@ -14,6 +14,7 @@ from functools import cache
 from typing import TypeVar
 
 from federator.connector.errors import CatalogError, ServiceUnavailable
+from federator.connector.operation import require_permission
 
 T = TypeVar("T")
 
@@ -58,10 +59,12 @@ class CallPolicy:
     def call(self, make: Callable[[], T], *, repeatable: bool) -> T:
         """Make a call, and repeat it after soft errors if it is ``repeatable``. Raise the error of the last attempt.
 
+        A call that is not repeatable needs the permission of its operation (``operation.require_permission``).
+
         An error's ``retry_after`` replaces the normal pause. An error with more than 30 seconds is raised at once.
         """
         if not repeatable:
-            return self._call_once(make)
+            return self._call_once(make, require_permission)
         # Imported here because the import takes 50 ms, and settings import this module for ``CallLimits``.
         import stamina
 
@@ -73,9 +76,10 @@ class CallPolicy:
                 return self._call_once(make)
         raise AssertionError("a retry context returns or raises")
 
-    def _call_once(self, make: Callable[[], T]) -> T:
+    def _call_once(self, make: Callable[[], T], check: Callable[[], None] = lambda: None) -> T:
         with self._limit_concurrency():
             self._rate.wait()
+            check()
             with self._breaker.guard_call():
                 return make()
 

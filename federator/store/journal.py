@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -41,7 +41,7 @@ class StoredIntent:
     """An intent as the journal stores it. ``seq`` is the number of the change in its plan.
 
     ``change`` and ``saved`` (the native object that a recreate replaces) are JSON objects. A direct write has the mirror
-    ``NO_MIRROR``, its operation id as ``run_id``, and its request as ``change``.
+    ``NO_MIRROR``, its operation id as ``run_id``, its request as ``change``, and in ``writer`` the lease of its process.
     """
 
     op_id: str
@@ -55,6 +55,7 @@ class StoredIntent:
     change: Mapping[str, Any]
     origin_path: str | None = None
     saved: Mapping[str, Any] | None = None
+    writer: str | None = None
     intent_at: float = field(default_factory=time.time)
 
     @property
@@ -80,9 +81,52 @@ def record_outcome(
 
     Raise StateError for an operation that the journal does not have.
     """
-    values = {"state": state, "code": code, "message": message, "outcome_at": time.time()}
-    if connection.execute(update(t.journal).where(t.journal.c.op_id == op_id).values(values)).rowcount == 0:
+    if not _update_outcome(connection, t.journal.c.op_id == op_id, state, code, message):
         raise StateError(f"the journal has no intent {op_id!r}, so its outcome cannot be recorded")
+
+
+def close_intent(
+    connection: Connection, op_id: str, state: str, *, code: str | None = None, message: str | None = None
+) -> bool:
+    """Record the outcome of an open intent. Return False, and change nothing, if it already has an outcome."""
+    return _update_outcome(connection, (t.journal.c.op_id == op_id) & (t.journal.c.state == INTENT), state, code, message)
+
+
+def _update_outcome(
+    connection: Connection, lines: ColumnElement[bool], state: str, code: str | None, message: str | None
+) -> bool:
+    values = {"state": state, "code": code, "message": message, "outcome_at": time.time()}
+    return connection.execute(update(t.journal).where(lines).values(values)).rowcount > 0
+
+
+def is_open(connection: Connection, op_id: str) -> bool:
+    """Tell whether an intent has no outcome."""
+    query = select(t.journal.c.op_id).where(t.journal.c.op_id == op_id, t.journal.c.state == INTENT)
+    return connection.execute(query).first() is not None
+
+
+def list_open_direct_writes(connection: Connection, sources: Collection[str]) -> list[StoredIntent]:
+    """List the intents of direct writes into sources that have no outcome, the oldest first: of living and of dead processes."""
+    j = t.journal.c
+    query = select(*_selected()).where(j.mirror == NO_MIRROR, j.state == INTENT, j.target_source.in_(sources))
+    return [_parse_intent(row) for row in connection.execute(query.order_by(j.intent_at)).all()]
+
+
+def list_open_writers(connection: Connection) -> set[str]:
+    """Return the leases of the processes that have direct writes without an outcome."""
+    j = t.journal.c
+    query = select(j.writer).where(j.mirror == NO_MIRROR, j.state == INTENT, j.writer.is_not(None)).distinct()
+    return set(connection.execute(query).scalars())
+
+
+def _selected() -> list[ColumnElement[Any]]:
+    return [t.journal.c[name] for name in _COLUMNS]
+
+
+def _parse_intent(values: Sequence[Any]) -> StoredIntent:
+    row = dict(zip(_COLUMNS, values, strict=True))
+    saved = row["saved"] and json.loads(row["saved"])
+    return StoredIntent(**{**row, "change": json.loads(row["change"]), "saved": saved})
 
 
 def list_open_intents(connection: Connection, mirror: str) -> list[StoredIntent]:
@@ -92,14 +136,11 @@ def list_open_intents(connection: Connection, mirror: str) -> list[StoredIntent]
     resolved. Or the outcome was that the call was not carried out, and the index now has a table with the marker of the operation.
     """
     j = t.journal.c
-    columns = [j[name] for name in _COLUMNS]
-    query = select(*columns, j.state, j.code).where(j.mirror == mirror, (j.state == INTENT) | _may_have_landed())
+    query = select(*_selected(), j.state, j.code).where(j.mirror == mirror, (j.state == INTENT) | _may_have_landed())
 
     intents = []
     for *values, state, code in connection.execute(query.order_by(j.intent_at)).all():
-        row = dict(zip(_COLUMNS, values, strict=True))
-        saved = row["saved"] and json.loads(row["saved"])
-        intent = StoredIntent(**{**row, "change": json.loads(row["change"]), "saved": saved})
+        intent = _parse_intent(values)
         find_indexed = partial(records.find_table, connection, intent.target_source, parse_path_key(intent.target_path))
         if needs_resolution(intent.op_id, state, code, find_indexed):
             intents.append(intent)

@@ -42,6 +42,8 @@ _log = logs.get_logger(__name__)
 
 #: prefix of the names of the leases of single tables
 TABLE_PREFIX = "table:"
+#: prefix of the names of the leases of processes that make direct writes
+WRITER_PREFIX = "writer:"
 
 
 class LeaseLost(StateError):
@@ -75,12 +77,44 @@ class Lease:
         """Return whether a call of this duration certainly ends before the lease expires."""
         return not self.lost.is_set() and time.monotonic() + call_seconds < self.expires_at
 
+    def require_outlasting(self, connection: Connection, call_seconds: float) -> None:
+        """Raise LeaseLost unless the lease is held and outlasts a call, also by its row in the index.
+
+        The row is read because the monotonic clock does not count the time in which a machine sleeps.
+        """
+        query = select(t.lease.c.token, t.lease.c.expires_at).where(t.lease.c.name == self.name)
+        token, expires_at = connection.execute(query).one_or_none() or (None, 0.0)
+        lasts = connection.dialect.name == "sqlite" or _database_now(connection) + call_seconds < expires_at
+        if token != self.token or not lasts or not self.outlasts(call_seconds):
+            raise LeaseLost(f"the lease {self.name!r} was lost, or ends before a call of {call_seconds:g} s")
+
 
 @contextmanager
 def acquire_lease(index: Index, name: str, *, wait: float = 0.0) -> Iterator[Lease]:
     """Hold a lease; wait up to ``wait`` seconds for it. Raise LeaseHeld with the name of the holder."""
     with _hold_file_lock(index, name, wait) if index.is_sqlite else _hold_row_lock(index, name, wait) as lease:
         yield lease
+
+
+def resign_lease(index: Index, lease: Lease) -> None:
+    """Give up a lease while calls of this process may be in flight. It is lost for this process.
+
+    A successor waits for the deadline of the calls. On SQLite it waits for the end of this process, which has the lock.
+    """
+    lease.lost.set()
+    if not index.is_sqlite:
+        _set_expiry(index, lease, 0.0)
+
+
+def list_lapsed_leases(index: Index, prefix: str) -> list[str]:
+    """Return the names of the leases with a prefix that no process holds and that may be taken now."""
+    query = select(t.lease.c.name, t.lease.c.expires_at).where(t.lease.c.name.startswith(prefix, autoescape=True))
+    with index.read() as connection:
+        rows = connection.execute(query.order_by(t.lease.c.name)).all()
+        now = _database_now(connection)
+    if index.is_sqlite:
+        return [name for name, _ in rows if not is_lease_held(index, name)]
+    return [name for name, expires_at in rows if _may_be_taken(expires_at, now)]
 
 
 def delete_lease(index: Index, name: str) -> None:
@@ -109,8 +143,9 @@ def is_lease_held(index: Index, name: str) -> bool:
 
 
 def list_lease_states(index: Index) -> dict[str, tuple[bool, int]]:
-    """Return whether each lease is held now, and how often it was taken, by name. Leases of runs and single tables are left out."""
-    listed = and_(*(~t.lease.c.name.startswith(prefix, autoescape=True) for prefix in ("run:", TABLE_PREFIX)))
+    """Return whether each lease is held now, and how often it was taken, by name. Leases of runs, writers and single tables are
+    left out."""
+    listed = and_(*(~t.lease.c.name.startswith(prefix, autoescape=True) for prefix in ("run:", TABLE_PREFIX, WRITER_PREFIX)))
     with index.read() as connection:
         rows = connection.execute(select(t.lease.c.name, t.lease.c.token, t.lease.c.expires_at).where(listed)).all()
         now = _database_now(connection)
@@ -164,7 +199,8 @@ def _hold_row_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
     finally:
         stop.set()
         renewer.join()
-        _renew_once(index, lease, 0.0)
+        if not lease.lost.is_set():
+            _set_expiry(index, lease, None)
 
 
 def _try_take_row(index: Index, name: str, holder: str) -> int | None:
@@ -178,9 +214,14 @@ def _try_take_row(index: Index, name: str, holder: str) -> int | None:
             _log.warning("lease shortened because the database's clock went back", lease=name, seconds=round(row - now))
             connection.execute(t.lease.update().where(t.lease.c.name == name).values(expires_at=now + LEASE_TTL_SECONDS))
             return None
-        if row is not None and row > 0 and now < row + CALL_DEADLINE_SECONDS:
+        if row is not None and not _may_be_taken(row, now):
             return None
         return _take_row(connection, name, holder, ttl=LEASE_TTL_SECONDS)
+
+
+def _may_be_taken(expires_at: float, now: float) -> bool:
+    """Tell whether the row's lease was released, or has expired so long ago that calls of its holder have ended."""
+    return expires_at <= 0 or now >= expires_at + CALL_DEADLINE_SECONDS
 
 
 def _limit_transaction_time(connection: Connection) -> None:
@@ -190,10 +231,10 @@ def _limit_transaction_time(connection: Connection) -> None:
 
 
 def _renew_until(index: Index, lease: Lease, stop: threading.Event) -> None:
-    while not stop.wait(LEASE_TTL_SECONDS / 6):
+    while not stop.wait(LEASE_TTL_SECONDS / 6) and not lease.lost.is_set():
         requested_at = time.monotonic()
         try:
-            renewed = _renew_once(index, lease, LEASE_TTL_SECONDS)
+            renewed = _set_expiry(index, lease, LEASE_TTL_SECONDS)
         except SQLAlchemyError:
             # The database cannot be reached. The lease stays valid until it expires; it is renewed if the database returns before.
             renewed = requested_at < lease.expires_at
@@ -204,11 +245,12 @@ def _renew_until(index: Index, lease: Lease, stop: threading.Event) -> None:
         lease.expires_at = requested_at + LEASE_TTL_SECONDS
 
 
-def _renew_once(index: Index, lease: Lease, seconds: float) -> bool:
+def _set_expiry(index: Index, lease: Lease, seconds: float | None) -> bool:
+    """Let a lease end so many seconds from now; None releases it. Return False if another process has taken it."""
     with index.write() as connection:
         _limit_transaction_time(connection)
         held_row = (t.lease.c.name == lease.name) & (t.lease.c.token == lease.token)
-        values = {"expires_at": _database_now(connection) + seconds if seconds else 0.0}
+        values = {"expires_at": 0.0 if seconds is None else _database_now(connection) + seconds}
         return connection.execute(t.lease.update().where(held_row).values(values)).rowcount > 0
 
 

@@ -5,12 +5,13 @@ They are written as one text: ``fail:sales=17; deny:hr; hang:ops=30; short:big; 
 =============  ========================================================================================
 ``fail``       every listing and crawl of the namespace fails with the code (default: 17)
 ``deny``       the same with PermissionDenied
-``hang``       reading the namespace takes that many seconds (default: an hour)
+``hang``       reading the namespace takes that many seconds (default: an hour), or until the fault is removed
 ``short``      the crawl returns half of the namespace, then fails: an incomplete listing with an error
 ``undescribed``  the table is listed, but describing it fails with the code (17)
 ``unnamed``    the table is listed and described, but omitted if several tables are read by their names
 ``refuse``     writes to the object fail with the code (18) and change nothing
 ``lose``       writes to the object succeed, but the response is lost: ServiceUnavailable
+``slow``       writes to the object take effect at once, and their responses are as late as with ``hang``
 ``feed``       reading the change feed fails with the code (17); its path is ``/``
 ``identity``   reading the identity fails with the code (17); its path is ``/``
 =============  ========================================================================================
@@ -20,13 +21,12 @@ A path is written as its key (``federator.model.path_key``). ``/`` is the root, 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from federator.connector import CatalogError, ConfigError, PermissionDenied, ServiceUnavailable
 from federator.model import ROOT, Path, path_key
 
-KINDS = ("fail", "deny", "hang", "short", "undescribed", "unnamed", "refuse", "lose", "feed", "identity")
+KINDS = ("fail", "deny", "hang", "short", "undescribed", "unnamed", "refuse", "lose", "slow", "feed", "identity")
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,7 @@ class Faults:
         return values.get(path_key(path), values.get("*"))
 
     def before_read(self, namespace: Path) -> None:
-        """Apply the faults of reading a namespace: sleep or raise."""
-        if (seconds := self.value("hang", namespace)) is not None:
-            time.sleep(float(seconds or 3600))
+        """Raise for the faults of reading a namespace. The catalog applies ``hang``."""
         if self.value("deny", namespace) is not None:
             raise PermissionDenied(f"{path_key(namespace)}: denied by the test")
         self._raise("fail", namespace, 17)

@@ -7,6 +7,7 @@ properties, no altering, no CASCADE). ``FOLDING`` has two levels and lower-case 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from federator.connector import (
     unconditional,
 )
 from federator.connector.crawl import CoverageBuilder
+from federator.connector.operation import require_permission
 from federator.connector.preconditions import check_namespace_update, check_table
 from federator.lance.lazy_facade import lazy_facade_class
 from federator.model import (
@@ -297,6 +299,7 @@ class MemoryCatalog(Catalog):
         with self._store.locked_state() as state:
             faults = self._faults_of(state)
         # Outside the lock, so that a hanging namespace does not block the others.
+        self._wait("hang", namespace)
         faults.before_read(namespace)
         with self._store.locked_state() as state:
             self._exists(state, namespace)
@@ -306,11 +309,24 @@ class MemoryCatalog(Catalog):
     def _open_for_write(self, operation: str, path: Path) -> Iterator[dict[str, Any]]:
         with self._store.locked_state() as state:
             faults = self._faults_of(state)
+        require_permission()
         faults.before_write(path)
         with self._store.locked_state(write=True) as state:
             state["calls"].append(f"{operation} {path_key(path)}")
             yield state
+        self._wait("slow", path)
         faults.after_write(path)
+
+    def _wait(self, kind: str, path: Path) -> None:
+        """Wait while the store has a fault of this kind, at most as many seconds as the fault says."""
+        started_at = time.monotonic()
+        while True:
+            with self._store.locked_state() as state:
+                seconds = self._faults_of(state).value(kind, path)
+            left = 0.0 if seconds is None else started_at + float(seconds or 3600) - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, 0.05))
 
     def _faults_of(self, state: Mapping[str, Any]) -> Faults:
         return Faults.parse(f"{self._faults};{state['faults']}")

@@ -29,6 +29,7 @@ from federator.connector import (
     TableNotFound,
     Unsupported,
 )
+from federator.connector.operation import require_permission
 from federator.model import Path
 from federator.runtime.text import first_line
 
@@ -170,6 +171,7 @@ class Manifest:
         import lance_namespace
 
         self._check_columns()
+        require_permission()
         try:
             getattr(self._open_namespace(), operation)(getattr(lance_namespace, model)(**fields))
         except lance_namespace.LanceNamespaceError as error:

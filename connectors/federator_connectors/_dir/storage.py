@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
+from federator.connector.operation import require_permission
 from federator.connector.storage import open_storage, translate_storage_errors
 
 # Paths per call: the file system checks the paths of one call in parallel.
@@ -76,6 +77,7 @@ class Directory:
 
     def create(self, name: str) -> bool:
         """Create the subdirectory ``name``. Return False if it exists. On a local file system the check is atomic."""
+        require_permission()
         with translate_storage_errors(self.root):
             if not self._storage.local:
                 # An object store has no directories; the first object creates one. HDFS has no atomic creation.
@@ -88,11 +90,13 @@ class Directory:
 
     def create_marker(self, path: str) -> None:
         """Write an empty file. An existing one is replaced."""
+        require_permission()
         with translate_storage_errors(self.root), self._storage.filesystem.open_output_stream(f"{self._storage.path}/{path}"):
             pass
 
     def remove_marker(self, path: str) -> None:
         """Remove a file that ``create_marker`` wrote."""
+        require_permission()
         with translate_storage_errors(self.root):
             self._storage.filesystem.delete_file(f"{self._storage.path}/{path}")
 

@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
 
 from federator.connector import InvalidInput, Unsupported
+from federator.connector.operation import require_permission
 from federator.connector.tokens import PageTokens
 from federator_connectors._glue.call_limits import shared_call_limiter
 from federator_connectors._glue.errors import translate_aws_errors
@@ -78,6 +79,8 @@ class Clients:
 
     @property
     def writes(self) -> GlueClient:
+        """The client of one write. Raise if the operation may not write any more."""
+        require_permission()
         if self._writes is None:
             self._writes = self._glue(WRITE_CONFIG)
         return self._writes

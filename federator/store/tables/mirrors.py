@@ -75,6 +75,7 @@ journal = Table(
     Column("intent_at", Double, nullable=False),
     Column("outcome_at", Double),
     Column("saved", Text),
+    Column("writer", Text),
     Index("ix_journal_open", "mirror", sqlite_where=text("state = 'intent'"), postgresql_where=text("state = 'intent'")),
     Index("ix_journal_guard", "mirror", "intent_at"),
     Index("ix_journal_run", "run_id", "seq"),

@@ -225,8 +225,9 @@ class TestRepositories:
             assert journal.list_pending_paths(connection, "other", "s3://x/new") == set()
 
     def test_an_open_direct_write_is_listed_and_its_location_is_pending(self, index: Index) -> None:
-        at_location = WriteRequest("api", "aws", "register_table", ("s", "t"), (), {"location": "s3a://x/new/"}).to_intent()
-        without_location = WriteRequest("api", "aws", "declare_table", ("s", "u"), ()).to_intent()
+        request = WriteRequest("api", "aws", "register_table", ("s", "t"), (), {"location": "s3a://x/new/"})
+        at_location = request.to_intent("1", "writer:a")
+        without_location = WriteRequest("api", "aws", "declare_table", ("s", "u"), ()).to_intent("2", "writer:a")
         with index.write() as connection:
             journal.insert_intent(connection, at_location)
             journal.insert_intent(connection, without_location)

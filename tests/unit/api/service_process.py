@@ -53,6 +53,9 @@ class Process:
             time.sleep(0.05)
         raise AssertionError(f"it did not say {pattern}:\n{self.text}")
 
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def end(self, number: int = signal.SIGTERM) -> int:
         self._process.send_signal(number)
         return self._process.wait(60)

@@ -26,6 +26,7 @@ from tests.fixtures.index_content import fill
 from tests.fixtures.rest import reference_server
 from tests.fixtures.serving import serve_app
 from tests.unit.api.lance.table_clients import Client, Tables
+from tests.unit.api.lance.writing_world import World
 
 #: the test's own way to be somebody else: ``role path,path``; who may sign in how is tested elsewhere
 CALLER = "X-Test-Caller"
@@ -130,3 +131,21 @@ def own_service(tmp_path: FilePath) -> Iterator[Service]:
     """A service of the test's own."""
     with served(tmp_path, {}) as running:
         yield running
+
+
+@pytest.fixture
+def world(tmp_path: FilePath) -> Any:
+    created = World(tmp_path)
+    yield created
+    created.writer.close()
+    created.index.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, tmp_path: FilePath) -> Any:
+    """A world on each of the two databases."""
+    index = request.getfixturevalue("postgres_index")() if request.param == "postgresql" else None
+    created = World(tmp_path, index)
+    yield created
+    created.writer.close()
+    created.index.close()

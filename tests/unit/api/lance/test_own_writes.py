@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -15,7 +14,7 @@ import lance_namespace as lance
 import pytest
 from sqlalchemy import select
 
-from federator.apply import direct_writes, publication
+from federator.apply import publication
 from federator.apply.direct_writes import DirectWriter, WriteRequest
 from federator.apply.publication import AffectedObject
 from federator.connector import PermissionDenied, ServiceUnavailable, StateError, TableAlreadyExists
@@ -23,89 +22,22 @@ from federator.lance.facade import CatalogNamespace
 from federator.model import NamespaceRecord, TableRecord
 from federator.model.scopes import EVERYTHING
 from federator.registry import open_catalog
-from federator.settings import Settings, parse_settings
 from federator.store import (
-    Index,
     audit_log,
     deployment,
     identities,
-    journal,
-    migrations,
-    open_index,
     pending_publications,
-    records,
 )
 from federator.store import tables as t
-from federator.store.journal import NO_MIRROR
 from federator.store.leases import acquire_lease
 from federator.store.observations import ObservedObject
 from federator.testing import get_memory_store
 from federator.testing.contract import unique_name
 from federator.views import listing
-from tests.fixtures.index_content import fill, intent
+from tests.fixtures.index_content import fill
 from tests.fixtures.ledger_replay import replay_ledger
 from tests.unit.api.lance.conftest import Service
-
-
-class World:
-    """A writer over a catalog in memory and an index of its own."""
-
-    def __init__(self, directory: FilePath, index: Index | None = None, **mem: Any) -> None:
-        self.name = unique_name("writing")
-        self.settings: Settings = parse_settings(
-            {"sources": {"mem": {"impl": "federator.testing:CONNECTOR", "store": self.name, **mem}}},
-            directory / "federator.toml",
-        )
-        self.index = index or open_index("sqlite:///federator.db", base=directory)
-        migrations.upgrade_schema(self.index)
-        fill(self.index, "mem")
-        get_memory_store(self.name).add_namespace(("ns",))
-        self.writer = DirectWriter(self.index, self.settings)
-
-    def declare(self, name: str, *, actor: str = "ann", call: Any = None) -> direct_writes.WriteResult[Any]:
-        order = WriteRequest(
-            actor, "mem", "declare_table", ("ns", name), [AffectedObject(("ns", name))], {"secret_key": "hunter2"}
-        )
-
-        def declare(facade: CatalogNamespace) -> Any:
-            return facade.declare_table(lance.DeclareTableRequest(id=["ns", name]))
-
-        return self.writer.write(order, call or declare)
-
-    def has(self, *path: str, is_table: bool = True) -> bool:
-        with self.index.read() as connection:
-            return records.find_record(connection, "mem", path, is_table=is_table) is not None
-
-    def pending(self, *path: str) -> ObservedObject | None:
-        with self.index.read() as connection:
-            return pending_publications.find_pending(connection, "mem", path, is_table=True)
-
-    def journal(self) -> list[tuple[str, str, str | None]]:
-        j = t.journal.c
-        with self.index.read() as connection:
-            rows = connection.execute(select(j.target_path, j.state, j.code).order_by(j.intent_at))
-            return [tuple(row) for row in rows]
-
-    def audit(self) -> list[dict[str, Any]]:
-        return [{**asdict(event), "detail": json.loads(event.event)["detail"]} for event in audit_log.iter_events(self.index)]
-
-
-@pytest.fixture
-def world(tmp_path: FilePath) -> Any:
-    created = World(tmp_path)
-    yield created
-    created.writer.close()
-    created.index.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest, tmp_path: FilePath) -> Any:
-    """A world on each of the two databases."""
-    index = request.getfixturevalue("postgres_index")() if request.param == "postgresql" else None
-    created = World(tmp_path, index)
-    yield created
-    created.writer.close()
-    created.index.close()
+from tests.unit.api.lance.writing_world import World
 
 
 def test_a_write_is_journalled_published_and_audited(either: World) -> None:
@@ -267,19 +199,6 @@ def test_many_writes_at_once_are_all_made_and_published(either: World) -> None:
         thread.join()
     assert len(created) == 6
     _eventually(lambda: all(world.has("ns", f"t{n}") for n in range(6)))
-
-
-def test_the_next_writer_resolves_the_open_intents_of_a_dead_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    with world.index.write() as connection:
-        journal.insert_intent(connection, intent("dead", mirror=NO_MIRROR, target_source="mem", target_path="ns$dead"))
-    world.declare("t")
-    assert ("ns$dead", "intent", None) in world.journal(), "it may be another process's call"
-    monkeypatch.setattr(direct_writes, "_ABANDONED_AFTER_SECONDS", -1.0)
-    other = DirectWriter(world.index, world.settings)
-    order = WriteRequest("ann", "mem", "look", ("ns", "t"), [AffectedObject(("ns", "t"))])
-    other.write(order, lambda facade: None)
-    other.close()
-    assert ("ns$dead", "failed", "interrupted") in world.journal()
 
 
 def test_a_clone_of_an_index_writes_to_no_catalog(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
