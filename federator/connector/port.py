@@ -11,6 +11,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from federator.connector.capabilities import Capabilities
@@ -337,6 +338,8 @@ class Connector(ABC, Generic[SettingsT]):
     capabilities: ClassVar[Capabilities]
     #: the extra with the libraries: ``pip install lance-federator[<extra>]``
     extra: ClassVar[str | None] = None
+    #: the catalog's own names of namespace properties, by those of the Lance specs. Such a property is returned by both names.
+    native_property_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @abstractmethod
     def open(self, source: str, settings: SettingsT) -> Catalog:

@@ -42,7 +42,6 @@ from federator.lance.facade_mapping import (
     CONFIRM_HEADER,
     namespace_from_properties,
     namespace_to_properties,
-    native_property_names,
     parse_choice,
     storage_options_for,
     table_uri,
@@ -173,7 +172,7 @@ class CatalogNamespace(lance.LanceNamespace):
             return lance.DescribeNamespaceResponse(properties=self._namespace_properties(record))
 
     def _namespace_properties(self, record: NamespaceRecord) -> dict[str, str]:
-        return namespace_to_properties(record, native_property_names(self.connector))
+        return namespace_to_properties(record, self.connector.native_property_names)
 
     def namespace_exists(self, request: lance.NamespaceExistsRequest) -> lance.NamespaceExistsResponse:
         with self._translate_errors() as catalog:

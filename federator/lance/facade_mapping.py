@@ -75,12 +75,6 @@ def namespace_from_properties(source: str, path: Path, properties: Mapping[str, 
     return NamespaceRecord(source, path, rest, location, doc, owner)
 
 
-def native_property_names(connector: object) -> Mapping[str, str]:
-    """Return the optional attribute ``native_property_names`` of a connector: its catalog's own names by those of the Lance specs."""
-    names: Mapping[str, str] = getattr(connector, "native_property_names", {})
-    return names
-
-
 def namespace_to_properties(record: NamespaceRecord, native_names: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the properties of a namespace: the inverse of ``namespace_from_properties``.
 

@@ -23,7 +23,7 @@ from federator.connector import (
 )
 from federator.connector.options import plain_storage_keys, resolve_reference
 from federator.connector.storage_options import is_plain_option, plain_options
-from federator.lance.facade_mapping import namespace_to_properties, native_property_names, storage_options_for
+from federator.lance.facade_mapping import namespace_to_properties, storage_options_for
 from federator.lance.foreign_locations import MayRead, may_read_nothing
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
 from federator.model.scopes import Scopes
@@ -90,7 +90,7 @@ class VisibleNamespace:
 
 def namespace_properties(source: SourceSettings, record: NamespaceRecord) -> dict[str, str]:
     """Return the properties of a source's namespace for a response."""
-    return shown_properties(namespace_to_properties(record, native_property_names(get_connector(source.impl))))
+    return shown_properties(namespace_to_properties(record, get_connector(source.impl).native_property_names))
 
 
 def public_properties(record: TableRecord) -> dict[str, str]:
