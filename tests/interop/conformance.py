@@ -47,6 +47,9 @@ these runs and fails if a verdict differs from the record. This page is generate
 | RestAdapter | `lance.namespace.RestAdapter` of pylance 14.0.2 over a directory |
 | the others | the namespaces `hive2`, `hive3`, `glue` and `iceberg` of {IMPLS} on that server |
 
+The options are `root=DIRECTORY page_size=3 --crawl --races` for the RestAdapter. For the others they are `keeps_properties=true
+--location DIRECTORY`, with `--depth` in front of Hive and Glue, and with `--parent` in front of Hive 3.
+
 The client of all runs is the connector `rest`, as with `federator conformance --uri`. A bridge (`tests/interop/rest_bridge.py`) puts
 the namespaces of `lance-namespace-impls` behind the REST protocol. Their errors have no code of the Lance specification: some are
 exceptions of the package's own, such as `TableNotFoundException`, others only have a text. The bridge gives an error the code that
@@ -109,12 +112,14 @@ def _run(properties: Mapping[str, str], **options: Any) -> Report:
 
 
 def _record(name: str, report: Report, uncoded_errors: int = 0) -> RecordedRun:
-    checks = tuple(Check(c.operation, c.title, c.verdict, _mask(c.detail)) for c in report.checks)
+    checks = tuple(Check(c.operation, c.title, c.verdict, mask(c.detail)) for c in report.checks)
     return RecordedRun(name, report.at, checks, uncoded_errors)
 
 
-def _mask(text: str) -> str:
+def mask(text: str) -> str:
     text = re.sub(r"/tmp/[\w.-]+", "/tmp/lake", text)
+    # The directory in which a server was built.
+    text = re.sub(r"/home/[\w./:…-]+", "…", text)
     text = re.sub(r"(?<=[a-z]_)[0-9a-f]{8}", "…", text)
     return re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1", text)
 

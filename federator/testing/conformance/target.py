@@ -52,6 +52,11 @@ class Target:
         # A secret in the arguments of a process is visible to others.
         self.connector.settings_type.check_references(self.connector.impl, self.properties, where="")
         self.properties = {key.removeprefix(f"{self.connector.impl}."): value for key, value in self.properties.items()}
+        if self._is_directory and self._root_key not in self.properties:
+            raise ConfigError(
+                f"{self.connector.impl}: the run needs the directory in which it may make one of its own",
+                hint="add root=DIRECTORY",
+            )
         name = f"conformance_{secrets.token_hex(4)}"
         self.scope = Scope(name, everything=self._is_directory)
         if not self._is_directory and self._depth not in self.capabilities.creates_namespaces_at:
@@ -220,7 +225,7 @@ class Target:
 
     @property
     def _root(self) -> str:
-        return self.properties.get(self._root_key, ".").rstrip("/") or "/"
+        return self.properties[self._root_key].rstrip("/") or "/"
 
     @property
     def _own_root(self) -> str:

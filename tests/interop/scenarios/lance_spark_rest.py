@@ -1,36 +1,22 @@
-"""lance-spark 3.5: tables of a namespace by Spark SQL. ``LANCE_SPARK_JARS`` is the directory of its jars."""
+"""lance-spark 3.5: tables of a namespace by Spark SQL."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.interop.scenarios import spark_session
 from tests.interop.scenarios.runner import Server, Steps, equal, refused, run
 
 
 def session() -> SparkSession:
     """Return a session with one catalog for each server. The catalog's root is the server's ``parent``."""
-    directory = os.environ["LANCE_SPARK_JARS"]
-    builder = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.extraClassPath", f"{directory}/*")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.extensions", "org.lance.spark.extensions.LanceSparkSessionExtensions")
-        # Arrow reads buffers directly, which Java 17 forbids by default.
-        .config("spark.driver.extraJavaOptions", "--add-opens=java.base/java.nio=ALL-UNNAMED")
-    )
-    servers = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["servers"]
-    for server in servers:
-        prefix = f"spark.sql.catalog.{server['name']}"
-        builder = builder.config(prefix, "org.lance.spark.LanceNamespaceSparkCatalog").config(f"{prefix}.impl", "rest")
-        builder = builder.config(f"{prefix}.uri", server["uri"])
-        if server["parent"]:
-            builder = builder.config(f"{prefix}.parent", ".".join(server["parent"]))
-    return builder.getOrCreate()
+    catalogs = {}
+    for server in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["servers"]:
+        parent = {"parent": ".".join(server["parent"])} if server["parent"] else {}
+        catalogs[server["name"]] = {"impl": "rest", "uri": server["uri"], **parent}
+    return spark_session.start(catalogs, sql_extensions="org.lance.spark.extensions.LanceSparkSessionExtensions")
 
 
 SPARK = session()

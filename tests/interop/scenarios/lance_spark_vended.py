@@ -5,7 +5,6 @@ catalog), ``locations`` (a name, and a location) with their ``root`` and ``optio
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -13,31 +12,19 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.interop.scenarios import spark_session
+
 CONFIG = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 
 
 def session() -> SparkSession:
-    directory = os.environ["LANCE_SPARK_JARS"]
     name, value = CONFIG["header"]
     # The catalog of this name opens locations.
     by_location = {"impl": "dir", "root": CONFIG["root"], **{f"storage.{key}": text for key, text in CONFIG["options"].items()}}
     # The tokens of this run live for seconds; they are renewed before they expire.
     renewed = {"storage.refresh_offset_millis": "500"}
     by_name = {"impl": "rest", "uri": CONFIG["uri"], f"header.{name}": value, "parent": "s3", **renewed}
-    builder = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.extraClassPath", f"{directory}/*")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        # Arrow reads buffers directly, which Java 17 forbids by default.
-        .config("spark.driver.extraJavaOptions", "--add-opens=java.base/java.nio=ALL-UNNAMED")
-    )
-    for catalog, properties in (("s3", by_name), ("lance", by_location)):
-        builder = builder.config(f"spark.sql.catalog.{catalog}", "org.lance.spark.LanceNamespaceSparkCatalog")
-        for key, text in properties.items():
-            builder = builder.config(f"spark.sql.catalog.{catalog}.{key}", text)
-    return builder.getOrCreate()
+    return spark_session.start({"s3": by_name, "lance": by_location})
 
 
 def result_of(call: Callable[[], object]) -> dict[str, object]:

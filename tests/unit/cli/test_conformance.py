@@ -159,6 +159,13 @@ def test_a_missing_directory_is_not_made(shell: Shell) -> None:
     assert not (shell.folder / "absent").exists()
 
 
+def test_a_directory_must_be_named(shell: Shell) -> None:
+    before = sorted(shell.folder.iterdir())
+    done = shell.start("conformance", "dir")
+    assert (done.returncode, "root=DIRECTORY" in done.stderr) == (64, True), done.stderr
+    assert sorted(shell.folder.iterdir()) == before
+
+
 def test_what_the_run_will_do_is_printed_first(shell: Shell) -> None:
     done = shell.start(
         "conformance", IMPL, f"file={shell.folder}/live.json", "--location", "s3://lake/x", "--output", "markdown"
