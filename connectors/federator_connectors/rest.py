@@ -17,10 +17,13 @@ Where the specs are silent, or a server differs:
 - Credentials that a server returns with a table are not used: tables are opened with ``rest.storage.*``. They are not vended either
   (``vend = "catalog"``), because they allow what the source's principal may do, and not what the role of the federator's does.
 - Gravitino's and LanceDB's servers were **not run**, because no package registry has them. In November 2026 Maven Central had
-  ``gravitino-api`` 1.1.0, but neither ``gravitino-server`` nor ``lance-rest-server``; LanceDB's is a hosted service. By their published
-  documents and sources, Gravitino's URL ends in ``/lance``, and its listings contain whole ids (``catalog$schema$table``). It refuses
-  to list the tables of a catalog, so that listing fails. Older versions send HTTP statuses as codes, which prove no absence. LanceDB
-  needs ``rest.api_key`` and ``rest.header.x-lancedb-database``; a table that it describes without a location is undescribed.
+  ``gravitino-api`` 1.1.0, but neither ``gravitino-server`` nor ``lance-rest-server``; LanceDB's is a hosted service. A stub of
+  Gravitino's, written after its sources of August 2026 (``tests/stubs/gravitino.py`` names file and lines of each fact), passes the
+  contract suite but for three checks: it cannot describe its root, its own locations have no ending, and dropping a namespace that
+  is not empty is code 13. It lists the tables of schemas only, so it needs ``rest.depth = 2``; without that, the listings of the root
+  and of each catalog count as failed. Its URL ends in ``/lance``. It cannot rename. Its first version, 1.1, listed whole ids
+  (``catalog$schema$table``), which are accepted, and sent HTTP statuses as codes, which prove no absence. LanceDB needs
+  ``rest.api_key`` and ``rest.header.x-lancedb-database``; a table that it describes without a location is undescribed.
 
 ``RestNamespace`` is the class for ``lance_namespace.connect("federator_connectors.rest.RestNamespace", {...})``.
 """
@@ -61,12 +64,13 @@ class RestConnector(Connector[RestSettings]):
 
     def capabilities_for(self, settings: RestSettings) -> Capabilities:
         general = settings.protocol == GENERAL
+        found = self.capabilities if settings.depth is None else _with_depth(self.capabilities, settings.depth)
         return replace(
-            self.capabilities,
+            found,
             names=_name_rules("" if general else settings.delimiter),
             writes_tables=settings.drop_keeps_data if general else True,
             can_alter=general,
-            alters_namespaces_at=self.capabilities.creates_namespaces_at if general else frozenset(),
+            alters_namespaces_at=found.creates_namespaces_at if general else frozenset(),
             keeps_properties=settings.returns_properties,
         )
 
@@ -76,6 +80,16 @@ class RestConnector(Connector[RestSettings]):
         from federator_connectors._rest.catalog import RestCatalog
 
         return RestCatalog(source, settings)
+
+
+def _with_depth(capabilities: Capabilities, depth: int) -> Capabilities:
+    return replace(
+        capabilities,
+        levels=("namespace",) * depth,
+        min_depth=depth,
+        max_depth=depth,
+        creates_namespaces_at=frozenset(range(1, depth + 1)),
+    )
 
 
 def _name_rules(delimiter: str) -> NameRules:

@@ -39,6 +39,7 @@ class RestCatalog(Catalog):
         self.source = source
         self._root = settings.root.rstrip("/") if settings.root else None
         self._protocol = _build_protocol(source, settings)
+        self._depth = settings.depth
         self._fan_out = FanOut(settings.pool_size, source)
 
     def list_namespaces(self, parent: Path) -> list[str]:
@@ -120,10 +121,10 @@ class RestCatalog(Catalog):
         return f"{parent.rstrip('/')}/{path[-1]}.lance" if parent else None
 
     def plan_shards(self) -> Sequence[Shard]:
-        return crawl.plan_shards(self._protocol, self._fan_out)
+        return crawl.plan_shards(self._protocol, self._fan_out, self._depth)
 
     def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
-        return crawl.read_shard(self, shard, self._fan_out)
+        return crawl.read_shard(self, shard, self._fan_out, self._depth)
 
     def ping(self) -> str:
         self._protocol.list_namespaces(ROOT)

@@ -18,34 +18,46 @@ from federator_connectors._rest.protocol import RestProtocol
 _NAMESPACES_PER_SHARD = 20
 
 
-def plan_shards(protocol: RestProtocol, fan_out: FanOut) -> list[Shard]:
+def plan_shards(protocol: RestProtocol, fan_out: FanOut, depth: int | None) -> list[Shard]:
     """Return shards with all namespaces. Their payload is the children of each, or the error of their listing.
+
+    ``depth`` is the number of namespace levels above each table; None: any number.
 
     Raise CatalogError if the root cannot be listed. A missing namespace may be listed as empty, because reading the shard checks the
     namespace again.
     """
+
+    def list_children(path: Path) -> list[str]:
+        return protocol.list_namespaces(path) if depth is None or len(path) < depth else []
+
     root = protocol.list_namespaces(ROOT)
-    listings = {ROOT: root, **walk_namespaces(root, protocol.list_namespaces, fan_out)}
+    listings = {ROOT: root, **walk_namespaces(root, list_children, fan_out)}
     groups = distribute(list(listings), -(-len(listings) // _NAMESPACES_PER_SHARD))
     return [Shard(group, {path: listings[path] for path in group}) for group in groups]
 
 
-def read_shard(catalog: Catalog, shard: Shard, fan_out: FanOut) -> Iterator[Record | Coverage]:
-    """Read one shard, see ``Catalog.read_shard``."""
+def read_shard(catalog: Catalog, shard: Shard, fan_out: FanOut, depth: int | None) -> Iterator[Record | Coverage]:
+    """Read one shard, see ``Catalog.read_shard``. ``depth`` is that of ``plan_shards``."""
     for namespace in shard.namespaces:
-        coverage = CoverageBuilder(catalog.source, namespace)
-        yield from coverage.read(_read_children(catalog, namespace, shard.payload[namespace], coverage, fan_out))
+        coverage, has_tables = CoverageBuilder(catalog.source, namespace), depth is None or len(namespace) == depth
+        children = _read_children(catalog, namespace, shard.payload[namespace], coverage, fan_out, has_tables=has_tables)
+        yield from coverage.read(children)
 
 
 def _read_children(
-    catalog: Catalog, namespace: Path, listing: list[str] | CatalogError, coverage: CoverageBuilder, fan_out: FanOut
-) -> Iterator[Record]:
+    catalog: Catalog, namespace: Path, listing: list[str] | CatalogError, coverage: CoverageBuilder, fan_out: FanOut, *,
+    has_tables: bool,
+) -> Iterator[Record]:  # fmt: skip
     if isinstance(listing, NamespaceNotFound):
         raise listing
     children = [] if isinstance(listing, CatalogError) else [(*namespace, name) for name in sorted(listing)]
     yield from coverage.describe_namespaces(fan_out.map_with_errors(catalog.describe_namespace, children))
     # The tables of a namespace may be listed even if the listing of its child namespaces failed.
-    tables = [(*namespace, name) for name in sorted(catalog.list_tables(namespace))]
+    names = catalog.list_tables(namespace) if has_tables else []
+    if not has_tables and not children and namespace != ROOT:
+        # An empty listing counts only if the namespace exists after it.
+        catalog.describe_namespace(namespace)
+    tables = [(*namespace, name) for name in sorted(names)]
     for path, table in fan_out.map_with_errors(catalog.describe_table, tables):
         # Also for "not found": the listing contains the table, and only the next listing can prove it absent.
         yield coverage.undescribed_table(path, table) if isinstance(table, CatalogError) else table

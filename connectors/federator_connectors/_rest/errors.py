@@ -43,6 +43,9 @@ def error_for_lance_response(response: HttpResponse) -> CatalogError:
     code, message = fields.get("code"), _first_text(fields, "error", "detail")
     if not isinstance(code, int) or isinstance(code, bool):
         return _error_for_status(response)
+    if code not in _BY_CODE and response.status in (401, 403):
+        # Gravitino's check of credentials sends the status as code.
+        return error_for_status(response, message)
     kind = _BY_CODE.get(code, Internal)
     if kind is Internal and message and message.startswith(_NOT_SUPPORTED):
         kind = Unsupported

@@ -43,6 +43,7 @@ class RestSettings(ConnectorSettings):
         "tls.verify", True, doc="Whether to verify the server's certificate. false is for tests only.", parse=parse_boolean
     )
     page_size: int | None = option("page_size", doc="Requested names per page of a listing. Default: the server's page size.", parse=parse_positive_int)  # fmt: skip  # noqa: E501
+    depth: int | None = option("depth", doc="Levels of namespaces above each table, for a server with a fixed number, such as Gravitino's: 2. Default: any number.", parse=parse_positive_int)  # fmt: skip  # noqa: E501
     pool_size: int = option(
         "client.pool-size", 4, doc="Tables that each shard of a crawl describes concurrently.", parse=parse_positive_int
     )
