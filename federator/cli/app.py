@@ -53,6 +53,12 @@ class Root(TyperGroup):
         flush()
         sys.exit(code)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List each command with its whole first sentence, which the parser would cut to one line."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(limit=1000)) for name, command in found if command])
+
     def _code(self, *args: Any, **extra: Any) -> int:
         try:
             return super().main(*args, **extra) or 0

@@ -24,7 +24,10 @@ QUIET = [
 
 def test_version_and_help(shell: Shell) -> None:
     assert shell.run("--version").stdout == f"federator {__version__}\n"
-    assert "Commands:" in shell.run("--help").stdout
+    listed = shell.run("--help", COLUMNS="80").stdout.partition("Commands:")[2]
+    assert "..." not in listed
+    assert "serve  " in listed
+    assert max(map(len, listed.splitlines())) <= 80
     assert shell.run().exit_code == 64
 
 
