@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 import threading
 import warnings
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _lock = threading.Lock()
+# With a Python process of some 100 MB for each, as many as a small server has memory for. One source may need more.
+_MAX_SLOTS = 32
 
 
 def get_session(settings: Settings) -> SparkSession:
@@ -57,12 +60,22 @@ def _warm_in_background(spark: SparkSession) -> None:
 
 
 def local_master(settings: Settings) -> str:
-    """Return the configured master. ``local`` becomes ``local[N,4]``, with a slot for every read that may hang, so that no source
-    blocks another."""
-    if settings.spark.master not in ("local", "local[*]"):
-        return settings.spark.master
-    concurrency = sum(get_connector(source.impl).crawl_concurrency(source.properties) for source in settings.sources.values())
-    return f"local[{max(concurrency, os.cpu_count() or 2)},4]"
+    """Return the configured master. ``local`` becomes ``local[N,4]`` with ``task_slots``."""
+    return f"local[{task_slots(settings)},4]" if settings.spark.master in ("local", "local[*]") else settings.spark.master
+
+
+def task_slots(settings: Settings) -> int:
+    """Return how many shards may be read at once, of all sources together.
+
+    With ``local``, each of them needs a Python process, so their number is bounded. A cluster may grow and shrink: there, only the
+    number of sources is bounded.
+    """
+    if given := re.fullmatch(r"local\[(\d+)(,\d+)?\]", settings.spark.master):
+        return int(given[1])
+    if not settings.spark.is_local:
+        return _MAX_SLOTS
+    concurrency = [get_connector(source.impl).crawl_concurrency(source.properties) for source in settings.sources.values()]
+    return max(min(sum(concurrency), max([_MAX_SLOTS, *concurrency])), os.cpu_count() or 2)
 
 
 class _Launch:

@@ -1,4 +1,4 @@
-"""Crawl, publish and verify sources. Each source is independent, and sources run in parallel."""
+"""Crawl, publish and verify sources. Each source is independent, and sources run in parallel, within the slots of Spark's tasks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from federator.connector import FederatorError, ServiceUnavailable
 from federator.connector.call_metrics import CallCounts
 from federator.model import ROOT, path_key
 from federator.planning.crawls import unread_coverage
+from federator.registry import get_connector
 from federator.runtime.spans import record_span
 from federator.stages.change_feed import CrawlScope, read_change_feed
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
 from federator.stages.result import Interrupted, format_count, format_state_counts
+from federator.stages.task_slots import TaskSlots
 from federator.store import DatabaseError, call_metrics, identities, records, revisions, runs, verifications
 from federator.store.failures import describe_failure
 from federator.store.leases import Lease, LeaseLost, acquire_lease
@@ -35,12 +37,16 @@ def crawl_sources(context: RunContext, names: Sequence[str], *, full: bool = Fal
 
     Of a source with a change feed, only the namespaces that it names are read, unless ``full``.
     """
+    from federator.pipeline.session import task_slots
+
     context.spark_session()
     for name in names:
         source = context.settings.source(name)
         revisions.register_source(context.index, name, source.impl, source.digest)
-    with ThreadPoolExecutor(max_workers=max(1, len(names)), thread_name_prefix="crawl") as pool:
-        pending = {name: pool.submit(logs.with_bound_context(_crawl_source), context, name, full=full) for name in names}
+    slots = TaskSlots(task_slots(context.settings))
+    with ThreadPoolExecutor(max_workers=max(1, min(len(names), slots.total)), thread_name_prefix="crawl") as pool:
+        crawl = logs.with_bound_context(_crawl_in_slots)
+        pending = {name: pool.submit(crawl, context, slots, name, full=full) for name in names}
         for name, future in pending.items():
             with context.record_errors(name):
                 try:
@@ -54,6 +60,12 @@ def crawl_sources(context: RunContext, names: Sequence[str], *, full: bool = Fal
         for name in [name for name in names if name in context.result.sources]:
             with context.record_errors(f"verify {name}"):
                 _verify_due_locations(context, name, end - time.monotonic())
+
+
+def _crawl_in_slots(context: RunContext, slots: TaskSlots, name: str, *, full: bool) -> PublishResult:
+    source = context.settings.source(name)
+    with slots.hold(get_connector(source.impl).crawl_concurrency(source.properties)):
+        return _crawl_source(context, name, full=full)
 
 
 def _crawl_source(context: RunContext, name: str, *, full: bool) -> PublishResult:
