@@ -13,7 +13,7 @@ from federator.store import open_index
 from tests.fixtures.index_content import fill, namespace, table
 from tests.web.conftest import Service, open_context, run_service
 
-_SIBLINGS = 2_500
+_SIBLINGS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +90,17 @@ def test_the_palette_leads_to_tables_views_and_commands_by_keyboard(open_page: C
 def test_signs_that_change_the_reading_order_are_written_out(open_page: Callable[[str], Page]) -> None:
     page = open_page("t/lake%24sales%24%E2%80%AEselas%E2%80%AC_tmp")
     expect(page.get_by_role("heading", level=1)).to_have_text("\\u202eselas\\u202c_tmp")
+
+
+@pytest.mark.parametrize(
+    ("address", "content"),
+    [
+        ("", "20,065 tables in 2 sources"), ("t/lake%24many?kind=namespace", "item_00000"), ("search?q=item", "more than 1,000"),
+        ("datasets", "s3://lake"), ("t/lake%24many%24item_19999", "unverified"), ("changes?from=-1d", "item_"),
+    ],
+)  # fmt: skip
+def test_views_over_thousands_of_tables_stay_small(open_page: Callable[[str], Page], address: str, content: str) -> None:
+    page = open_page(address)
+    expect(page.locator("main")).to_contain_text(content)
+    assert page.evaluate("document.querySelectorAll('*').length") <= 1_500
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0

@@ -2,10 +2,9 @@
 import {get} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, counted, state} from "../format.js";
-import {empty, link, table} from "../parts.js";
+import {empty, link, path, table} from "../parts.js";
 import {catalogGraph} from "./catalogs.js";
 import {planLink} from "./plans.js";
-import {runLink} from "./runs.js";
 
 const PENDING = ["ready", "approved", "held"];
 
@@ -32,7 +31,7 @@ const COLUMNS = [["Mirror"], ["From, to"], ["Sync"], ["Health"], ["Tables", "n"]
 
 export const mirrorCells = mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror), count(mirror.tables),
   mirror.last_plan && PENDING.includes(mirror.last_plan.state) && Object.keys(mirror.last_plan.changes).length ? make("span", {}, counted(mirror.last_plan.changes), " ", planLink(mirror.last_plan.digest)) : "nothing",
-  mirror.paused ? "paused" : mirror.schedule || "by hand", mirror.last_run ? make("span", {}, runLink(mirror.last_run.id), " ", ago(mirror.last_run.started_at)) : "never"];
+  mirror.paused ? "paused" : mirror.schedule || "by hand", mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
 
 export async function show({signal}) {
   const {mirrors} = await get("/api/v1/mirrors", signal);

@@ -16,7 +16,7 @@ function cellsOf(node) {
 
 /* The children of a path as a table that loads further pages. */
 export async function childrenPanel(id, signal) {
-  const address = cursor => query("/api/v1/tree", {path: id, limit: 200, cursor}), page = await get(address(), signal);
+  const address = cursor => query("/api/v1/tree", {path: id, limit: 80, cursor}), page = await get(address(), signal);
   const list = table(COLUMNS, page.nodes.map(cellsOf), "Contents"), body = getElement(list, "tbody");
   const following = more(page.next, async cursor => {
     const next = await get(address(cursor), signal);
