@@ -39,6 +39,10 @@ service also adds the suffix if its index has a table of any source at that loca
 not. Otherwise, a location that was declared but never written is used again. Tables at the root of a directory (`dir`) are the
 exception: their name determines the location, so the new table is refused (TableAlreadyExists).
 
+ListTables of a namespace above the level that has tables, such as a Hive catalog or a catalog of Unity, is an empty list if the
+namespace exists. The texts of Unity and Polaris require two levels there; a client that walks the tree would fail. In all other
+operations on tables, an identifier with too few levels is InvalidInput (13).
+
 ## Identity
 
 Each crawl, and each connection that writes, reads the identity of the catalog and compares it with the stored one:
