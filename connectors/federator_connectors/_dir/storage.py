@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
+from federator.connector import PermissionDenied
 from federator.connector.operation import require_permission
 from federator.connector.storage import open_storage, translate_storage_errors
 
@@ -88,17 +89,28 @@ class Directory:
                 return False
         return True
 
-    def create_marker(self, path: str) -> None:
-        """Write an empty file. An existing one is replaced."""
+    def create_marker(self, subdirectory: str, file: str) -> None:
+        """Write an empty file in a subdirectory. An existing one is replaced. Raise PermissionDenied for a symbolic link."""
         require_permission()
-        with translate_storage_errors(self.root), self._storage.filesystem.open_output_stream(f"{self._storage.path}/{path}"):
+        self._require_own(subdirectory)
+        path = f"{self._storage.path}/{subdirectory}/{file}"
+        with translate_storage_errors(self.root), self._storage.filesystem.open_output_stream(path):
             pass
 
-    def remove_marker(self, path: str) -> None:
-        """Remove a file that ``create_marker`` wrote."""
+    def remove_marker(self, subdirectory: str, file: str) -> None:
+        """Remove a file that ``create_marker`` wrote. Raise PermissionDenied for a symbolic link."""
         require_permission()
+        self._require_own(subdirectory)
         with translate_storage_errors(self.root):
-            self._storage.filesystem.delete_file(f"{self._storage.path}/{path}")
+            self._storage.filesystem.delete_file(f"{self._storage.path}/{subdirectory}/{file}")
+
+    def _require_own(self, subdirectory: str) -> None:
+        # What a link leads to may be the table of another catalog, which the marker would hide or show there.
+        if self._storage.local and FilePath(self._storage.path, subdirectory).is_symlink():
+            raise PermissionDenied(
+                f"{self.root}: {subdirectory} is a symbolic link, and nothing is written through it",
+                hint="change the link itself",
+            )
 
 
 def _name(info: Any) -> str | None:

@@ -102,16 +102,16 @@ class Subdirectories:
         if directory is None:
             if not self._directory.create(table_directory):
                 raise TableAlreadyExists(f"{self._source}: the table {name!r} exists")
-            self._directory.create_marker(f"{table_directory}/{_RESERVED}")
+            self._directory.create_marker(table_directory, _RESERVED)
         elif self._directory.filter_containing([table_directory], _DEREGISTERED):
-            self._directory.remove_marker(f"{table_directory}/{_DEREGISTERED}")
+            self._directory.remove_marker(table_directory, _DEREGISTERED)
         else:
             raise TableAlreadyExists(f"{self._source}: the table {name!r} exists")
         return table_directory
 
     def deregister_table(self, directory: str) -> None:
-        """Deregister a table; its data stays."""
-        self._directory.create_marker(f"{directory}/{_DEREGISTERED}")
+        """Deregister a table; its data stays. Raise PermissionDenied if its directory is a symbolic link."""
+        self._directory.create_marker(directory, _DEREGISTERED)
 
     def check_new(self, name: str) -> None:
         """Raise InvalidInput for a name that cannot be the name of a table's directory."""

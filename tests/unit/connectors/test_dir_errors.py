@@ -17,6 +17,9 @@ from federator.connector import (
     Unauthenticated,
 )
 from federator.connector.storage import translate_storage_errors
+from federator.model import TableRecord
+from federator_connectors._dir.catalog import DirCatalog
+from federator_connectors._dir.settings import DirSettings
 from federator_connectors._dir.storage import Directory
 
 AWS = "When listing objects under key 'p/' in bucket 'b': AWS Error {} during ListObjectsV2 operation: text"
@@ -56,6 +59,21 @@ def test_a_file_instead_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ServiceUnavailable):
         Directory(str(tmp_path / "file"), {}).list_subdirectories()
+
+
+def test_no_marker_is_written_or_removed_through_a_link(tmp_path: Path) -> None:
+    for source in ("theirs", "mine"):
+        (tmp_path / source).mkdir()
+    theirs, mine = (DirCatalog(source, DirSettings(root=str(tmp_path / source))) for source in ("theirs", "mine"))
+    for name in ("shown", "hidden"):
+        record = theirs.declare_table(TableRecord("theirs", (name,), theirs.default_location((name,))))
+        (tmp_path / "mine" / f"{name}.lance").symlink_to(tmp_path / "theirs" / f"{name}.lance")
+    theirs.deregister_table(record)
+    with pytest.raises(PermissionDenied, match=r"shown\.lance is a symbolic link"):
+        mine.deregister_table(mine.describe_table(("shown",)))
+    with pytest.raises(PermissionDenied, match=r"hidden\.lance is a symbolic link"):
+        mine.declare_table(TableRecord("mine", ("hidden",), mine.default_location(("hidden",))))
+    assert (theirs.list_tables(()), mine.list_tables(())) == (["shown"], ["shown"])
 
 
 def test_only_one_of_two_makes_a_directory(tmp_path: Path) -> None:
