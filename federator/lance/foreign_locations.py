@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from federator.connector import PermissionDenied, ServiceUnavailable
 from federator.model import canonical_location, is_location, local_path
 
 
@@ -50,6 +51,8 @@ def require_own_files(location: str, allowed: Sequence[str], mount: str | None =
     ``allowed`` are prefixes of locations that the links may have as targets. Object stores have no links. ``mount`` is the root of the
     table's source: links at and above it are the operator's, and part of the table's own location. Without it, or for a table
     elsewhere, only the table's own directory must not be a link.
+
+    Raise PermissionDenied, ServiceUnavailable if links cannot be looked for.
     """
     path = local_path(location)
     if path is None:
@@ -123,7 +126,7 @@ def _list_spellings(location: str, resolved: str) -> tuple[str, ...]:
 
 
 def _iter_links(directory: str) -> Iterator[str]:
-    # A directory that is absent or cannot be read is reported when the table is opened.
+    """Yield the symbolic links in a directory and below. Raise PermissionDenied, ServiceUnavailable if one cannot be listed."""
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
@@ -131,5 +134,11 @@ def _iter_links(directory: str) -> Iterator[str]:
                     yield entry.path
                 elif entry.is_dir(follow_symlinks=False):
                     yield from _iter_links(entry.path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
+        # Opening the table reports what is absent.
         return
+    except PermissionError as error:
+        # Lance opens files by their names, also in a directory that may not be listed.
+        raise PermissionDenied("a directory of the table cannot be listed, so links in it are unknown") from error
+    except OSError as error:
+        raise ServiceUnavailable(f"a directory of the table cannot be listed: {error.strerror}") from error

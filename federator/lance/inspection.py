@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from federator.connector import PermissionDenied, ServiceUnavailable
 from federator.lance.columns import list_columns
 from federator.lance.foreign_locations import ForeignLocationsFound, require_own_bases, require_own_files
 from federator.model import digest_of, is_location, local_path, to_lance_uri
@@ -50,6 +51,8 @@ def inspect_location(
         return _describe_dataset(dataset)
     except ForeignLocationsFound:
         return inspection_row(REFERS_OUTSIDE, _REFERS_OUTSIDE)
+    except (PermissionDenied, ServiceUnavailable) as error:
+        return inspection_row("denied" if isinstance(error, PermissionDenied) else "unreachable", error.message)
     except (ValueError, OSError, RuntimeError) as error:
         if path is not None:
             return _inspect_local_directory(Path(path)) or _classify_local_error(error)

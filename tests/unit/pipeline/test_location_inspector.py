@@ -23,6 +23,7 @@ from federator.lance.inspection import inspect_location
 from federator.pipeline.verify import InspectorProcess, distribute_by_store
 from federator.runtime import child_process
 from federator.runtime.child_process import ChildProcess
+from tests.fixtures.file_capabilities import run_python_bound
 
 KEYS = {
     "state", "message", "version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at",
@@ -135,13 +136,42 @@ def test_the_newest_manifest_tells_everything(table: Path) -> None:
     assert inspect_location(str(table), {})["version"] == 5
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+_INSPECT = """
+import sys
+from federator.data.process_main import handle_request
+from federator.lance.inspection import inspect_location
+request = {
+    "operation": "count", "location": sys.argv[1], "storage": {}, "allowed_bases": [], "mount": None, "arguments": {}, "seconds": 9,
+}
+print(inspect_location(sys.argv[1], {})["state"], handle_request(request).get("error", {}).get("code"))
+"""
+
+
 def test_a_directory_that_may_not_be_read_is_denied(table: Path) -> None:
     table.chmod(0)
     try:
-        assert state(table) == "denied"
+        assert run_python_bound(_INSPECT, str(table)) == "denied 15"
     finally:
         table.chmod(0o755)
+
+
+@pytest.mark.parametrize("unlisted", ["", "data", "_versions"])
+def test_nothing_is_read_through_links_that_cannot_be_looked_for(table: Path, tmp_path: Path, unlisted: str) -> None:
+    (linked := tmp_path / "linked.lance").mkdir()
+    for part in table.iterdir():
+        if unlisted == part.name:
+            (linked / part.name).mkdir()
+            for file in part.iterdir():
+                (linked / part.name / file.name).symlink_to(file)
+        elif unlisted == "":
+            (linked / part.name).symlink_to(part)
+        else:
+            shutil.copytree(part, linked / part.name)
+    (linked / unlisted).chmod(0o311)
+    try:
+        assert run_python_bound(_INSPECT, str(linked)) == "denied 15"
+    finally:
+        (linked / unlisted).chmod(0o755)
 
 
 class TestOpenerProcess:
