@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
 from federator.api.app import create_app
 from federator.api.principals import ROLES
@@ -65,6 +65,9 @@ class World:
     def forget_writes(self) -> None:
         with self.index.write() as connection:
             connection.execute(delete(t.request).where(t.request.c.id > 3))
+            # Each service has its own time of a decision, and the live status has digests of such times.
+            connection.execute(delete(t.approval))
+            connection.execute(update(t.plan).values(state="held", decided_by=None, decided_at=None, decision_comment=None))
 
     def close(self) -> None:
         self.app.state.index.close()
