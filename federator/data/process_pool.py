@@ -37,6 +37,8 @@ _MODULE = "federator.data.process_main"
 _KINDS = {kind.code: kind for kind in CatalogError.__subclasses__()}
 # Operations that return rows get the limits as an argument. All others are limited only by their time.
 _LIMITED_OPERATIONS = ("query",)
+# A table that refers to another one, and so on: more than this many are not read.
+_MAX_REFERENCES = 10
 
 
 RunOperation = Callable[..., Any]
@@ -128,23 +130,25 @@ class TableProcessPool:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _run_operation(self, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
-        response = self._request(operation, handle, arguments)
-        if "foreign" in response:
+        def resolve(locations: Sequence[str]) -> Sequence[str]:
+            # In a child, because a dead mount blocks.
+            answer = _unwrap_response(self._request("resolve", handle, {"locations": list(locations)}))
+            return [str(location) for location in answer["locations"]]
+
+        # What a location refers to is known once it may be read itself.
+        for _ in range(_MAX_REFERENCES):
+            response = self._request(operation, handle, arguments)
+            if "foreign" not in response:
+                return _unwrap_response(response)
             found = ForeignLocations(**response["foreign"])
-
-            def resolve(locations: Sequence[str]) -> Sequence[str]:
-                # In a child, because a dead mount blocks.
-                answer = _unwrap_response(self._request("resolve", handle, {"locations": list(locations)}))
-                return [str(location) for location in answer["locations"]]
-
             if not handle.may_read(found, resolve):
-                raise PermissionDenied(
-                    "the table refers to data outside its location, and no table that the principal may see covers it",
-                    hint="set allowed_bases in the section of the source",
-                )
+                break
             allowed = (*handle.allowed_bases, *(spellings[0] for spellings in (*found.outside, found.root) if spellings))
-            response = self._request(operation, replace(handle, allowed_bases=allowed), arguments)
-        return _unwrap_response(response)
+            handle = replace(handle, allowed_bases=allowed)
+        raise PermissionDenied(
+            "the table refers to data outside its location, and no table that the principal may see covers it",
+            hint="set allowed_bases in the section of the source",
+        )
 
     def _request(self, operation: str, handle: TableHandle, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the response of one process."""

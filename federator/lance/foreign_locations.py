@@ -48,7 +48,8 @@ class ForeignLocationsFound(Exception):
 def require_own_files(location: str, allowed: Sequence[str], mount: str | None = None) -> None:
     """Raise ForeignLocationsFound if a table is reached through a symbolic link, or contains links to outside of the table.
 
-    ``allowed`` are prefixes of locations that the links may have as targets. Object stores have no links. ``mount`` is the root of the
+    ``allowed`` are prefixes of locations that the links may have as targets. Links in these targets count, too. Object stores have no
+    links. ``mount`` is the root of the
     table's source: links at and above it are the operator's, and part of the table's own location. Without it, or for a table
     elsewhere, only the table's own directory must not be a link.
 
@@ -58,13 +59,16 @@ def require_own_files(location: str, allowed: Sequence[str], mount: str | None =
     if path is None:
         return
     root = resolve_location(location) if Path(path).is_symlink() or _has_link_below(mount, path) else None
-    outside = {resolve_location(link) for link in _iter_links(path)}
-    _require_allowed(location, outside, root, allowed)
+    _require_allowed(location, _list_targets({path}, location, allowed), root, allowed)
 
 
 def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> None:
-    """Raise ForeignLocationsFound if base paths of an opened table are outside of it, and not below one of ``allowed``."""
-    _require_allowed(location, {resolve_location(base.path) for base in dataset.base_paths().values()}, None, allowed)
+    """Raise ForeignLocationsFound if base paths of an opened table, or what links in them lead to, are outside of it and not below one
+    of ``allowed``. Raise PermissionDenied, ServiceUnavailable as ``require_own_files`` does."""
+    bases = {resolve_location(base.path) for base in dataset.base_paths().values()}
+    readable = [*map(resolve_location, (location, *allowed))]
+    directories = {path for base in bases if is_inside(base, readable) and (path := local_path(base)) is not None}
+    _require_allowed(location, bases | _list_targets(directories, location, allowed), None, allowed)
 
 
 def list_lost_locations(location: str, canonical: str, declared: Iterable[str]) -> list[str]:
@@ -100,6 +104,18 @@ def _has_link_below(mount: str | None, path: str) -> bool:
     if above is None or not Path(path).is_relative_to(above):
         return False
     return os.path.realpath(path) != os.path.normpath(Path(os.path.realpath(above), Path(path).relative_to(above)))
+
+
+def _list_targets(directories: Iterable[str], location: str, allowed: Sequence[str]) -> set[str]:
+    """Return the canonical locations to which links in directories lead, and those in what they lead to, as far as it may be read."""
+    readable = [*map(resolve_location, (location, *allowed))]
+    targets: set[str] = set()
+    unread = list(directories)
+    while unread:
+        found = {resolve_location(link) for link in _iter_links(unread.pop())} - targets
+        targets |= found
+        unread += [path for target in found if is_inside(target, readable) and (path := local_path(target)) is not None]
+    return targets
 
 
 def _require_allowed(location: str, outside: set[str], root: str | None, allowed: Sequence[str]) -> None:

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from federator import logs
-from federator.connector import FederatorError, ServiceUnavailable
+from federator.connector import ConnectorSettings, FederatorError, ServiceUnavailable
 from federator.connector.call_metrics import CallCounts
+from federator.lance.foreign_locations import is_inside, resolve_location
 from federator.model import ROOT, path_key
 from federator.planning.crawls import unread_coverage
 from federator.registry import get_connector
@@ -24,6 +25,7 @@ from federator.stages.task_slots import TaskSlots
 from federator.store import DatabaseError, call_metrics, identities, records, revisions, runs, verifications
 from federator.store.failures import describe_failure
 from federator.store.leases import Lease, LeaseLost, acquire_lease
+from federator.store.verifications import DueLocation
 
 if TYPE_CHECKING:
     from federator.pipeline.publish import PublishResult
@@ -150,10 +152,14 @@ def _verify_due_locations(context: RunContext, name: str, seconds: float) -> Non
     from federator.pipeline.verify import verify_locations
 
     limits = context.settings.verify
+    allowed_bases = _allowed_bases(context, name)
     with context.index.read() as connection:
         due = verifications.list_due_locations(
-            connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables
-        )
+            connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables, has_allowed_bases=bool(allowed_bases)
+        )  # fmt: skip
+        if allowed_bases:
+            also = verifications.list_other_sources(connection, name, [each.canonical for each in due])
+            due = [_allow_in_all(context, each, allowed_bases, also.get(each.canonical, ())) for each in due]
     if not due:
         return
     with context.stage("verify", name) as done, translate_spark_errors(f"verify {name}"):
@@ -164,6 +170,23 @@ def _verify_due_locations(context: RunContext, name: str, seconds: float) -> Non
         left = len(due) - states.total()
         remaining = f"; {left:,} left for the next run" if left else ""
         done("ok", format_state_counts(states.elements()) + remaining)
+
+
+def _allow_in_all(context: RunContext, due: DueLocation, allowed: Sequence[str], declaring: Iterable[str]) -> DueLocation:
+    """Return a location with those allowed bases that the ``declaring`` sources allow, too: its facts are shown in all of them."""
+    prefixes = [list(map(resolve_location, _allowed_bases(context, other))) for other in declaring]
+    everywhere = tuple(base for base in allowed if all(is_inside(resolve_location(base), each) for each in prefixes))
+    return replace(due, allowed_bases=everywhere) if prefixes else due
+
+
+def _allowed_bases(context: RunContext, name: str) -> tuple[str, ...]:
+    """Return ``allowed_bases`` of a source; none if its settings are invalid, or if it is not configured any more."""
+    try:
+        spec = context.source_spec(name)
+        settings: ConnectorSettings = get_connector(spec.impl).parse_settings(spec.properties)
+    except FederatorError:
+        return ()
+    return settings.allowed_bases
 
 
 def _counted(rows: Iterable[dict[str, Any]], states: Counter[str]) -> Iterator[dict[str, Any]]:

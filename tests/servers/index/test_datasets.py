@@ -130,13 +130,22 @@ def test_a_copy_that_is_declared_later_does_not_take_over_the_inspection(index: 
         with index.write() as connection:
             verifications.save_verifications(connection, [row])
 
-    def due(source: str) -> int:
+    def due(source: str, *, has_allowed_bases: bool = False) -> int:
         with index.read() as connection:
-            return len(verifications.list_due_locations(connection, source, now=now, max_age=600, limit=9))
+            return len(
+                verifications.list_due_locations(
+                    connection, source, now=now, max_age=600, limit=9, has_allowed_bases=has_allowed_bases
+                )
+            )
 
-    check("valid", 100)
+    check("valid", 0)
+    assert due("lake", has_allowed_bases=True) == 0
     fill(index, "copies", table("copies", "s", "orders", location="s3://b/orders"), run="run-2")
-    assert due("copies") == 0
+    assert (due("copies"), due("lake"), due("lake", has_allowed_bases=True)) == (0, 0, 1)
+    with index.read() as connection:
+        assert verifications.list_other_sources(connection, "lake", ["s3://b/orders", "s3://b/none"]) == {
+            "s3://b/orders": {"copies"}
+        }
     check("valid", 700)
     assert (due("lake"), due("copies")) == (1, 0)
     check("valid", 1300)

@@ -24,6 +24,7 @@ from federator.service import Federator
 from federator.settings import parse_settings
 from federator.stages.result import ProgressEvent
 from federator.store import tables as t
+from federator.store import verifications
 from federator.store.verifications import DueLocation
 from federator.testing import MemoryStore
 from federator.views import datasets, drift
@@ -226,4 +227,36 @@ def test_runs_open_what_is_due_find_drift_and_say_what_is_left(spark: None, tmp_
     raw["verify"]["max_age"] = "1h"
     assert Federator(parse_settings(raw, tmp_path / "federator.toml"), federator.index, steps.append).crawl().state == "ok"
     assert [step.detail for step in steps if step.stage == "verify" and step.state][2:] == ["3 missing"]
+    federator.index.close()
+
+
+def test_facts_behind_a_link_are_stored_only_if_every_declaring_source_allows_them(spark: None, tmp_path: Path) -> None:
+    lance.write_dataset(ROWS, f"{tmp_path}/vault/secret.lance")
+    (tmp_path / "linked.lance").symlink_to(tmp_path / "vault" / "secret.lance")
+    raw: dict[str, Any] = {"sources": {}}
+    for name in ("lake", "copies"):
+        MemoryStore(str(tmp_path / f"{name}.json")).add_table(("s", "linked"), f"{tmp_path}/linked.lance")
+        raw["sources"][name] = {"impl": "federator.testing:CONNECTOR", "file": str(tmp_path / f"{name}.json")}
+    raw["sources"]["lake"]["allowed_bases"] = [f"{tmp_path}/vault"]
+    copies = raw["sources"].pop("copies")
+    federator = Federator.open(parse_settings(raw, tmp_path / "federator.toml"))
+
+    def crawl() -> str:
+        settings = parse_settings(raw, tmp_path / "federator.toml")
+        assert Federator(settings, federator.index).crawl().state == "ok"
+        with federator.index.read() as connection:
+            stored = verifications.find_verification(connection, f"file://{tmp_path}/linked.lance")
+        assert stored is not None
+        assert (stored.rows is None) == (stored.schema is None) == (stored.state != "valid")
+        return stored.state
+
+    assert crawl() == "valid"
+    raw["sources"]["copies"] = copies
+    crawl()
+    assert crawl() == "refers_outside"
+    copies["allowed_bases"] = [f"{tmp_path}/vault/secret.lance", f"{tmp_path}/other"]
+    raw["sources"]["lake"]["allowed_bases"] = [f"{tmp_path}/vault/secret.lance"]
+    with federator.index.write() as connection:
+        connection.execute(update(t.dataset).values(checked_at=t.dataset.c.checked_at - 86_400 * 30))
+    assert crawl() == "valid"
     federator.index.close()
