@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import SourceSpec
-from federator.lance.inspection import REFERS_OUTSIDE
+from federator.lance.inspection import REFERS_OUTSIDE, inspect_location
 from federator.model.scopes import Scopes
 from federator.pipeline.verify import InspectorProcess
 from federator.store import verifications
@@ -30,7 +30,10 @@ from tests.unit.api.mcp_support import Caller, Running, run_service
 SECRET = "salary_of_the_board"
 OUTSIDE = (
     "whole", "chain", "relative", "directory", "fragment", "versions", "manifest", "clone", "clone_of_clone", "copied",
+    "clone_of_fragment", "data_of_fragment", "versions_of_manifest",
 )  # fmt: skip
+#: tables that refer to a table of OUTSIDE, which refers to the hidden one
+STEPPING = {"clone_of_fragment": "fragment", "data_of_fragment": "fragment", "versions_of_manifest": "manifest"}
 OWN = ("own", "branch", "inner")
 
 
@@ -74,6 +77,12 @@ def serve_linked(tmp_path: Path, **more: Any) -> Iterator[Service]:
         (file,) = (disk / f"{name}.lance" / part).glob("*.manifest" if part == "_versions" else "*.lance")
         file.unlink()
         file.symlink_to(os.path.relpath(disk / "vault.lance" / part / file.name, file.parent))
+    fragment = lance.dataset(str(disk / "fragment.lance"))
+    fragment.shallow_clone(str(disk / "clone_of_fragment.lance"), "now")
+    for name, part in (("data_of_fragment", "data"), ("versions_of_manifest", "_versions")):
+        shutil.copytree(disk / "vault.lance", disk / f"{name}.lance")
+        shutil.rmtree(disk / f"{name}.lance" / part)
+        (disk / f"{name}.lance" / part).symlink_to(f"../{STEPPING[name]}.lance/{part}")
     for name in OWN:
         lance.write_dataset(pa.table({"no": [1, 2]}), str(disk / f"{name}.lance"))
     lance.dataset(str(disk / "branch.lance")).create_branch("b")
@@ -81,7 +90,8 @@ def serve_linked(tmp_path: Path, **more: Any) -> Iterator[Service]:
     data.rename(disk / "inner.lance" / data.name)
     data.symlink_to(f"../{data.name}")
     sources = {name: {"impl": "dir", "root": f"{tmp_path}/mount"} for name in ("s", "open")}
-    sources["open"] = {"impl": "dir", "root": str(disk), "allowed_bases": [f"{disk}/vault.lance", f"{disk}/clone.lance"]}  # type: ignore[dict-item]
+    allowed_bases = [f"{disk}/{name}.lance" for name in ("vault", "clone", "fragment", "manifest")]
+    sources["open"] = {"impl": "dir", "root": str(disk), "allowed_bases": allowed_bases}  # type: ignore[dict-item]
     with served(tmp_path, sources, **more) as service:
         for name in sources:
             service.crawl(name)
@@ -167,6 +177,27 @@ def test_a_link_between_root_and_table_is_seen_in_each_spelling(
     with InspectorProcess(spec, 60) as inspector:
         states = [inspector.inspect(f"{tmp_path}/lake/team/{name}")["state"] for name in ("t.lance", "linked/t.lance")]
     assert states == ["valid", REFERS_OUTSIDE]
+
+
+def test_a_visible_table_is_no_stepping_stone_to_a_hidden_one(running: Running) -> None:
+    for name, stone in STEPPING.items():
+        url = f"{running.url}/v1/table/s%24{name}/count_rows"
+        for hidden, expected in (
+            (f"s${name},s${stone}", 403),
+            (f"s${name},s$vault", 403),
+            (f"s${name},s${stone},s$vault", 200),
+        ):
+            caller = running.caller(f"{name} {hidden}", scopes=Scopes.parse(hidden.split(",")))
+            assert httpx.post(url, json={}, headers=caller.headers, timeout=60).status_code == expected, hidden
+
+
+@pytest.mark.parametrize("name", STEPPING)
+def test_allowed_bases_are_no_stepping_stone(tmp_path: Path, name: str) -> None:
+    with serve_linked(tmp_path):
+        location = f"{tmp_path}/disk/{name}.lance"
+        stone, vault = (f"{tmp_path}/disk/{each}.lance" for each in (STEPPING[name], "vault"))
+        assert inspect_location(location, {}, allowed=[stone])["state"] == REFERS_OUTSIDE
+        assert inspect_location(location, {}, allowed=[stone, vault])["state"] == "valid"
 
 
 def test_those_who_see_everything_see_the_remedy(running: Running) -> None:
