@@ -211,6 +211,8 @@ def _is_page(scope: Scope) -> bool:
 
 def _hostname(host: str) -> str:
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        parts = urlsplit(f"//{host}")
     except ValueError:
         return ""
+    # RFC 9110 7.2: a Host header has no user.
+    return parts.hostname or "" if parts.username is None else ""
