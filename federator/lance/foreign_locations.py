@@ -6,6 +6,7 @@ Opening a table would read them with the source's options, also for principals w
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,10 @@ from typing import Any
 
 from federator.connector import PermissionDenied, ServiceUnavailable
 from federator.model import canonical_location, is_location, local_path
+
+# What Lance, which parses URLs as browsers do, may read otherwise than Python: a home directory, steps to parents, white space at the
+# ends, and backslashes, queries and fragments of a URL.
+_UNCLEAR = re.compile(r"^~|(^|/)(\.|%2e){1,2}(/|$)|[\x00-\x1f\x7f]|^\s|\s$|^[a-z][a-z0-9+.-]*:.*[\\?#]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,11 @@ def require_own_files(location: str, allowed: Sequence[str], mount: str | None =
 
 def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> None:
     """Raise ForeignLocationsFound if base paths of an opened table, or what links in them lead to, are outside of it and not below one
-    of ``allowed``. Raise PermissionDenied, ServiceUnavailable as ``require_own_files`` does."""
-    bases = {resolve_location(base.path) for base in dataset.base_paths().values()}
+    of ``allowed``. Raise PermissionDenied, ServiceUnavailable as ``require_own_files`` does, and for a base path of unclear meaning."""
+    paths = [base.path for base in dataset.base_paths().values()]
+    if any(map(_UNCLEAR.search, paths)):
+        raise PermissionDenied("a base path of the table has a spelling that is not read")
+    bases = set(map(resolve_location, paths))
     readable = [*map(resolve_location, (location, *allowed))]
     directories = {path for base in bases if is_inside(base, readable) and (path := local_path(base)) is not None}
     _require_allowed(location, bases | _list_targets(directories, location, allowed), None, allowed)

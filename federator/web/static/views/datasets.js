@@ -5,7 +5,7 @@ import {ago, count, state, words} from "../format.js";
 import {empty, freshness, link, more, panel, table, tableRow, UI} from "../parts.js";
 import {setQuery} from "../router.js";
 
-const COLUMNS = [["Location", "name"], ["State"], ["Declarations", "n"], ["Agreement", "long"], ["Rows", "n"], ["Verified"]];
+const COLUMNS = [["Location", "name"], ["State"], ["Declarations", "n"], ["Agreement"], ["Rows", "n"], ["Verified"]];
 const STATES = ["", "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", "refers_outside", "unverified"];
 
 export const agreement = dataset => (dataset.disagreements.length ? state("drifted", {text: `disagree on ${dataset.disagreements.map(each => each.field).join(", ")}`})

@@ -19,7 +19,8 @@ import lance_namespace
 import pyarrow as pa
 import pytest
 
-from federator.connector import SourceSpec
+from federator.connector import PermissionDenied, SourceSpec
+from federator.lance.foreign_locations import require_own_bases
 from federator.lance.inspection import REFERS_OUTSIDE, inspect_location
 from federator.model.scopes import Scopes
 from federator.pipeline.verify import InspectorProcess
@@ -198,6 +199,33 @@ def test_allowed_bases_are_no_stepping_stone(tmp_path: Path, name: str) -> None:
         stone, vault = (f"{tmp_path}/disk/{each}.lance" for each in (STEPPING[name], "vault"))
         assert inspect_location(location, {}, allowed=[stone])["state"] == REFERS_OUTSIDE
         assert inspect_location(location, {}, allowed=[stone, vault])["state"] == "valid"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "file://{own}/.\t./.\n./vault.lance", "file://{own}/..\\../vault.lance", "file://{vault}?/../own.lance",
+        "file://{vault}#/../own.lance", "file://{own}/%2e%2E/vault.lance", "{own}/../vault.lance", "~/vault.lance",
+        "S3://bucket/own.lance/../vault.lance",
+    ],
+)  # fmt: skip
+def test_a_base_path_in_a_spelling_of_unclear_meaning_is_not_read(tmp_path: Path, spelling: str) -> None:
+    own, vault = str(tmp_path / "own.lance"), str(tmp_path / "vault.lance")
+    base = lance.DatasetBasePath(spelling.format(own=own, vault=vault), "b")
+    dataset = lance.write_dataset(pa.table({"a": [1]}), own, initial_bases=[base])
+    assert dataset.base_paths()[1].path == base.path
+    with pytest.raises(PermissionDenied, match="spelling"):
+        require_own_bases(own, dataset, [str(tmp_path)])
+    assert inspect_location(own, {}, allowed=[str(tmp_path)])["state"] == "denied"
+
+
+def test_a_base_path_with_a_space_is_read(tmp_path: Path) -> None:
+    vault = lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "my lake" / "a b.lance"))
+    vault.tags.create("now", 1)
+    vault.shallow_clone(str(tmp_path / "clone.lance"), "now")
+    clone = str(tmp_path / "clone.lance")
+    assert inspect_location(clone, {})["state"] == REFERS_OUTSIDE
+    assert inspect_location(clone, {}, allowed=[str(tmp_path / "my lake")])["state"] == "valid"
 
 
 def test_those_who_see_everything_see_the_remedy(running: Running) -> None:
