@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from federator.connector import PermissionDenied, ServiceUnavailable
-from federator.model import canonical_location, is_location, local_path
+from federator.model import canonical_location, is_ambiguous, is_location, local_path
 
 # What Lance, which parses URLs as browsers do, may read otherwise than Python: a home directory, steps to parents, white space at the
 # ends, and backslashes, queries and fragments of a URL.
 _UNCLEAR = re.compile(r"^~|(^|/)(\.|%2e){1,2}(/|$)|[\x00-\x1f\x7f]|^\s|\s$|^[a-z][a-z0-9+.-]*:.*[\\?#]", re.IGNORECASE)
+
+
+# Whether a principal may read a location is one query. Tables have few links, if any.
+_MAX_TARGETS = 1000
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> No
     """Raise ForeignLocationsFound if base paths of an opened table, or what links in them lead to, are outside of it and not below one
     of ``allowed``. Raise PermissionDenied, ServiceUnavailable as ``require_own_files`` does, and for a base path of unclear meaning."""
     paths = [base.path for base in dataset.base_paths().values()]
-    if any(map(_UNCLEAR.search, paths)):
+    if any(_UNCLEAR.search(path) or is_ambiguous(path) for path in paths):
         raise PermissionDenied("a base path of the table has a spelling that is not read")
     bases = set(map(resolve_location, paths))
     readable = [*map(resolve_location, (location, *allowed))]
@@ -122,6 +126,8 @@ def _list_targets(directories: Iterable[str], location: str, allowed: Sequence[s
     while unread:
         found = {resolve_location(link) for link in _iter_links(unread.pop())} - targets
         targets |= found
+        if len(targets) > _MAX_TARGETS:
+            raise PermissionDenied(f"the table has links to more than {_MAX_TARGETS:,} locations, and is not read")
         unread += [path for target in found if is_inside(target, readable) and (path := local_path(target)) is not None]
     return targets
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from federator.connector.errors import PermissionDenied
 from federator.connector.options import ConnectorSettings, is_endpoint_key
 from federator.connector.storage_options import lance_scheme, option_name, plain_options
-from federator.model import local_path, to_lance_uri
+from federator.model import is_ambiguous, local_path, to_lance_uri
 
 _ENDPOINTS = ("endpoint", "endpoint_url", "base_url")
 # The names of options, by store. With all options of one set, Lance does not look for other credentials.
@@ -43,10 +43,15 @@ def opening_options(
     """Return the storage options for opening a location. None as the location counts as a path.
 
     ``properties`` are those of its table, which may name an endpoint. Raise PermissionDenied if the source does not allow the scheme
-    of the location.
+    of the location, or if Lance could open another location.
     """
     location = location or ""
     require_allowed_scheme(settings, location)
+    if is_ambiguous(location):
+        raise PermissionDenied(
+            "the location is not opened: Lance reads its user, port, query, percent-encoding, or empty or relative levels otherwise",
+            hint="declare the table at the location that is meant",
+        )
     store = _store_of(location)
     options = dict(settings.storage)
     table_endpoints = {key: text for key, text in (properties or {}).items() if is_endpoint_key(key)}

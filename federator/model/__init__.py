@@ -15,6 +15,7 @@ from federator.model.identity import NO_IDENTITY, WHOLE, Identity, describe_part
 from federator.model.locations import (
     LocationAliases,
     canonical_location,
+    is_ambiguous,
     is_location,
     local_path,
     parent_locations,
@@ -48,6 +49,7 @@ __all__ = [
     "digest_of",
     "failed_evidence",
     "fold_digest",
+    "is_ambiguous",
     "is_location",
     "iter_ancestors",
     "local_path",

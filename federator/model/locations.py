@@ -23,6 +23,7 @@ _LANCE_SCHEMES = {
 _DEFAULT_PORTS = {"hdfs": "8020", "http": "80", "https": "443", "abfs": "80", "abfss": "443", "wasb": "80", "wasbs": "443"}
 # In object stores "a//b" and "a/../b" differ from "a/b". Only file systems treat them as equal.
 _FILE_SYSTEMS = frozenset({"file", "hdfs"})
+_BUCKETS = frozenset({"s3", "s3+ddb", "gs"})
 _AZURE = frozenset({"abfss", "wasbs", "az"})
 # Each account has two hosts: one for the blob API, one for the file system API.
 _AZURE_HOST = re.compile(
@@ -31,6 +32,9 @@ _AZURE_HOST = re.compile(
 _CONTAINER = re.compile(r"[A-Za-z0-9$_-]+")
 # In this scheme Lance names the table of its commit lock in the query. The data is at the same location as with s3.
 _LOCKED, _LOCK = "s3+ddb", re.compile(r"\?ddbTableName=[^/?&]*\Z")
+# Lance parses URIs as browsers do: it decodes, resolves relative levels, and drops users, ports, queries and fragments. So these
+# characters must be encoded, as connector.storage does, and a second spelling of any other would be one of the same object.
+_AMBIGUOUS_KEY = re.compile(r"[\x00-\x1f\x7f?#\\]|%(?!25|3F|23|5C|7F|[01][0-9A-F]|20\Z)|//|(?:^|/)\.{1,2}(?:/|\Z)|\s\Z")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _STRIPPED = "".join(map(chr, range(0x21)))
 _KEPT_ENCODED = re.compile(r"%|[\ud800-\udfff]|[\x00-\x20]+\Z")
@@ -124,6 +128,19 @@ def to_lance_uri(location: str) -> str:
     if colon and (scheme == "https" or _LANCE_SCHEMES.get(scheme) == "abfss"):
         return _azure_uri(scheme, rest) or location
     return f"{_LANCE_SCHEMES[scheme]}://{rest}" if colon and scheme in _LANCE_SCHEMES else location
+
+
+def is_ambiguous(location: str) -> bool:
+    """Return whether Lance could read a URI of an object store as the name of another object than its canonical form names."""
+    scheme, colon, rest = to_lance_uri(location).partition("://")
+    scheme = scheme.strip().lower()
+    if not colon or local_path(location) is not None:
+        return False
+    if scheme == _LOCKED:
+        rest = _LOCK.sub("", rest)
+    host, _, key = rest.partition("/")
+    has_other_host = scheme in _BUCKETS and bool(set("@:%?#\\") & set(host))
+    return has_other_host or _AMBIGUOUS_KEY.search(key.rstrip("/")) is not None or key.startswith("/")
 
 
 def _azure_uri(scheme: str, rest: str) -> str | None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from federator.connector import InvalidInput, Unsupported
 from federator.connector.storage_options import lance_scheme
-from federator.model import to_lance_uri
+from federator.model import is_ambiguous, to_lance_uri
 
 S3_SCHEMES, GCS_SCHEMES, AZURE_SCHEMES = ("s3", "s3+ddb"), ("gs",), ("az", "abfss")
 # Error messages do not show names that these patterns refuse, because the text could contain a password.
@@ -20,8 +20,6 @@ _CONTAINER = re.compile(r"[a-z0-9](?:-?[a-z0-9]){2,62}")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 # The end of the name of a directory bucket (S3 Express). A session of such a bucket is always valid for the whole bucket.
 _DIRECTORY_BUCKET = "--x-s3"
-# Lance decodes "%2F" and resolves "..", so such a location names other objects than its text.
-_AMBIGUOUS = re.compile(r"[\x00-\x1f\x7f%?#\\]|//|(?:^|/)\.{1,2}(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def parse_prefix(location: str) -> TablePrefix:
         raise Unsupported("no credentials are vended for directory buckets: their sessions are valid for the whole bucket")
     if not key:
         raise InvalidInput(f"no credentials are vended for the whole bucket {bucket}")
-    if _AMBIGUOUS.search(key) or key.startswith("/"):
+    if "%" in key or is_ambiguous(location):
         raise InvalidInput(
             "no credentials are vended for a location with %, ?, #, \\, empty or relative levels: other objects could be meant"
         )

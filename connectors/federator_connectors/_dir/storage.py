@@ -92,7 +92,7 @@ class Directory:
     def create_marker(self, subdirectory: str, file: str) -> None:
         """Write an empty file in a subdirectory. An existing one is replaced. Raise PermissionDenied for a symbolic link."""
         require_permission()
-        self._require_own(subdirectory)
+        self._require_own(subdirectory, file)
         path = f"{self._storage.path}/{subdirectory}/{file}"
         with translate_storage_errors(self.root), self._storage.filesystem.open_output_stream(path):
             pass
@@ -100,17 +100,17 @@ class Directory:
     def remove_marker(self, subdirectory: str, file: str) -> None:
         """Remove a file that ``create_marker`` wrote. Raise PermissionDenied for a symbolic link."""
         require_permission()
-        self._require_own(subdirectory)
+        self._require_own(subdirectory, file)
         with translate_storage_errors(self.root):
             self._storage.filesystem.delete_file(f"{self._storage.path}/{subdirectory}/{file}")
 
-    def _require_own(self, subdirectory: str) -> None:
+    def _require_own(self, subdirectory: str, file: str) -> None:
         # What a link leads to may be the table of another catalog, which the marker would hide or show there.
-        if self._storage.local and FilePath(self._storage.path, subdirectory).is_symlink():
-            raise PermissionDenied(
-                f"{self.root}: {subdirectory} is a symbolic link, and nothing is written through it",
-                hint="change the link itself",
-            )
+        for name in (subdirectory, f"{subdirectory}/{file}") if self._storage.local else ():
+            if FilePath(self._storage.path, name).is_symlink():
+                raise PermissionDenied(
+                    f"{self.root}: {name} is a symbolic link, and nothing is written through it", hint="change the link itself"
+                )
 
 
 def _name(info: Any) -> str | None:

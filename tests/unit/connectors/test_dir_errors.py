@@ -73,7 +73,12 @@ def test_no_marker_is_written_or_removed_through_a_link(tmp_path: Path) -> None:
         mine.deregister_table(mine.describe_table(("shown",)))
     with pytest.raises(PermissionDenied, match=r"hidden\.lance is a symbolic link"):
         mine.declare_table(TableRecord("mine", ("hidden",), mine.default_location(("hidden",))))
-    assert (theirs.list_tables(()), mine.list_tables(())) == (["shown"], ["shown"])
+    own = mine.declare_table(TableRecord("mine", ("own",), mine.default_location(("own",))))
+    marker = ".lance-deregistered"
+    (tmp_path / "mine" / "own.lance" / marker).symlink_to(tmp_path / "theirs" / "shown.lance" / marker)
+    with pytest.raises(PermissionDenied, match="is a symbolic link"):
+        mine.deregister_table(own)
+    assert (theirs.list_tables(()), mine.list_tables(())) == (["shown"], ["own", "shown"])
 
 
 def test_only_one_of_two_makes_a_directory(tmp_path: Path) -> None:

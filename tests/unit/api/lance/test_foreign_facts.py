@@ -219,6 +219,13 @@ def test_a_base_path_in_a_spelling_of_unclear_meaning_is_not_read(tmp_path: Path
     assert inspect_location(own, {}, allowed=[str(tmp_path)])["state"] == "denied"
 
 
+def test_a_table_with_very_many_links_is_not_read(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "t.lance"))
+    for number in range(1001):
+        (tmp_path / "t.lance" / "data" / f"{number}.lance").symlink_to(f"../../{number}")
+    assert inspect_location(str(tmp_path / "t.lance"), {}, allowed=[str(tmp_path)])["state"] == "denied"
+
+
 def test_a_base_path_with_a_space_is_read(tmp_path: Path) -> None:
     vault = lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "my lake" / "a b.lance"))
     vault.tags.create("now", 1)
