@@ -5,7 +5,7 @@ A subdirectory is a table even if it is empty or contains other files. Opening s
 - ``x.lance/`` is the table ``x``; without it ``x/`` is. If both exist, ``x.lance`` is used and the other is reported. Directories
   whose names start with ``_`` or ``.`` are not tables. New tables are created as ``x.lance`` with the marker ``.lance-reserved``
   until data is written. The marker ``.lance-deregistered`` hides a deregistered table; its data stays, and RegisterTable shows the
-  table again.
+  table again. No marker is written or removed in a subdirectory that is a symbolic link (403): change the link itself.
 - The directory is a path or a URI: ``file:``, ``s3://``, ``gs://``, ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage
   options in ``dir.storage.*``. A relative path starts at the directory of the configuration file, or at the working directory if
   there is no such file.
