@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from federator.api.problems import RequestRejected
+from federator.api.shared_readings import SharedReadings
 from federator.model.scopes import EVERYTHING
 from federator.store import Index
 from federator.views import runs
@@ -24,16 +22,7 @@ POLL_SECONDS = 1.0
 MAX_STREAMS = 128
 MAX_STREAMS_PER_CALLER = 16
 _RETRY_SECONDS = 10
-# A run that nobody has asked for during this time is forgotten.
-_KEPT_SECONDS = 60.0
 _ALL = Visibility("", EVERYTHING)
-
-
-@dataclass(slots=True)
-class _Reading:
-    version: str = ""
-    read_at: float = float("-inf")
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class RunStreams:
@@ -41,7 +30,7 @@ class RunStreams:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._readings: dict[str, _Reading] = {}
+        self._versions = SharedReadings[str]()
         self._open: Counter[str] = Counter()
 
     @contextmanager
@@ -62,20 +51,12 @@ class RunStreams:
 
     async def version(self, run_id: str) -> str:
         """Return the digest of a run's state, which may be one second old. Raise StateError if the run does not exist."""
-        now = time.monotonic()
-        self._readings = {
-            key: kept for key, kept in self._readings.items() if kept.lock.locked() or now - kept.read_at < _KEPT_SECONDS
-        }
-        reading = self._readings.setdefault(run_id, _Reading())
-        async with reading.lock:
-            if time.monotonic() - reading.read_at >= POLL_SECONDS:
-                state = await run_in_threadpool(self._read_state, run_id)
-                reading.version, reading.read_at = hashlib.sha256(repr(state).encode()).hexdigest(), time.monotonic()
-            return reading.version
+        return await self._versions.get(run_id, partial(self._read_version, run_id), lambda _: POLL_SECONDS)
 
-    def _read_state(self, run_id: str) -> tuple[object, ...]:
+    def _read_version(self, run_id: str) -> str:
         progress = runs.get_run_progress(self._index, _ALL, run_id)
-        return (*progress, runs.list_run_stages(self._index, _ALL, progress[0]))
+        state = (*progress, runs.list_run_stages(self._index, _ALL, progress[0]))
+        return hashlib.sha256(repr(state).encode()).hexdigest()
 
 
 class EventStreamResponse(StreamingResponse):

@@ -7,12 +7,11 @@ no state twice. A caller may have ``MAX_STREAMS_PER_CALLER`` streams.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -24,6 +23,7 @@ from federator.api.paging import require_storable
 from federator.api.problems import NotFound, problem_docs
 from federator.api.routes.runs import RunId
 from federator.api.run_streams import POLL_SECONDS, EventStreamResponse, RunStreams
+from federator.api.server_sent_events import RETRY, LastEventId, SentEvents, event_id
 from federator.connector import StateError
 from federator.store import Index
 from federator.views import runs
@@ -31,7 +31,6 @@ from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
-_HEARTBEAT_SECONDS = 15.0
 # Afterwards the client reconnects, with the token that it has then: a revoked token ends the stream.
 _MAX_STREAM_SECONDS = 300.0
 
@@ -60,13 +59,11 @@ async def stream_run_events(
     index: IndexDep,
     visibility: VisibilityDep,
     id: RunId,  # noqa: A002 - the name in the URL's template
-    last_event_id: Annotated[
-        str | None, Header(max_length=100, description="id of the last event that the client received")
-    ] = None,
+    last_event_id: LastEventId = None,
 ) -> Response:
     """Server-sent events until the run ends. Comments keep the connection open. A browser's `EventSource` reconnects by itself."""
     progress = await run_in_threadpool(_load_progress, index, visibility, require_storable(id, "id"))
-    if progress.finished_at is not None and _event_id(progress) == last_event_id:
+    if progress.finished_at is not None and event_id(to_json(progress)) == last_event_id:
         return Response(status_code=204)
     streams: RunStreams = request.app.state.run_streams
     return EventStreamResponse(_iter_events(streams, index, visibility, id, last_event_id), streams, visibility.name)
@@ -75,21 +72,17 @@ async def stream_run_events(
 async def _iter_events(
     streams: RunStreams, index: Index, visibility: Visibility, run_id: str, last_id: str | None
 ) -> AsyncIterator[str]:
-    started_at = sent_at = time.monotonic()
-    version, is_ended = None, False
-    yield "retry: 2000\n\n"
+    started_at, sent = time.monotonic(), SentEvents(last_id, alive=": still running\n\n")
+    version, kind, content = None, "", b""
+    yield RETRY
     while time.monotonic() - started_at < _MAX_STREAM_SECONDS:
         newest = await streams.version(run_id)
         if newest != version:
             progress = await run_in_threadpool(_load_progress, index, visibility, run_id)
-            version, is_ended, event_id = newest, progress.finished_at is not None, _event_id(progress)
-        if event_id != last_id:
-            yield f"id: {event_id}\nevent: {'end' if is_ended else 'progress'}\ndata: {to_json(progress).decode()}\n\n"
-            last_id, sent_at = event_id, time.monotonic()
-        elif time.monotonic() - sent_at >= _HEARTBEAT_SECONDS:
-            yield ": still running\n\n"
-            sent_at = time.monotonic()
-        if is_ended:
+            version, kind, content = newest, "progress" if progress.finished_at is None else "end", to_json(progress)
+        if text := sent.format_next(kind, content):
+            yield text
+        if kind == "end":
             return
         await _sleep()
 
@@ -106,7 +99,3 @@ def _load_progress(index: Index, visibility: Visibility, run_id: str) -> RunProg
     source_freshness = list_source_freshness(index, visibility.scopes, runs.list_affected_sources(index, visibility, [run_id]))
     stages = runs.list_run_stages(index, visibility, run)
     return RunProgress(**fields_of(run), sources=sources, stages=stages, writes=writes, freshness=source_freshness)
-
-
-def _event_id(progress: RunProgress) -> str:
-    return hashlib.sha256(to_json(progress)).hexdigest()[:16]

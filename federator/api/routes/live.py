@@ -6,12 +6,11 @@ An event says what has changed; its content is read from the route that has it. 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, VisibilityDep
@@ -22,6 +21,7 @@ from federator.api.principals import Principal
 from federator.api.problems import problem_docs
 from federator.api.routes.overview import build_overview
 from federator.api.run_streams import EventStreamResponse
+from federator.api.server_sent_events import RETRY, LastEventId, SentEvents, event_id
 from federator.settings import Settings
 from federator.store import Index
 from federator.views import live
@@ -29,7 +29,6 @@ from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1", tags=["overview"])
 
-_ALIVE_SECONDS = 15.0
 # Afterwards the client connects again, with the credential that it has then: a revoked token ends the stream.
 _MAX_SECONDS = 300
 
@@ -55,9 +54,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 async def stream_live_events(
     request: Request, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep,
     seconds: Annotated[int, Query(ge=0, le=_MAX_SECONDS, description="duration; 0: the present state only")] = _MAX_SECONDS,
-    last_event_id: Annotated[
-        str | None, Header(max_length=100, description="id of the last event that the client received")
-    ] = None,
+    last_event_id: LastEventId = None,
 ) -> StreamingResponse:  # fmt: skip
     """Server-sent events about runs, plans, sources and the overview, as far as the principal sees them. The client then reads what it
     shows again from its own route. Changes of the index are noticed within a few seconds."""
@@ -74,17 +71,11 @@ async def stream_live_events(
 async def _iter_events(
     read: Callable[[], Awaitable[LiveState]], is_closed: Callable[[], bool], seconds: int, last_id: str | None
 ) -> AsyncIterator[str]:
-    started_at = sent_at = time.monotonic()
-    yield "retry: 2000\n\n"
+    started_at, sent = time.monotonic(), SentEvents(last_id, alive="event: alive\ndata: {}\n\n")
+    yield RETRY
     while True:
-        content = to_json(await read())
-        event_id = _digest(content)
-        if event_id != last_id:
-            yield f"id: {event_id}\nevent: state\ndata: {content.decode()}\n\n"
-            last_id, sent_at = event_id, time.monotonic()
-        elif time.monotonic() - sent_at >= _ALIVE_SECONDS:
-            yield "event: alive\ndata: {}\n\n"
-            sent_at = time.monotonic()
+        if text := sent.format_next("state", to_json(await read())):
+            yield text
         if is_closed() or time.monotonic() - started_at >= seconds:
             return
         await _sleep()
@@ -97,12 +88,8 @@ async def _sleep() -> None:
 def _read_state(index: Index, settings: Settings, principal: Principal, visibility: Visibility) -> LiveState:
     overview = build_overview(index, settings, principal, visibility)
     return LiveState(
-        overview=_digest(to_json(overview)),
-        runs=_digest(repr(live.list_newest_runs(index, visibility)).encode()),
-        plans=_digest(repr(live.list_newest_plans(index, visibility)).encode()),
+        overview=event_id(to_json(overview)),
+        runs=event_id(repr(live.list_newest_runs(index, visibility)).encode()),
+        plans=event_id(repr(live.list_newest_plans(index, visibility)).encode()),
         revisions={source.name: source.freshness.revision for source in overview.sources},
     )
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from federator.api import live_states
+from federator.api import live_states, server_sent_events
 from federator.api.live_states import LiveStates
 from federator.api.models.live import LiveState
 from federator.api.routes import live
@@ -51,7 +51,7 @@ def test_a_client_with_the_present_state_gets_no_event(api: Api) -> None:
 
 
 def test_a_quiet_stream_says_that_it_is_alive(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(server_sent_events, "ALIVE_SECONDS", 0.0)
     ((event_id, _, _),) = parse_events(api.get("/api/v1/events?seconds=0").text)
     text = api.get("/api/v1/events?seconds=0", headers={"Last-Event-ID": event_id}).text
     assert "event: alive\ndata: {}\n\n" in text
