@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from federator.connector import PermissionDenied, ServiceUnavailable
-from federator.model import canonical_location, is_ambiguous, is_location, local_path
+from federator.model import canonical_location, is_ambiguous, local_path
 
 # What Lance, which parses URLs as browsers do, may read otherwise than Python: a home directory, steps to parents, white space at the
 # ends, and backslashes, queries and fragments of a URL.
 _UNCLEAR = re.compile(r"^~|(^|/)(\.|%2e){1,2}(/|$)|[\x00-\x1f\x7f]|^\s|\s$|^[a-z][a-z0-9+.-]*:.*[\\?#]", re.IGNORECASE)
-
 
 # Whether a principal may read a location is one query. Tables have few links, if any.
 _MAX_TARGETS = 1000
@@ -58,17 +57,17 @@ def require_own_files(location: str, allowed: Sequence[str], mount: str | None =
     """Raise ForeignLocationsFound if a table is reached through a symbolic link, or contains links to outside of the table.
 
     ``allowed`` are prefixes of locations that the links may have as targets. Links in these targets count, too. Object stores have no
-    links. ``mount`` is the root of the
-    table's source: links at and above it are the operator's, and part of the table's own location. Without it, or for a table
-    elsewhere, only the table's own directory must not be a link.
+    links. ``mount`` is the root of the table's source, as a URI or an absolute path: links at and above it are the operator's, and part
+    of the table's own location. Without it, or for a table elsewhere, only the table's own directory must not be a link.
 
     Raise PermissionDenied, ServiceUnavailable if links cannot be looked for.
     """
     path = local_path(location)
     if path is None:
         return
-    root = resolve_location(location) if Path(path).is_symlink() or _has_link_below(mount, path) else None
-    _require_allowed(location, _list_targets({path}, location, allowed), root, allowed)
+    own, prefixes = resolve_location(location), list(map(resolve_location, allowed))
+    root = own if Path(path).is_symlink() or _has_link_below(mount, path) else None
+    _require_allowed(location, _list_targets({path}, [own, *prefixes]), root, own, prefixes)
 
 
 def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> None:
@@ -77,10 +76,10 @@ def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> No
     paths = [base.path for base in dataset.base_paths().values()]
     if any(_UNCLEAR.search(path) or is_ambiguous(path) for path in paths):
         raise PermissionDenied("a base path of the table has a spelling that is not read")
-    bases = set(map(resolve_location, paths))
-    readable = [*map(resolve_location, (location, *allowed))]
+    own, prefixes, bases = resolve_location(location), list(map(resolve_location, allowed)), set(map(resolve_location, paths))
+    readable = [own, *prefixes]
     directories = {path for base in bases if is_inside(base, readable) and (path := local_path(base)) is not None}
-    _require_allowed(location, bases | _list_targets(directories, location, allowed), None, allowed)
+    _require_allowed(location, bases | _list_targets(directories, readable), None, own, prefixes)
 
 
 def list_lost_locations(location: str, canonical: str, declared: Iterable[str]) -> list[str]:
@@ -111,16 +110,14 @@ def is_inside(location: str, prefixes: Iterable[str]) -> bool:
 
 
 def _has_link_below(mount: str | None, path: str) -> bool:
-    # A root may be a relative path, as in ``root = "lake"``.
-    above = None if mount is None else local_path(mount if is_location(mount) else str(Path(mount).absolute()))
+    above = None if mount is None else local_path(mount)
     if above is None or not Path(path).is_relative_to(above):
         return False
     return os.path.realpath(path) != os.path.normpath(Path(os.path.realpath(above), Path(path).relative_to(above)))
 
 
-def _list_targets(directories: Iterable[str], location: str, allowed: Sequence[str]) -> set[str]:
-    """Return the canonical locations to which links in directories lead, and those in what they lead to, as far as it may be read."""
-    readable = [*map(resolve_location, (location, *allowed))]
+def _list_targets(directories: Iterable[str], readable: Sequence[str]) -> set[str]:
+    """Return the canonical locations to which links in directories lead, and those in what they lead to, if it is ``readable``."""
     targets: set[str] = set()
     unread = list(directories)
     while unread:
@@ -132,13 +129,11 @@ def _list_targets(directories: Iterable[str], location: str, allowed: Sequence[s
     return targets
 
 
-def _require_allowed(location: str, outside: set[str], root: str | None, allowed: Sequence[str]) -> None:
-    prefixes = [*map(resolve_location, allowed)]
-    own = [resolve_location(location), *prefixes]
-    foreign = tuple(sorted(found for found in outside if not is_inside(found, own)))
+def _require_allowed(location: str, targets: set[str], root: str | None, own: str, prefixes: Sequence[str]) -> None:
+    foreign = tuple(sorted(each for each in targets if not is_inside(each, [own, *prefixes])))
     linked_root = root if root is not None and not is_inside(root, prefixes) else None
     if foreign or linked_root is not None:
-        spellings = tuple(_list_spellings(location, found) for found in foreign)
+        spellings = tuple(_list_spellings(location, each) for each in foreign)
         linked = _list_spellings(location, linked_root) if linked_root is not None else ()
         raise ForeignLocationsFound(ForeignLocations(spellings, linked))
 

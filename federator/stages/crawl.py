@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -158,8 +158,8 @@ def _verify_due_locations(context: RunContext, name: str, seconds: float) -> Non
             connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables, has_allowed_bases=bool(allowed_bases)
         )  # fmt: skip
         if allowed_bases:
-            also = verifications.list_other_sources(connection, name, [each.canonical for each in due])
-            due = [_allow_in_all(context, each, allowed_bases, also.get(each.canonical, ())) for each in due]
+            declaring = verifications.list_other_sources(connection, name, [each.canonical for each in due])
+            due = _allow_in_all(context, due, allowed_bases, declaring)
     if not due:
         return
     with context.stage("verify", name) as done, translate_spark_errors(f"verify {name}"):
@@ -172,11 +172,23 @@ def _verify_due_locations(context: RunContext, name: str, seconds: float) -> Non
         done("ok", format_state_counts(states.elements()) + remaining)
 
 
-def _allow_in_all(context: RunContext, due: DueLocation, allowed: Sequence[str], declaring: Iterable[str]) -> DueLocation:
-    """Return a location with those allowed bases that the ``declaring`` sources allow, too: its facts are shown in all of them."""
-    prefixes = [list(map(resolve_location, _allowed_bases(context, other))) for other in declaring]
-    everywhere = tuple(base for base in allowed if all(is_inside(resolve_location(base), each) for each in prefixes))
-    return replace(due, allowed_bases=everywhere) if prefixes else due
+def _allow_in_all(
+    context: RunContext, due: Sequence[DueLocation], allowed: Sequence[str], declaring: Mapping[str, set[str]]
+) -> list[DueLocation]:
+    """Return locations with those allowed bases that their ``declaring`` sources allow, too: their facts are shown in all of them."""
+    resolved = {base: resolve_location(base) for base in allowed}
+    allowed_by: dict[str, set[str]] = {}
+    for source in set[str]().union(*declaring.values()):
+        prefixes = list(map(resolve_location, _allowed_bases(context, source)))
+        allowed_by[source] = {base for base in allowed if is_inside(resolved[base], prefixes)}
+
+    def restrict(location: DueLocation) -> DueLocation:
+        if not (sources := declaring.get(location.canonical)):
+            return location
+        bases = tuple(base for base in allowed if all(base in allowed_by[source] for source in sources))
+        return replace(location, allowed_bases=bases)
+
+    return list(map(restrict, due))
 
 
 def _allowed_bases(context: RunContext, name: str) -> tuple[str, ...]:

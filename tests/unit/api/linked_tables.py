@@ -25,7 +25,7 @@ _OWN = {"copy$s$plain": 2, "lake$payroll$ledger": 3, "vault$s$hoard": 4}
 
 
 def write_tables(disk: Path, visible: Scopes) -> None:
-    """Write all tables anew. The content of a table that the scopes do not cover is another one: nobody with these scopes can tell."""
+    """Replace all tables. A table that the scopes do not cover has other content, which no principal with these scopes may notice."""
     shutil.rmtree(disk, ignore_errors=True)
     for object_id, rows in _OWN.items():
         is_covered = visible.covers(tuple(object_id.split("$")))
