@@ -30,6 +30,8 @@ from federator.store.leases import WRITER_PREFIX, LeaseHeld, acquire_lease, dele
 
 #: the stored code of a write whose outcome nobody recorded, and whose effect the catalog does not show
 INTERRUPTED = "interrupted"
+#: actions of which a catalog may keep an unfinished entry (``Catalog.remove_unfinished``)
+DECLARING = frozenset({"declare_table", "register_table"})
 _ENDED = "its process ended before the outcome was recorded"
 _log = logs.get_logger(__name__)
 
@@ -106,7 +108,7 @@ class DirectRecovery:
             return DirectOutcome(OutcomeState.FAILED, INTERRUPTED, message)
         with self.open_catalog(intent.target_source, {target.path[:-1] for target in affected}) as catalog:
             paths = [catalog.canonical_path(target.path) for target in affected]
-            if intent.action in _DECLARING:
+            if intent.action in DECLARING:
                 catalog.remove_unfinished(paths[0], intent.op_id)
             judge = _JUDGES.get(intent.action)
             if judge is not None and judge(catalog, paths, intent.change.get("request", {})):
@@ -128,7 +130,6 @@ def _list_affected(intent: StoredIntent) -> list[AffectedObject]:
 
 
 Judge = Callable[[Catalog, Sequence[Path], dict[str, Any]], bool]
-_DECLARING = frozenset({"declare_table", "register_table"})
 
 
 def _is_declared(catalog: Catalog, paths: Sequence[Path], request: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from federator.apply.direct_recovery import DirectRecovery
+from federator.apply.direct_recovery import DECLARING, DirectRecovery
 from federator.apply.outcome import OutcomeState
 from federator.apply.publication import AffectedObject, Publisher
 from federator.apply.source_identity import check_identity
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_DECLARING = frozenset({"declare_table", "register_table"})
 # These errors reveal nothing about the object, so it is not observed.
 _UNINFORMATIVE_ERRORS = (Unsupported, InvalidInput, PermissionDenied, Unauthenticated)
 
@@ -194,7 +193,7 @@ class DirectWriter:
         try:
             return _call_facade(call, facade)
         except TableAlreadyExists:
-            if request.action not in _DECLARING or not self._remove_unfinished(request, facade):
+            if request.action not in DECLARING or not self._remove_unfinished(request, facade):
                 raise
             return _call_facade(call, facade)
 

@@ -23,7 +23,7 @@ from federator.apply.ordering import ChangeGroup, group_changes, rank_groups
 from federator.apply.outcome import Outcome, OutcomeState
 from federator.apply.preflight import PreflightCheck
 from federator.apply.recovery import complete_recreate, resolve, undo_unfinished
-from federator.apply.write_path import carry_out, resolve_open_intents
+from federator.apply.write_path import carry_out, resolve_intent
 from federator.connector import (
     Catalog,
     CatalogError,
@@ -119,7 +119,11 @@ class Executor:
     def resolve_open_intents(self) -> list[Outcome]:
         """Resolve the open intents of a dead run by observing their objects. The caller has waited until the old lease expired."""
         connections = CatalogPair(self.origin, self.target)
-        return resolve_open_intents(self.journal, lambda intent: self._remember(self._resolve_intent(connections, intent)))
+
+        def resolve(intent: Intent) -> Outcome:
+            return resolve_intent(self.journal, intent, lambda: self._remember(self._resolve_intent(connections, intent)))
+
+        return list(map(resolve, self.journal.list_open_intents()))
 
     def _outcomes(self, plan: str, changes: Sequence[Change], *, any_time: bool) -> Iterator[tuple[int, Outcome]]:
         gate = ChangeGate(

@@ -43,6 +43,10 @@ class Journal(WriteJournal[Intent, Outcome], Protocol):
     An outcome is recorded together with its ledger entry. ``record_intent`` and ``record_outcome`` raise LeaseLost.
     """
 
+    def list_open_intents(self) -> Sequence[Intent]:
+        """Return the intents to resolve, in the order in which they were recorded: those without an outcome, and those whose calls
+        were carried out after their outcomes."""
+
     def can_call_within(self, seconds: float) -> bool:
         """Tell whether a call of this many seconds that starts now certainly ends while every lease is held."""
 

@@ -18,7 +18,7 @@ from federator.planning.changes import Change
 from federator.planning.ledger import OwnedObject
 from federator.planning.rule import MirrorRule
 from federator.store import Connection, Index, audit_log, journal, ledger, notices, records
-from federator.store.journal import NO_MIRROR, StoredIntent
+from federator.store.journal import StoredIntent
 from federator.store.leases import Lease
 from federator.store.runs import RunHandle
 
@@ -131,10 +131,6 @@ class DirectJournal:
     index: Index
     actor: str
     lease: Lease | None = None
-
-    def list_open_intents(self) -> list[StoredIntent]:
-        with self.index.read() as connection:
-            return journal.list_open_intents(connection, NO_MIRROR)
 
     def record_intent(self, intent: StoredIntent) -> None:
         with self.index.write() as connection:

@@ -6,8 +6,7 @@ outcome is resolved by observing its object. ``Executor`` (mirrors) and ``Direct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from federator.connector.operation import operation
@@ -30,20 +29,17 @@ class WriteOutcome(Protocol):
 
 IntentT = TypeVar("IntentT", bound=WriteIntent)
 OutcomeT = TypeVar("OutcomeT", bound=WriteOutcome)
+_IntendedT = TypeVar("_IntendedT", bound=WriteIntent, contravariant=True)
 _RecordedT = TypeVar("_RecordedT", bound=WriteOutcome, contravariant=True)
 
 
-class WriteJournal(Protocol[IntentT, _RecordedT]):
+class WriteJournal(Protocol[_IntendedT, _RecordedT]):
     """A write-ahead journal. Safe for threads."""
 
-    def list_open_intents(self) -> Sequence[IntentT]:
-        """Return the intents to resolve, in the order in which they were recorded: those without an outcome, and those whose calls
-        were carried out after their outcomes."""
-
-    def record_intent(self, intent: IntentT) -> None:
+    def record_intent(self, intent: _IntendedT) -> None:
         """Record an intent. It is durable when this returns."""
 
-    def record_outcome(self, intent: IntentT, outcome: _RecordedT) -> None:
+    def record_outcome(self, intent: _IntendedT, outcome: _RecordedT) -> None:
         """Record the outcome and its audit event in one transaction."""
 
 
@@ -54,11 +50,6 @@ def carry_out(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, call: C
     """
     journal.record_intent(intent)
     return resolve_intent(journal, intent, call)
-
-
-def resolve_open_intents(journal: WriteJournal[IntentT, OutcomeT], resolve: Callable[[IntentT], OutcomeT]) -> list[OutcomeT]:
-    """Resolve the intents that dead processes left open, and return the outcomes. ``resolve`` finds the outcome of an intent."""
-    return [resolve_intent(journal, intent, partial(resolve, intent)) for intent in journal.list_open_intents()]
 
 
 def resolve_intent(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, find_outcome: Callable[[], OutcomeT]) -> OutcomeT:

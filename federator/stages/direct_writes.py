@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager, closing
 
 from federator import logs
 from federator.apply.direct_recovery import DirectRecovery
@@ -29,10 +29,8 @@ def resolve_direct_writes(context: RunContext, sources: Collection[str]) -> None
             _log.debug("direct writes are not resolved", error=error.message)
             return
 
-        @contextmanager
-        def open_known(source: str, namespaces: Collection[Path]) -> Iterator[Catalog]:
-            with opened_as_known(index, context.source_spec(source), namespaces) as catalog:
-                yield catalog
+        def open_known(source: str, namespaces: Collection[Path]) -> AbstractContextManager[Catalog]:
+            return opened_as_known(index, context.source_spec(source), namespaces)
 
         with closing(Publisher(index, context.settings, lambda source: open_catalog(context.source_spec(source)))) as publisher:
             recovery = DirectRecovery(index, context.run.actor, TableLocks(index), open_known, publisher.publish)
