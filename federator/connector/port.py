@@ -25,7 +25,7 @@ from federator.connector.errors import (
 )
 from federator.connector.options import ConnectorSettings
 from federator.connector.temporary_credentials import TemporaryCredentials
-from federator.model import Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord
+from federator.model import Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord, encode_key, is_ambiguous
 
 #: the property that marks a table as Lance's, and its value
 TABLE_TYPE_KEY = "table_type"
@@ -212,6 +212,10 @@ class Catalog(ABC):
         or another table is declared there. Raise TableAlreadyExists if it is used and the catalog requires it for this name.
         """
         default = self.default_location(path)
+        if default is not None and is_ambiguous(default):
+            # The namespace's location or the name has characters that Lance would decode.
+            scheme, separator, rest = default.partition("://")
+            default = f"{scheme}{separator}{encode_key(rest)}"
         if default is None or is_unused(default):
             return default
         return f"{default.removesuffix('.lance')}-{secrets.token_hex(4)}.lance"

@@ -6,14 +6,13 @@ The keys of the options may have Lance's prefixes (``aws_``, ``azure_storage_``,
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path as FilePath
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from federator.connector.errors import (
     CatalogError,
@@ -27,13 +26,10 @@ from federator.connector.errors import (
     Unsupported,
 )
 from federator.connector.options import parse_boolean
-from federator.model import local_path
+from federator.model import encode_key, local_path
 from federator.runtime.text import first_line
 
 _CONNECT_SECONDS, _REQUEST_SECONDS = 10, 30
-# Lance parses a location as a URL: it decodes percent signs, cuts at "?" and "#", replaces a backslash by a slash, and drops control
-# characters and a trailing space. Only these characters are encoded, because other catalogs do not decode locations.
-_UNSAFE = re.compile(r"[%?#\\\x00-\x1f\x7f]| $")
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class StorageDirectory:
     def location_of(self, *names: str) -> str:
         """Return the location of an object inside, as Lance opens it."""
         path = "/".join((self.path, *names)).removeprefix(self.container)
-        return self.prefix + _UNSAFE.sub(lambda match: quote(match[0], safe=""), path)
+        return self.prefix + encode_key(path)
 
 
 def open_storage(root: str, storage: Mapping[str, str]) -> StorageDirectory:

@@ -15,6 +15,7 @@ from federator.model.identity import NO_IDENTITY, WHOLE, Identity, describe_part
 from federator.model.locations import (
     LocationAliases,
     canonical_location,
+    encode_key,
     is_ambiguous,
     is_location,
     local_path,
@@ -47,6 +48,7 @@ __all__ = [
     "carried_evidence",
     "describe_parts",
     "digest_of",
+    "encode_key",
     "failed_evidence",
     "fold_digest",
     "is_ambiguous",

@@ -33,8 +33,10 @@ _CONTAINER = re.compile(r"[A-Za-z0-9$_-]+")
 # In this scheme Lance names the table of its commit lock in the query. The data is at the same location as with s3.
 _LOCKED, _LOCK = "s3+ddb", re.compile(r"\?ddbTableName=[^/?&]*\Z")
 # Lance parses URIs as browsers do: it decodes, resolves relative levels, and drops users, ports, queries and fragments. So these
-# characters must be encoded, as connector.storage does, and a second spelling of any other would be one of the same object.
+# characters must be encoded, as encode_key does, and a second spelling of any other would be one of the same object.
 _AMBIGUOUS_KEY = re.compile(r"[\x00-\x1f\x7f?#\\]|%(?!25|3F|23|5C|7F|[01][0-9A-F]|20\Z)|//|(?:^|/)\.{1,2}(?:/|\Z)|\s\Z")
+# Only these characters are encoded, because other catalogs do not decode locations.
+_DECODED_BY_LANCE = re.compile(r"[%?#\\\x00-\x1f\x7f]| $")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _STRIPPED = "".join(map(chr, range(0x21)))
 _KEPT_ENCODED = re.compile(r"%|[\ud800-\udfff]|[\x00-\x20]+\Z")
@@ -141,6 +143,11 @@ def is_ambiguous(location: str) -> bool:
     host, _, key = rest.partition("/")
     has_other_host = scheme in _BUCKETS and bool(set("@:%?#\\") & set(host))
     return has_other_host or _AMBIGUOUS_KEY.search(key.rstrip("/")) is not None or key.startswith("/")
+
+
+def encode_key(key: str) -> str:
+    """Return the path of a location such that Lance, which parses URLs as browsers do, opens the object with this key."""
+    return _DECODED_BY_LANCE.sub(lambda match: quote(match[0], safe=""), key)
 
 
 def _azure_uri(scheme: str, rest: str) -> str | None:

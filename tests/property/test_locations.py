@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from federator.model import LocationAliases, canonical_location, is_location, local_path, parent_locations, to_lance_uri
+from federator.model import (
+    LocationAliases,
+    canonical_location,
+    encode_key,
+    is_ambiguous,
+    is_location,
+    local_path,
+    parent_locations,
+    to_lance_uri,
+)
 
 # What readers of URIs strip from both ends.
 STRIPPED = "".join(map(chr, range(0x21)))
@@ -265,3 +274,13 @@ def test_what_lance_opens_is_the_same_location(location: str) -> None:
     assume(not location.lower().startswith("https"))
     assert canonical_location(to_lance_uri(location)) == canonical_location(location)
     assert to_lance_uri(to_lance_uri(location)) == to_lance_uri(location)
+
+
+@given(SEGMENTS)
+def test_an_encoded_key_is_read_by_lance_as_it_is_named(segments: list[str]) -> None:
+    """With no characters that Lance would read otherwise, and with one decoding as Lance does it, it is the key again."""
+    encoded = encode_key("/".join(segments))
+    assume(not any("\ud800" <= character <= "\udfff" for character in encoded))
+    assume(encoded == encoded.strip())
+    assert not is_ambiguous(f"s3://bucket/{encoded}")
+    assert unquote(encoded) == "/".join(segments)
