@@ -207,12 +207,10 @@ class CatalogNamespace(lance.LanceNamespace):
         with self._translate_errors() as catalog:
             parsed = _parse_request(lance.ListTablesRequest, request)
             path = self._ids.parse_namespace(parsed.id)
-            if (
-                parsed.limit
-                and parsed.limit > 0
-                and parsed.include_declared is not False
-                and len(path) >= self._capabilities.min_depth
-            ):
+            if len(path) < self._capabilities.min_depth:
+                # The specs differ: some catalogs refuse a namespace above the level of tables, others list none.
+                names = catalog.list_tables(path)
+            elif parsed.limit and parsed.limit > 0 and parsed.include_declared is not False:
                 # One name more than the page shows whether there is another page.
                 after = decode_page_token(parsed.page_token) if parsed.page_token else ""
                 names = catalog.list_tables_after(path, after, parsed.limit + 1)

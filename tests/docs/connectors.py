@@ -39,9 +39,11 @@ service also adds the suffix if its index has a table of any source at that loca
 not. Otherwise, a location that was declared but never written is used again. Tables at the root of a directory (`dir`) are the
 exception: their name determines the location, so the new table is refused (TableAlreadyExists).
 
-ListTables of a namespace above the level that has tables, such as a Hive catalog or a catalog of Unity, is an empty list if the
-namespace exists. The texts of Unity and Polaris require two levels there; a client that walks the tree would fail. In all other
-operations on tables, an identifier with too few levels is InvalidInput (13).
+ListTables of a namespace above the level that has tables, such as a catalog, is InvalidInput (13) in `unity`, `polaris` and `iceberg`:
+the texts of Unity and Polaris require two levels, and `lance-namespace-impls` does so for all three. In `hive3`, `hive2` and `glue` it
+is an empty list if the namespace exists, as in `lance-namespace-impls`; their texts have no such rule. The service has a tree of its
+own, with the sources at its root: there, a namespace above the tables has none. In all other operations on tables, an identifier with
+too few levels is InvalidInput (13).
 
 ## Identity
 

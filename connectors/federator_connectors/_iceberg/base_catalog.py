@@ -9,7 +9,7 @@ from urllib.parse import quote
 from federator.connector import Catalog, CatalogError, InvalidInput, PermissionDenied, Shard, TableNotFound, Unsupported
 from federator.connector.fan_out import FanOut
 from federator.connector.preconditions import check_namespace_update
-from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord
+from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._iceberg.crawl import Crawl
 from federator_connectors._iceberg.namespaces import NamespaceClient
 
@@ -93,16 +93,16 @@ class NamespaceCatalog(Catalog):
 
         A table that the source's principal may not read is listed, because it exists; so is one whose name the server, or this API,
         refuses in a URL. A table that was dropped meanwhile is not listed. Any other error fails the whole listing.
+        Raise InvalidInput for the root and for a catalog, as the Polaris spec requires.
         """
         if len(namespace) < 2:
-            self.describe_namespace(namespace)
-            return []
+            raise InvalidInput(
+                f"{self.source}: a namespace with tables has 2 levels or more, {path_key(namespace)!r} has {len(namespace)}"
+            )
         return self._select_lance(namespace, sorted(self.list_all_tables(namespace)))
 
     def list_tables_after(self, namespace: Path, after: str, limit: int) -> list[str]:
         """Return the names as ``list_tables``, but read no more tables than the page needs."""
-        if len(namespace) < 2:
-            return super().list_tables_after(namespace, after, limit)
         names = [name for name in sorted(self.list_all_tables(namespace)) if name > after]
         found: list[str] = []
         while names and len(found) < limit:

@@ -148,9 +148,9 @@ class UnityCatalog(Catalog):
     # Tables
 
     def list_tables(self, namespace: Path) -> list[str]:
+        """Return the names of a schema's Lance tables. Raise InvalidInput for the root and for a catalog, as the spec requires."""
         if len(namespace) < 2:
-            self.describe_namespace(namespace)
-            return []
+            raise InvalidInput(f"{self.source}: only schemas have tables, and {path_key(namespace)!r} is not a schema")
         self._require_configured_catalog(namespace)
         tables = self._api.iter_tables(namespace)
         return sorted(records.require_name(self.source, table) for table in tables if records.table_kind(table) is Kind.TABLE)

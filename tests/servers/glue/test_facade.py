@@ -93,6 +93,8 @@ def test_the_eight_operations_and_their_modes(facade: Any, glue_account: GlueAcc
     declared = facade.declare_table(ln.DeclareTableRequest(id=["sales", "orders"]))
     assert declared.location == "s3://lance-data/sales/orders.lance"
     assert facade.list_tables(ln.ListTablesRequest(id=[me, "sales"])).tables == ["orders"]
+    for above in ([], [me], ["lake"]):
+        assert facade.list_tables(ln.ListTablesRequest(id=above)).tables == []
     assert facade.list_all_tables(ln.ListTablesRequest()).tables == [f"{me}$sales$orders"]
     described = facade.describe_table(ln.DescribeTableRequest(id=["sales", "orders"]))
     assert (described.location, described.version) == (declared.location, None)

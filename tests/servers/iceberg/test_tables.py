@@ -406,5 +406,8 @@ def test_the_official_interface(iceberg_server: IcebergServer, iceberg_namespace
     assert namespace.list_tables(lance_namespace.ListTablesRequest(id=path[:-1])).tables == ["orders"]
     described = namespace.describe_table(lance_namespace.DescribeTableRequest(id=path))
     assert lance.dataset(described.location).count_rows() == 3
+    for levels in ([], path[:1]):
+        with pytest.raises(lance_namespace.InvalidInputError, match="2 levels or more"):
+            namespace.list_tables(lance_namespace.ListTablesRequest(id=levels))
     namespace.deregister_table(lance_namespace.DeregisterTableRequest(id=path))
     assert lance.dataset(str(table)).count_rows() == 3

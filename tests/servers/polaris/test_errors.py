@@ -171,6 +171,10 @@ def test_13_identifiers_with_too_few_levels(facade: CatalogNamespace, polaris_ca
         facade.declare_table(lance.DeclareTableRequest(id=[polaris_catalog, "t"]))
     with pytest.raises(lance.InvalidInputError):
         facade.deregister_table(lance.DeregisterTableRequest(id=[polaris_catalog, "t"]))
+    for levels, limit in (([], None), ([polaris_catalog], None), ([polaris_catalog], 1)):
+        with pytest.raises(lance.InvalidInputError, match="2 levels or more"):
+            facade.list_tables(lance.ListTablesRequest(id=levels, limit=limit))
+    assert facade.list_all_tables(lance.ListTablesRequest(id=[polaris_catalog])).tables == []
 
 
 def test_13_a_property_that_polaris_reserves(facade: CatalogNamespace, ns: Path) -> None:

@@ -82,6 +82,12 @@ SPEC: dict[str, tuple[Ask, type[Exception]]] = {
         lambda f, c: f.declare_table(ln.DeclareTableRequest(id=[c, "s", "text"])), ln.TableAlreadyExistsError),
     "ListTables: a missing schema is 1": (
         lambda f, c: f.list_tables(ln.ListTablesRequest(id=[c, "missing"])), ln.NamespaceNotFoundError),
+    "ListTables: a catalog has no tables": (
+        lambda f, c: f.list_tables(ln.ListTablesRequest(id=[c])), ln.InvalidInputError),
+    "ListTables: a page of a catalog neither": (
+        lambda f, c: f.list_tables(ln.ListTablesRequest(id=[c], limit=1)), ln.InvalidInputError),
+    "ListTables: the root has no tables": (
+        lambda f, c: f.list_tables(ln.ListTablesRequest(id=[])), ln.InvalidInputError),
     "ListTables: another catalog is 1": (
         lambda f, c: f.list_tables(ln.ListTablesRequest(id=["other", "s"])), ln.NamespaceNotFoundError),
     "DescribeTable: a missing table is 4": (
