@@ -33,6 +33,7 @@ from federator.stages.result import Interrupted, ProgressEvent, RunResult
 from federator.stages.run_notices import build_run_notices, flush_call_metrics
 from federator.stages.scan import scan_roots
 from federator.stages.tracing import trace_run
+from federator.stages.verify import verify_tables
 from federator.store import Index, deployment, drift_detection, migrations, open_index, plans, revisions, runs
 from federator.store.snapshots import MAINTENANCE_RUN_KINDS
 
@@ -86,6 +87,12 @@ class Federator:
         """Scan storage roots (default: all) for tables that no catalog declares."""
         with self._start_run("scan", trigger, actor) as context:
             scan_roots(context, list(roots) or list(self.settings.roots))
+        return context.result
+
+    def verify(self, tables: Sequence[str], *, trigger: str = "cli", actor: str | None = None) -> RunResult:
+        """Open the locations of tables now, given by their object ids, and store their verification states."""
+        with self._start_run("verify", trigger, actor) as context:
+            verify_tables(context, tables)
         return context.result
 
     def plan(
@@ -191,7 +198,7 @@ class Federator:
         try:
             record_config_change(self.index, self.settings, run)
             yield context
-            if run.kind not in MAINTENANCE_RUN_KINDS:
+            if run.kind == "verify" or run.kind not in MAINTENANCE_RUN_KINDS:
                 with context.record_errors("drift"):
                     drift_detection.refresh_drift(self.index, self.settings.mirror_rules, self.settings.roots)
         except BaseException as error:

@@ -124,10 +124,12 @@ class AsyncClient:
 
     async def request_run(
         self, kind: RunKind, *, sources: Sequence[str] = (), mirrors: Sequence[str] = (), plans: Sequence[str] = (),
-        full: bool = False,
+        tables: Sequence[str] = (), full: bool = False,
     ) -> models.Request:  # fmt: skip
-        """Queue a run: ``sources`` belong to crawl, ``mirrors`` to plan and sync, ``plans`` to apply. Empty means all."""
-        return await self._send(calls.request_run(kind, sources=sources, mirrors=mirrors, plans=plans, full=full))
+        """Queue a run: ``sources`` belong to crawl, ``mirrors`` to plan and sync: empty means all. ``plans`` belong to apply, and
+        ``tables`` (object ids) to verify."""
+        call = calls.request_run(kind, sources=sources, mirrors=mirrors, plans=plans, tables=tables, full=full)
+        return await self._send(call)
 
     async def get_request(self, id: int) -> models.Request:  # noqa: A002 - the API's name
         return await self._send(calls.get_request(id))

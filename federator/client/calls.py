@@ -10,7 +10,7 @@ from urllib.parse import quote
 from federator.client import models
 
 T = TypeVar("T", bound=models.Model)
-RunKind = Literal["crawl", "plan", "sync", "apply"]
+RunKind = Literal["crawl", "plan", "sync", "apply", "verify"]
 Severity = Literal["high", "medium", "low"]
 
 
@@ -92,9 +92,12 @@ def get_run(id: str) -> Call[models.RunDetail]:  # noqa: A002 - the name in the 
 
 
 def request_run(
-    kind: RunKind, *, sources: Sequence[str] = (), mirrors: Sequence[str] = (), plans: Sequence[str] = (), full: bool = False
-) -> Call[models.Request]:
-    body = {"kind": kind, "sources": [*sources], "mirrors": [*mirrors], "plans": [*plans], "full": full}
+    kind: RunKind, *, sources: Sequence[str] = (), mirrors: Sequence[str] = (), plans: Sequence[str] = (),
+    tables: Sequence[str] = (), full: bool = False,
+) -> Call[models.Request]:  # fmt: skip
+    body = {
+        "kind": kind, "sources": [*sources], "mirrors": [*mirrors], "plans": [*plans], "tables": [*tables], "full": full,
+    }  # fmt: skip
     return Call("POST", "/api/v1/runs", models.Request, body=body)
 
 

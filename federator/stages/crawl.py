@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from federator import logs
-from federator.connector import ConnectorSettings, FederatorError, ServiceUnavailable
+from federator.connector import FederatorError, ServiceUnavailable
 from federator.connector.call_metrics import CallCounts
-from federator.lance.foreign_locations import is_inside, resolve_location
 from federator.model import ROOT, path_key
 from federator.planning.crawls import unread_coverage
 from federator.registry import get_connector
 from federator.runtime.spans import record_span
 from federator.stages.change_feed import CrawlScope, read_change_feed
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
-from federator.stages.result import Interrupted, format_count, format_state_counts
+from federator.stages.result import Interrupted, format_count
 from federator.stages.task_slots import TaskSlots
+from federator.stages.verify import verify_due_locations
 from federator.store import DatabaseError, call_metrics, identities, records, revisions, runs, verifications
 from federator.store.failures import describe_failure
 from federator.store.leases import Lease, LeaseLost, acquire_lease
-from federator.store.verifications import DueLocation
 
 if TYPE_CHECKING:
     from federator.pipeline.publish import PublishResult
@@ -61,7 +59,7 @@ def crawl_sources(context: RunContext, names: Sequence[str], *, full: bool = Fal
         end = time.monotonic() + context.settings.verify.max_seconds
         for name in [name for name in names if name in context.result.sources]:
             with context.record_errors(f"verify {name}"):
-                _verify_due_locations(context, name, end - time.monotonic())
+                verify_due_locations(context, name, end - time.monotonic())
 
 
 def _crawl_in_slots(context: RunContext, slots: TaskSlots, name: str, *, full: bool) -> PublishResult:
@@ -145,67 +143,6 @@ def _read_source(context: RunContext, name: str, reading: CrawlScope, began_at: 
     return validate_crawl(
         spark, name, staged, began_at=began_at, small=small, read=read, carried=reading.carried, tables=reading.tables
     )
-
-
-def _verify_due_locations(context: RunContext, name: str, seconds: float) -> None:
-    from federator.pipeline.spark_errors import translate_spark_errors
-    from federator.pipeline.verify import verify_locations
-
-    limits = context.settings.verify
-    allowed_bases = _allowed_bases(context, name)
-    with context.index.read() as connection:
-        due = verifications.list_due_locations(
-            connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables, has_allowed_bases=bool(allowed_bases)
-        )  # fmt: skip
-        if allowed_bases:
-            declaring = verifications.list_other_sources(connection, name, [each.canonical for each in due])
-            due = _allow_in_all(context, due, allowed_bases, declaring)
-    if not due:
-        return
-    with context.stage("verify", name) as done, translate_spark_errors(f"verify {name}"):
-        rows = verify_locations(context.staging_area(), context.source_spec(name), due, timeout=limits.timeout, seconds=seconds)
-        states: Counter[str] = Counter()
-        with context.index.write() as connection:
-            verifications.save_verifications(connection, _counted(rows, states))
-        left = len(due) - states.total()
-        remaining = f"; {left:,} left for the next run" if left else ""
-        done("ok", format_state_counts(states.elements()) + remaining)
-
-
-def _allow_in_all(
-    context: RunContext, due: Sequence[DueLocation], allowed: Sequence[str], declaring: Mapping[str, set[str]]
-) -> list[DueLocation]:
-    """Return locations with those allowed bases that their ``declaring`` sources allow, too: their facts are shown in all of them."""
-    resolved = {base: resolve_location(base) for base in allowed}
-    allowed_by: dict[str, set[str]] = {}
-    for source in set[str]().union(*declaring.values()):
-        prefixes = list(map(resolve_location, _allowed_bases(context, source)))
-        allowed_by[source] = {base for base in allowed if is_inside(resolved[base], prefixes)}
-
-    def restrict(location: DueLocation) -> DueLocation:
-        if not (sources := declaring.get(location.canonical)):
-            return location
-        bases = tuple(base for base in allowed if all(base in allowed_by[source] for source in sources))
-        return replace(location, allowed_bases=bases)
-
-    return list(map(restrict, due))
-
-
-def _allowed_bases(context: RunContext, name: str) -> tuple[str, ...]:
-    """Return ``allowed_bases`` of a source; none if its settings are invalid, or if it is not configured any more."""
-    try:
-        spec = context.source_spec(name)
-        settings: ConnectorSettings = get_connector(spec.impl).parse_settings(spec.properties)
-    except FederatorError:
-        return ()
-    return settings.allowed_bases
-
-
-def _counted(rows: Iterable[dict[str, Any]], states: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows of the table ``dataset``, and count their states."""
-    for row in rows:
-        states[row["state"].replace("_", " ")] += 1
-        yield row
 
 
 def _record_worker_calls(context: RunContext, name: str, counts: CallCounts) -> None:

@@ -18,6 +18,8 @@ from federator.store.field_types import Timestamp
 
 #: kinds that the worker runs one after the other
 RUN_KINDS = ("crawl", "plan", "sync", "apply", "declare", "prune", "report", "scan")
+#: kinds that the worker runs beside those: they are short, and write to no catalog
+SHORT_RUN_KINDS = ("verify",)
 #: kinds that take effect at once, also during a run
 CONTROL_KINDS = ("cancel", "pause", "resume")
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
@@ -67,6 +69,13 @@ def list_queued(connection: Connection, kinds: Sequence[str], *, limit: int = 10
     """List the queued requests of some kinds, oldest first."""
     r = t.request.c
     query = select(t.request).where(r.state == QUEUED, r.kind.in_(kinds)).order_by(r.id).limit(limit)
+    return [_request_from_row(row) for row in connection.execute(query).mappings()]
+
+
+def list_unfinished(connection: Connection, kind: str, *, actor: str) -> list[Request]:
+    """List the queued and running requests of a kind by an actor, oldest first."""
+    r = t.request.c
+    query = select(t.request).where(r.kind == kind, r.actor == actor, r.state.in_([QUEUED, RUNNING])).order_by(r.id)
     return [_request_from_row(row) for row in connection.execute(query).mappings()]
 
 

@@ -26,7 +26,7 @@ from federator.store.engine import Index
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _TIME_FORMS = "use a run id, 2026-11-20, 2026-11-20T08:30:00Z, or a time before now: -90m, -2d"
 #: kinds of runs that neither read nor change a catalog
-MAINTENANCE_RUN_KINDS = ("prune", "report")
+MAINTENANCE_RUN_KINDS = ("prune", "report", "verify")
 
 #: the condition on rows of ``run`` that the caller may see
 RunCondition = Callable[[Connection], ColumnElement[bool]]

@@ -13,7 +13,7 @@ from federator.settings import Settings
 from federator.stages.declare import DeclareSpec
 from federator.stages.report import ReportSpec
 from federator.stages.result import RunResult
-from federator.store import job_states, plans, requests, runs
+from federator.store import Index, job_states, plans, requests, runs
 from federator.worker.jobs import jobs_after_crawl, request_argument
 from federator.worker.progress import RunProgress
 
@@ -23,8 +23,8 @@ _log = logs.get_logger(__name__)
 class RequestRunner:
     """Executes one request at a time. ``execute`` is called in one thread, everything else in the worker's loop."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.index = Federator.open(settings).index
+    def __init__(self, settings: Settings, index: Index | None = None) -> None:
+        self.index = index or Federator.open(settings).index
         self.stop = threading.Event()
         self.request: requests.Request | None = None
         self._settings = settings
@@ -92,6 +92,8 @@ class RequestRunner:
                 return federator.declare(spec, **origin)
             case "scan":
                 return federator.scan(argument.get("roots") or [], **origin)
+            case "verify":
+                return federator.verify(argument["tables"], **origin)
             case "prune":
                 return federator.prune(**origin)
             case "report":

@@ -1,14 +1,15 @@
 """The worker's loop: lead while this process holds the lease, else stand by.
 
-There are three threads. This loop polls requests and writes progress. A second thread runs the requests, so that the runs of a
-process are serial and a cancellation is still noticed. APScheduler's thread queues the due jobs.
+There are four threads. This loop polls requests and writes progress. A second thread runs the requests, so that the runs of a
+process are serial and a cancellation is still noticed. A third one runs verifications of single tables, which do not wait for a long
+crawl. APScheduler's thread queues the due jobs.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,22 @@ _JUMP_SECONDS = 2.0
 _log = logs.get_logger(__name__)
 
 
+@dataclass
+class _Lane:
+    """A runner with a thread of its own, and the kinds of requests that it executes one after the other."""
+
+    runner: RequestRunner
+    kinds: Sequence[str]
+    pool: ThreadPoolExecutor
+    current: Future[None] | None = None
+
+    def interrupt_and_wait(self) -> None:
+        """Stop the current run, if any, and wait for the call in progress."""
+        while self.current is not None and wait([self.current], timeout=_POLL_SECONDS).not_done:
+            self.runner.interrupt()
+        self.current = None
+
+
 class Worker:
     """Runs scheduled jobs and requests until ``stop``. Raise ConfigError or StateError at once for an unusable configuration or
     index."""
@@ -41,8 +58,16 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._jobs = {job.name for job in configured_jobs(settings)}
-        self._runner = RequestRunner(settings)
-        self._index = self._runner.index
+        runner = RequestRunner(settings)
+        self._index = runner.index
+        self._lanes = [
+            _Lane(runner, requests.RUN_KINDS, ThreadPoolExecutor(1, thread_name_prefix="run")),
+            _Lane(
+                RequestRunner(settings, runner.index),
+                requests.SHORT_RUN_KINDS,
+                ThreadPoolExecutor(1, thread_name_prefix="short"),
+            ),
+        ]
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -52,21 +77,22 @@ class Worker:
     def run(self) -> None:
         """Run the loop. Blocks until ``stop``."""
         standby = False
-        with ThreadPoolExecutor(1, thread_name_prefix="run") as pool:
-            while not self._stopping.is_set():
-                try:
-                    with acquire_lease(self._index, LEADER_LEASE) as lease:
-                        standby = False
-                        with self._report_lost_lease(lease):
-                            self._run_as_leader(lease, pool)
-                except LeaseHeld as error:
-                    if not standby:
-                        _log.info("standby", leader=error.message)
-                    standby = True
-                except (DatabaseError, LeaseLost) as error:
-                    _log.error("worker interrupted", error=first_line(error))
-                self._stopping.wait(_RETRY_SECONDS)
-            pool.submit(stop_warm_session)
+        while not self._stopping.is_set():
+            try:
+                with acquire_lease(self._index, LEADER_LEASE) as lease:
+                    standby = False
+                    with self._report_lost_lease(lease):
+                        self._run_as_leader(lease)
+            except LeaseHeld as error:
+                if not standby:
+                    _log.info("standby", leader=error.message)
+                standby = True
+            except (DatabaseError, LeaseLost) as error:
+                _log.error("worker interrupted", error=first_line(error))
+            self._stopping.wait(_RETRY_SECONDS)
+        self._lanes[0].pool.submit(stop_warm_session)
+        for lane in self._lanes:
+            lane.pool.shutdown()
         self._index.close()
 
     @contextmanager
@@ -84,12 +110,12 @@ class Worker:
                     message = "another process leads, or the database was unavailable for too long"
                     notices.add_notices(connection, [Notice(NoticeEvent.LEASE_LOST, f"the lease {lease.name!r}", message)])
 
-    def _run_as_leader(self, lease: Lease, pool: ThreadPoolExecutor) -> None:
+    def _run_as_leader(self, lease: Lease) -> None:
         _log.info("worker leads", jobs=sorted(self._jobs))
         self._recover_interrupted(lease)
-        pool.submit(self._runner.start_spark)
+        self._lanes[0].pool.submit(self._lanes[0].runner.start_spark)
         sender = NotificationSender(self.settings, self._index)
-        with running_scheduler(self.settings, self._index) as scheduler, sender.running(), self._current_run() as current_runs:
+        with running_scheduler(self.settings, self._index) as scheduler, sender.running(), self._stop_runs_at_end():
             clock = ClockWatch()
             while not self._stopping.wait(_POLL_SECONDS) and not lease.lost.is_set():
                 if (seconds := clock.find_jump()) is not None:
@@ -97,22 +123,22 @@ class Worker:
                     reconcile(scheduler, self.settings, self._index)
                     scheduler.wakeup()
                 self._handle_controls(lease, scheduler)
-                if current_runs and current_runs[0].done():
-                    current_runs.pop().result()
-                if not current_runs:
-                    current_runs += self._start_next(lease, pool)
-                self._runner.write_progress()
+                for lane in self._lanes:
+                    if lane.current is not None and lane.current.done():
+                        ended, lane.current = lane.current, None
+                        ended.result()
+                    if lane.current is None:
+                        lane.current = self._start_next(lease, lane)
+                    lane.runner.write_progress()
 
     @contextmanager
-    def _current_run(self) -> Iterator[list[Future[None]]]:
-        """Yield the list with the current run, if any. Whatever ends the leadership also stops the run and waits for the call in
-        progress."""
-        current: list[Future[None]] = []
+    def _stop_runs_at_end(self) -> Iterator[None]:
+        """Whatever ends the leadership also stops the current runs."""
         try:
-            yield current
+            yield
         finally:
-            while current and wait(current, timeout=_POLL_SECONDS).not_done:
-                self._runner.interrupt()
+            for lane in self._lanes:
+                lane.interrupt_and_wait()
 
     def _recover_interrupted(self, lease: Lease) -> None:
         """End the runs that a dead worker left running. Their requests are queued again, once."""
@@ -130,25 +156,26 @@ class Worker:
         if interrupted:
             audit.seal_pending(self._index)
 
-    def _start_next(self, lease: Lease, pool: ThreadPoolExecutor) -> list[Future[None]]:
-        """Start the oldest queued request."""
-        self._runner.stop.clear()
+    def _start_next(self, lease: Lease, lane: _Lane) -> Future[None] | None:
+        """Start the oldest queued request of a lane. Return None if there is none."""
+        lane.runner.stop.clear()
         with self._index.read() as connection:
-            queued = requests.list_queued(connection, requests.RUN_KINDS, limit=1)
+            queued = requests.list_queued(connection, lane.kinds, limit=1)
         if not queued or self._stopping.is_set():
-            return []
+            return None
         with self._index.write() as connection:
             lease.require_held(connection)
             if not requests.claim_request(connection, queued[0].id):
-                return []
-        self._runner.request = queued[0]
-        return [pool.submit(self._runner.execute, queued[0])]
+                return None
+        lane.runner.request = queued[0]
+        return lane.pool.submit(lane.runner.execute, queued[0])
 
     def _handle_controls(self, lease: Lease, scheduler: BackgroundScheduler) -> None:
         """Execute queued cancellations, pauses and resumptions."""
-        if self._runner.stop.is_set():
-            # A Spark job may have started just after the last interruption.
-            self._runner.interrupt()
+        for lane in self._lanes:
+            if lane.runner.stop.is_set():
+                # A Spark job may have started just after the last interruption.
+                lane.runner.interrupt()
         with self._index.read() as connection:
             controls = requests.list_queued(connection, requests.CONTROL_KINDS)
         for request in controls:
@@ -164,11 +191,13 @@ class Worker:
                     job.pause() if request.kind == "pause" else job.resume()
 
     def _cancel(self, connection: Connection, request: requests.Request) -> bool:
-        number, current = request.argument.get("request"), self._runner.request
-        if current is not None and number == current.id:
-            _log.warning("run cancelled", request=number, actor=request.actor)
-            self._runner.interrupt()
-            return True
+        number = request.argument.get("request")
+        for lane in self._lanes:
+            current = lane.runner.request
+            if current is not None and number == current.id:
+                _log.warning("run cancelled", request=number, actor=request.actor)
+                lane.runner.interrupt()
+                return True
         return requests.cancel_queued(connection, int(number or 0))
 
     def _pause(self, connection: Connection, request: requests.Request) -> bool:

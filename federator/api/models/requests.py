@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Kind = Literal["crawl", "plan", "sync", "apply"]
+Kind = Literal["crawl", "plan", "sync", "apply", "verify"]
 
 
 class RunRequest(BaseModel):
-    """A request for a run. ``sources`` belongs to crawl, ``mirrors`` to plan and sync, ``plans`` (digests) to apply; an empty list
-    means all. With ``full``, a crawl reads everything and ignores change feeds."""
+    """A request for a run. ``sources`` belongs to crawl, ``mirrors`` to plan and sync; an empty list means all. ``plans`` (digests)
+    belongs to apply, and ``tables`` (object ids) to verify. With ``full``, a crawl reads everything and ignores change feeds."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"kind": "crawl", "sources": ["lake_hive"]}})
 
@@ -19,6 +19,7 @@ class RunRequest(BaseModel):
     sources: list[str] = Field([], max_length=1000)
     mirrors: list[str] = Field([], max_length=1000)
     plans: list[str] = Field([], max_length=100)
+    tables: list[Annotated[str, Field(max_length=4000)]] = Field([], max_length=20)
     full: bool = False
 
 

@@ -14,7 +14,9 @@ from federator.api.models.runs import RunDetail, RunPage
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
+from federator.api.verify_requests import find_verify_request, list_verifiable
 from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
+from federator.model import parse_path_key
 from federator.planning.plan import Plan
 from federator.planning.release import Release
 from federator.settings import Settings
@@ -77,14 +79,18 @@ def request_run(
     visibility: VisibilityDep,
     response: Response,
 ) -> requests.Request:
-    """Queue a run. The principal's scopes must cover its sources as a whole. `Location` is the URL of the request, which has the run id
-    as soon as the run has started."""
+    """Queue a run. The principal's scopes must cover its sources as a whole, and the tables to verify. `Location` is the URL of the
+    request, which has the run id as soon as the run has started.
+
+    A principal's queued request to verify the same tables is returned again. It may have five unfinished ones (429 beyond).
+    """
     principal.require(Role.OPERATOR)
     with index.write() as connection:
         argument = _build_argument(connection, settings, spec, visibility)
         if spec.full:
             argument["full"] = True
-        request = requests.queue_request(connection, spec.kind, argument, actor=principal.name)
+        request = find_verify_request(connection, argument, principal.name) if spec.kind == "verify" else None
+        request = request or requests.queue_request(connection, spec.kind, argument, actor=principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
     return request
 
@@ -134,19 +140,15 @@ def get_request(
 
 def _build_argument(connection: Connection, settings: Settings, spec: RunRequest, visibility: Visibility) -> dict[str, Any]:
     """Build the request's argument. All names are checked now, so that the principal gets the error in the response."""
-    field = {"crawl": "sources", "apply": "plans"}.get(spec.kind, "mirrors")
-    for other in {"sources", "mirrors", "plans"} - {field}:
-        if getattr(spec, other):
-            raise InvalidInput(f"{other} cannot be used with {spec.kind}", hint=f"use {field}")
-    if spec.full and spec.kind != "crawl":
-        raise InvalidInput(f"full cannot be used with {spec.kind}, only with crawl")
-    names: list[str] = getattr(spec, field)
+    field, names = _names_of(spec)
     if field == "plans":
         if not names:
             raise InvalidInput("apply takes plans: the digests of what was decided")
         for name in names:
             require_applicable(connection, name, visibility)
         return {field: names}
+    if field == "tables":
+        return {field: list_verifiable(connection, names, visibility.scopes)}
     covered = (
         visibility.mirrors
         if field == "mirrors"
@@ -161,6 +163,17 @@ def _build_argument(connection: Connection, settings: Settings, spec: RunRequest
     if not covered:
         raise PermissionDenied(f"the scopes of {visibility.name} cover none of the {field} as a whole")
     return {field: list(covered)}
+
+
+def _names_of(spec: RunRequest) -> tuple[str, list[str]]:
+    """Return the field that belongs to the kind of a run, and its names. Raise InvalidInput if another one is set."""
+    field = {"crawl": "sources", "apply": "plans", "verify": "tables"}.get(spec.kind, "mirrors")
+    for other in {"sources", "mirrors", "plans", "tables"} - {field}:
+        if getattr(spec, other):
+            raise InvalidInput(f"{other} cannot be used with {spec.kind}", hint=f"use {field}")
+    if spec.full and spec.kind != "crawl":
+        raise InvalidInput(f"full cannot be used with {spec.kind}, only with crawl")
+    return field, getattr(spec, field)
 
 
 def require_applicable(connection: Connection, digest: str, visibility: Visibility) -> Release:
@@ -185,12 +198,13 @@ def _is_request_visible(connection: Connection, visibility: Visibility, request:
     if visibility.scopes.covers_all:
         return True
     sources, mirrors = request.argument.get("sources") or request.argument.get("into", []), request.argument.get("mirrors", [])
-    digests = request.argument.get("plans", [])
-    has_names = bool(sources or mirrors or digests)
+    digests, tables = request.argument.get("plans", []), request.argument.get("tables", [])
+    has_names = bool(sources or mirrors or digests or tables)
     is_covered = (
         has_names
         and all(visibility.scopes.covers((name,)) for name in sources)
         and all(name in visibility.mirrors for name in mirrors)
+        and all(visibility.scopes.covers(parse_path_key(name)) for name in tables)
     )
     return is_covered and all(_sees_whole_plan(connection, visibility, digest) for digest in digests)
 

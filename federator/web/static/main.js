@@ -1,12 +1,12 @@
 // The shell: navigation, header, theme, keys. Views are loaded by the router.
 import {badges, freshText, isFresh, onOverview, readOverview} from "./attention.js";
-import {get} from "./api.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
 import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {onChange, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
+import {readPerson} from "./person.js";
 import {attempt, navigate, onRoute, refresh, startRouter} from "./router.js";
 import {csrfToken, currentToken, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, startTree} from "./tree.js";
@@ -57,7 +57,7 @@ document.addEventListener("click", event => { if (!side.contains(/** @type {Node
 const out = byId("sign-out");
 out.addEventListener("click", () => attempt(signOut));
 async function showPerson() {
-  const me = await get("/api/v1/me");
+  const me = await readPerson();
   setPerson(me);
   out.hidden = !currentToken() && !csrfToken();
   const person = byId("person");

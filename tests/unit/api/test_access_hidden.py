@@ -285,6 +285,8 @@ def test_writes_to_hidden_objects_are_like_writes_to_absent_ones(pair: Pair, set
     for body in (
         {"kind": "crawl", "sources": ["vault"]}, {"kind": "crawl", "sources": ["lake"]}, {"kind": "sync", "mirrors": ["hidden"]},
         {"kind": "sync", "mirrors": ["half"]}, {"kind": "apply", "plans": [pair.plans["hidden"]]}, {"kind": "crawl", "sources": ["no"]},
+        {"kind": "verify", "tables": ["vault$Db$Orders"]}, {"kind": "verify", "tables": ["lake$payroll$salaries"]},
+        {"kind": "verify", "tables": ["lake$sales$orders", "vault$s$orders"]}, {"kind": "verify", "tables": ["no$no"]},
     ):  # fmt: skip
         assert both.same("POST", "/api/v1/runs", json=body).status_code in (400, 404)
     for digest in (pair.plans["hidden"], pair.plans["half"]):

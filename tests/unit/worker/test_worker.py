@@ -102,6 +102,19 @@ def test_requests_run_in_order_one_at_a_time(configure: Callable[..., Settings],
     }
 
 
+def test_a_table_is_verified_beside_a_long_crawl(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
+    crawl(lambda work, _: work.stop.wait(60))
+    long = ask(index, "crawl", {"sources": ["lake"]})
+    with working(configure()):
+        assert eventually(lambda: run_of(index, long) is not None)
+        short = ask(index, "verify", {"tables": ["lake$sales$none"]})
+        assert eventually(lambda: state(index, short) == "done")
+        assert run_of(index, short).state == "failed"
+        assert state(index, long) == "running"
+        ask(index, "cancel", {"request": long})
+        assert eventually(lambda: state(index, long) == "cancelled")
+
+
 def test_a_scheduled_job_runs_and_is_remembered(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
     with working(configure('schedule = "@every 1h"')):
         assert eventually(lambda: [run.state for run in runs.list_recent_runs(index)] == ["ok"])

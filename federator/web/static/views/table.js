@@ -3,12 +3,14 @@ import {find, get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, size, state, words} from "../format.js";
 import {copyButton, empty, freshness, link, note, pairs, panel, path, rows, staleNote, table} from "../parts.js";
+import {readPerson} from "../person.js";
 import {graphPanel} from "./declarations.js";
 import {driftRows} from "./drift.js";
 import {heading} from "./object.js";
 import {openPanels} from "./open_in.js";
 import {countDifferences, schemaPanel} from "./schema.js";
 import {tabs} from "./tabs.js";
+import {verifyParts} from "./verify.js";
 import {versionsPanels} from "./versions.js";
 
 function figures(verified, dataset) {
@@ -66,10 +68,10 @@ function problem(found) {
 
 export async function showTable(found, given, signal) {
   const key = encodeURIComponent(found.id);
-  const [drifted, why, graph, schema, dataset] = await Promise.all([get(query("/api/v1/drift", {about: found.id}), signal), get(`/api/v1/explain/${key}`, signal),
+  const [person, drifted, why, graph, schema, dataset] = await Promise.all([readPerson(), get(query("/api/v1/drift", {about: found.id}), signal), get(`/api/v1/explain/${key}`, signal),
     get(`/api/v1/graph/${key}`, signal), get(`/api/v1/schema/${key}`, signal),
     found.location ? find(`/api/v1/datasets/${encodeURIComponent(found.location)}`, signal) : null]);
-  const properties = Object.entries(found.properties), verified = found.dataset, differing = countDifferences(schema), odd = oddDeclarations(dataset);
+  const properties = Object.entries(found.properties), verified = found.dataset, differing = countDifferences(schema), odd = oddDeclarations(dataset), verify = verifyParts(found, person, signal);
   let versions = null;
   const about = panel("About", {}, pairs([["Comment", found.doc], ["Owner", found.owner], ["Kind", found.kind === "table" ? null : state("partial", {text: words(found.kind)})],
     ["Native id", found.native_id], ["Format", dataset?.verified?.format], ["Since", `revision ${count(found.since_revision)}`]]));
@@ -85,9 +87,10 @@ export async function showTable(found, given, signal) {
     {id: "open", title: "Open in …", content: () => openPanels(found.id, signal)},
   ];
   return {nodes: [heading("table", found.id, state(verified?.state ?? "unverified", {tag: true}), drifted.drift.length ? state(drifted.drift.some(each => each.severity === "high") ? "high" : "drifted",
-    {tag: true, text: `drift: ${count(drifted.drift.length)}`}) : null),
+    {tag: true, text: `drift: ${count(drifted.drift.length)}`}) : null, verify.button),
   make("div", {class: "sub"}, make("span", {}, name(found.id, {mono: true}), copyButton(found.id, "id")),
     found.location ? make("span", {}, name(found.location, {mono: true}), copyButton(found.location, "location")) : null, make("span", {}, "as crawled ", ago(found.freshness.crawled_at))),
+  verify.line,
   staleNote([found.freshness]), problem(found), ...tabs("About this table", views, given.get("tab")), freshness([found.freshness])]};
 }
 
