@@ -1,6 +1,6 @@
 """The child process that opens tables for the API, run as ``python -m federator.data.process_main``.
 
-A request has ``operation``, ``location``, ``storage``, ``allowed_bases``, ``mount``, ``arguments``, and ``seconds`` after which this
+A request has ``operation``, ``location``, ``storage``, ``allowed_bases``, ``mounts``, ``arguments``, and ``seconds`` after which this
 process ends itself, in case its parent is dead. The response has the operation's result as ``answer``, or ``error`` with ``code``,
 ``message`` and ``hint``, or ``foreign``: the locations outside the table that must be allowed first.
 """
@@ -35,7 +35,9 @@ def handle_request(request: Mapping[str, Any]) -> dict[str, Any]:
         arguments["limits"] = DataLimits(**limits)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"] + _GRACE_SECONDS)
     try:
-        handle = TableHandle(request["location"], request["storage"], tuple(request["allowed_bases"]), mount=request["mount"])
+        handle = TableHandle(
+            request["location"], request["storage"], tuple(request["allowed_bases"]), mounts=tuple(request["mounts"])
+        )
         result = OPERATIONS[request["operation"]](handle, **arguments)
     except CatalogError as error:
         return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}

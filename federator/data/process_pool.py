@@ -157,7 +157,7 @@ class TableProcessPool:
             arguments = {**arguments, "limits": asdict(self.limits)}
         request = {
             "operation": operation, "location": handle.location, "storage": dict(handle.storage),
-            "allowed_bases": handle.allowed_bases, "mount": handle.mount, "arguments": arguments, "seconds": seconds,
+            "allowed_bases": handle.allowed_bases, "mounts": handle.mounts, "arguments": arguments, "seconds": seconds,
         }  # fmt: skip
         self._crashes.check(handle.location)
         child = self._acquire()

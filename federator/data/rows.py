@@ -30,7 +30,7 @@ def create_table(handle: TableHandle, *, input: str, mode: str | None = None) ->
     """
     chosen = parse_choice("mode", mode, "create", "exist_ok", "overwrite")
     # Nothing is opened for this write, and a link would lead it into another table.
-    require_own_files(handle.location, handle.allowed_bases, handle.mount)
+    require_own_files(handle.location, handle.allowed_bases, handle.mounts)
     with _open_stream(input) as reader:
         return _write_dataset(handle, reader, "overwrite" if chosen == "overwrite" else "create")
 

@@ -32,14 +32,14 @@ class TableHandle:
     """A location with its storage options. ``storage`` contains secrets, and is excluded from ``repr``.
 
     ``allowed_bases`` are prefixes of locations outside the table that it may refer to. ``may_read`` decides about others; a child
-    process has no such function. ``mount`` is the root of the source: links at and above it belong to the location.
+    process has no such function. ``mounts`` are roots of sources: links at and above all of them belong to the location.
     """
 
     location: str
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     allowed_bases: tuple[str, ...] = ()
     may_read: MayRead = field(default=may_read_nothing, repr=False, compare=False)
-    mount: str | None = None
+    mounts: tuple[str, ...] = ()
 
     @property
     def uri(self) -> str:
@@ -64,7 +64,7 @@ class TableHandle:
         ``anywhere``: also of a table that refers to locations outside it. Such a row must not be stored.
         """
         allowed = None if anywhere else self.allowed_bases
-        return inspect_location(self.location, dict(self.storage), allowed=allowed, mount=self.mount)
+        return inspect_location(self.location, dict(self.storage), allowed=allowed, mounts=self.mounts)
 
     def open_dataset(self, version: int | None = None, branch: str | None = None) -> Any:
         """Open the ``LanceDataset``. Raise ForeignLocationsFound if it refers to other locations.
@@ -73,7 +73,7 @@ class TableHandle:
         table, and PermissionDenied or ServiceUnavailable for an error of the store.
         """
         on_main = branch in (None, "", MAIN)
-        require_own_files(self.location, self.allowed_bases, self.mount)
+        require_own_files(self.location, self.allowed_bases, self.mounts)
         dataset = self.open_for_drop(version if on_main else None)
         require_own_bases(self.location, dataset, self.allowed_bases)
         if not on_main:

@@ -373,7 +373,8 @@ class CatalogNamespace(lance.LanceNamespace):
         settings = self._settings
         try:
             options = opening_options(settings, record.location, record.properties)
-            result = inspect_location(record.location or "", options, allowed=settings.allowed_bases, mount=settings.root_uri)
+            allowed, mounts = settings.allowed_bases, [settings.root_uri]
+            result = inspect_location(record.location or "", options, allowed=allowed, mounts=mounts)
         except ImportError as error:
             hint = "pip install 'lance-federator[data]'"
             raise Unsupported("the storage of tables is opened with pylance", hint=hint) from error

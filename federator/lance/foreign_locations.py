@@ -53,12 +53,12 @@ class ForeignLocationsFound(Exception):
         self.locations = locations
 
 
-def require_own_files(location: str, allowed: Sequence[str], mount: str | None = None) -> None:
+def require_own_files(location: str, allowed: Sequence[str], mounts: Sequence[str] = ()) -> None:
     """Raise ForeignLocationsFound if a table is reached through a symbolic link, or contains links to outside of the table.
 
     ``allowed`` are prefixes of locations that the links may have as targets. Links in these targets count, too. Object stores have no
-    links. ``mount`` is the root of the table's source, as a URI or an absolute path: links at and above it are the operator's, and part
-    of the table's own location. Without it, or for a table elsewhere, only the table's own directory must not be a link.
+    links. ``mounts`` are roots of the sources that count, as URIs or absolute paths: links at and above all those that the table is
+    below are the operator's, and part of the table's own location. Without one, only the table's own directory must not be a link.
 
     Raise PermissionDenied, ServiceUnavailable if links cannot be looked for.
     """
@@ -66,7 +66,7 @@ def require_own_files(location: str, allowed: Sequence[str], mount: str | None =
     if path is None:
         return
     own, prefixes = resolve_location(location), list(map(resolve_location, allowed))
-    root = own if Path(path).is_symlink() or _has_link_below(mount, path) else None
+    root = own if Path(path).is_symlink() or any(_has_link_below(mount, path) for mount in mounts) else None
     _require_allowed(location, _list_targets({path}, [own, *prefixes]), root, own, prefixes)
 
 
@@ -109,8 +109,8 @@ def is_inside(location: str, prefixes: Iterable[str]) -> bool:
     return any(location == prefix or location.startswith(prefix.rstrip("/") + "/") for prefix in prefixes)
 
 
-def _has_link_below(mount: str | None, path: str) -> bool:
-    above = None if mount is None else local_path(mount)
+def _has_link_below(mount: str, path: str) -> bool:
+    above = local_path(mount)
     if above is None or not Path(path).is_relative_to(above):
         return False
     return os.path.realpath(path) != os.path.normpath(Path(os.path.realpath(above), Path(path).relative_to(above)))

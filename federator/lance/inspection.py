@@ -26,7 +26,12 @@ _REFERS_OUTSIDE = "the table refers to data outside its location, which its sour
 
 
 def inspect_location(
-    location: str, storage: dict[str, str], session: Any = None, *, allowed: Sequence[str] | None = (), mount: str | None = None
+    location: str,
+    storage: dict[str, str],
+    session: Any = None,
+    *,
+    allowed: Sequence[str] | None = (),
+    mounts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the verification state of a location, with the fields of ``inspection_row``.
 
@@ -35,7 +40,7 @@ def inspect_location(
     ``corrupt``, ``denied``, ``unreachable`` and ``refers_outside``.
 
     A table that refers to locations outside it is not read, except for those below one of ``allowed``; None allows all of them. The
-    result is shown to everybody who may see the table, and not all of them may see what is there. ``mount``: ``require_own_files``.
+    result is shown to everybody who may see the table, and not all of them may see what is there. ``mounts``: ``require_own_files``.
     """
     path = local_path(location)
     if path is None and not is_location(location):
@@ -44,7 +49,7 @@ def inspect_location(
 
     try:
         if allowed is not None:
-            require_own_files(location, allowed, mount)
+            require_own_files(location, allowed, mounts)
         dataset = lance.dataset(path or to_lance_uri(location), storage_options=storage or None, session=session)
         if allowed is not None:
             require_own_bases(location, dataset, allowed)

@@ -1,6 +1,6 @@
 """The child process in which verification opens tables, run as ``python -m federator.pipeline.location_inspector``.
 
-A request has ``location``, ``storage``, ``allowed_bases`` and ``mount``. The response is the result of ``inspect_location``.
+A request has ``location``, ``storage``, ``allowed_bases`` and ``mounts``. The response is the result of ``inspect_location``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
         if "denied" in request:
             return inspection_row("denied", request["denied"])
         return inspect_location(
-            request["location"], request["storage"], session, allowed=request["allowed_bases"], mount=request["mount"]
+            request["location"], request["storage"], session, allowed=request["allowed_bases"], mounts=request["mounts"]
         )
 
     serve_requests(inspect)

@@ -48,10 +48,10 @@ def verify_locations(
     partitions = max(1, min(len(rows), verification_parallelism()))
     frame = local_frame(staging.spark, ("canonical", "location"), distribute_by_store(rows, partitions), parts=partitions)
 
-    allowed_bases = {due.location: due.allowed_bases for due in locations if due.allowed_bases is not None}
+    restricted = {due.location: due for due in locations if due.allowed_bases is not None}
 
     def inspect_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with InspectorProcess(spec, timeout, allowed_bases) as inspector:
+        with InspectorProcess(spec, timeout, restricted) as inspector:
             for batch in batches:
                 times, answers = [], []
                 for text in inspector.inspect_each(batch.column("location").to_pylist(), end):
@@ -112,11 +112,11 @@ def _inspection_json(state: str, message: str) -> str:
 
 
 class InspectorProcess(ReplaceableProcess):
-    """The process that inspects locations. ``allowed_bases``: of locations for which those of the source do not count."""
+    """The process that inspects locations. ``restricted`` have limits of their own, which count instead of the source's."""
 
-    def __init__(self, spec: SourceSpec, timeout: float, allowed_bases: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(self, spec: SourceSpec, timeout: float, restricted: Mapping[str, DueLocation] | None = None) -> None:
         super().__init__("federator.pipeline.location_inspector", timeout)
-        self._allowed_bases = allowed_bases or {}
+        self._restricted = restricted or {}
         self._timeouts: Counter[str] = Counter()
         self._settings = ConnectorSettings()
         self._settings_error: str | None = None
@@ -169,10 +169,12 @@ class InspectorProcess(ReplaceableProcess):
                 self.kill()
 
     def _request(self, location: str) -> dict[str, Any]:
+        due = self._restricted.get(location)
         try:
             return {
                 "location": location, "storage": opening_options(self._settings, location),
-                "allowed_bases": self._allowed_bases.get(location, self._settings.allowed_bases), "mount": self._settings.root_uri,
+                "allowed_bases": self._settings.allowed_bases if due is None else due.allowed_bases,
+                "mounts": [self._settings.root_uri] if due is None else due.mounts,
             }  # fmt: skip
         except PermissionDenied as error:
             return {"location": location, "denied": error.message}

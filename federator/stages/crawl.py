@@ -20,7 +20,7 @@ from federator.stages.change_feed import CrawlScope, read_change_feed
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
 from federator.stages.result import Interrupted, format_count
 from federator.stages.task_slots import TaskSlots
-from federator.stages.verify import verify_due_locations
+from federator.stages.verify import verify_sources
 from federator.store import DatabaseError, call_metrics, identities, records, revisions, runs, verifications
 from federator.store.failures import describe_failure
 from federator.store.leases import Lease, LeaseLost, acquire_lease
@@ -56,10 +56,7 @@ def crawl_sources(context: RunContext, names: Sequence[str], *, full: bool = Fal
     with context.index.write() as connection:
         verifications.refresh_location_aliases(connection, context.settings.location_aliases)
     if context.settings.verify.enabled:
-        end = time.monotonic() + context.settings.verify.max_seconds
-        for name in [name for name in names if name in context.result.sources]:
-            with context.record_errors(f"verify {name}"):
-                verify_due_locations(context, name, end - time.monotonic())
+        verify_sources(context, [name for name in names if name in context.result.sources])
 
 
 def _crawl_in_slots(context: RunContext, slots: TaskSlots, name: str, *, full: bool) -> PublishResult:

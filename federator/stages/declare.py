@@ -24,7 +24,9 @@ from federator.settings import Settings
 from federator.stages.context import RunContext
 from federator.stages.plan import save_plan
 from federator.stages.result import format_count
+from federator.stages.shared_permissions import Permissions, restrict_to_declaring
 from federator.store import records, roots, verifications
+from federator.store.verifications import DueLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,10 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
         location = root_table.location if root_table is not None else text if local_path(text) is not None else canonical
         name = _find_root(context.settings, canonical) if spec.roots else None
         storage_spec = context.settings.root_spec(name) if name is not None else target
-        with InspectorProcess(storage_spec, context.settings.verify.timeout) as inspector:
+        own = Permissions.of_spec(storage_spec)
+        shared = restrict_to_declaring(context.index, context.settings, own, canonical)
+        due = DueLocation(canonical, location, shared.allowed_bases, shared.mounts)
+        with InspectorProcess(storage_spec, context.settings.verify.timeout, {location: due}) as inspector:
             result = inspector.inspect(location)
         if root_table is not None or result["state"] == "valid":
             row = {

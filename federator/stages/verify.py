@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from federator.connector import ConnectorSettings, FederatorError, StateError, TableNotFound
-from federator.lance.foreign_locations import is_inside, resolve_location
+from federator.connector import StateError, TableNotFound
 from federator.model import Kind, TableRecord, parse_path_key
-from federator.registry import get_connector
 from federator.stages.context import RunContext
 from federator.stages.result import format_state_counts
+from federator.stages.shared_permissions import Permissions, restrict_to_declaring
 from federator.store import Connection, audit_log, records, verifications
 from federator.store.verifications import DueLocation
 
@@ -49,12 +48,11 @@ def _verify_table(context: RunContext, table_id: str, end: float) -> str:
             raise TableNotFound(f"there is no table {table_id}")
         canonical = require_verifiable(table)
         through, location = _find_verifying_source(context, connection, source, canonical) or (source, str(table.location))
-        due = DueLocation(canonical, location)
-        if allowed_bases := _allowed_bases(context, through):
-            declaring = verifications.list_other_sources(connection, through, [due.canonical])
-            (due,) = _allow_in_all(context, [due], allowed_bases, declaring)
-    allowed = {} if due.allowed_bases is None else {due.location: due.allowed_bases}
-    with InspectorProcess(context.source_spec(through), context.settings.verify.timeout, allowed) as inspector:
+    permitted = restrict_to_declaring(
+        context.index, context.settings, Permissions.of_source(context.settings, through), canonical
+    )
+    due = DueLocation(canonical, location, permitted.allowed_bases, permitted.mounts)
+    with InspectorProcess(context.source_spec(through), context.settings.verify.timeout, {location: due}) as inspector:
         texts = list(inspector.inspect_each([due.location], end))
     if not texts:
         raise StateError("the time of the run is over", hint="[verify] max_seconds sets it")
@@ -85,24 +83,42 @@ def _find_verifying_source(
     known = verifications.find_verification(connection, canonical)
     if known is None or known.state != "valid" or known.checked_through not in context.settings.sources:
         return None
-    others = verifications.list_other_sources(connection, source, [canonical]).get(canonical, set())
-    return (known.checked_through, known.location) if known.checked_through in others else None
+    declaring = verifications.list_declaring_sources(connection, [canonical]).get(canonical, set()) - {source}
+    return (known.checked_through, known.location) if known.checked_through in declaring else None
 
 
-def verify_due_locations(context: RunContext, name: str, seconds: float) -> None:
-    """Verify the locations of a source that are due, within ``seconds``, on Spark."""
+def verify_sources(context: RunContext, names: Collection[str]) -> None:
+    """Inspect the locations of crawled sources that are due, and those that they have declared of what another source permits."""
+    end = time.monotonic() + context.settings.verify.max_seconds
+    permitted = {name: Permissions.of_source(context.settings, name) for name in context.settings.sources}
+    for name in [*names, *(name for name in permitted if name not in names)]:
+        compared = permitted if name in names else names
+        stricter = [each for each in compared if permitted[name].restrict([permitted[each]]) != permitted[name]]
+        if name in names or stricter:
+            with context.record_errors(f"verify {name}"):
+                _verify_due_locations(context, name, permitted, stricter, name not in names, end - time.monotonic())
+
+
+def _verify_due_locations(
+    context: RunContext,
+    name: str,
+    permitted: Mapping[str, Permissions],
+    stricter: Sequence[str],
+    only_shared: bool,
+    seconds: float,
+) -> None:
     from federator.pipeline.spark_errors import translate_spark_errors
     from federator.pipeline.verify import verify_locations
 
     limits = context.settings.verify
-    allowed_bases = _allowed_bases(context, name)
     with context.index.read() as connection:
         due = verifications.list_due_locations(
-            connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables, has_allowed_bases=bool(allowed_bases)
+            connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables, stricter=stricter,
+            only_shared=only_shared,
         )  # fmt: skip
-        if allowed_bases:
-            declaring = verifications.list_other_sources(connection, name, [each.canonical for each in due])
-            due = _allow_in_all(context, due, allowed_bases, declaring)
+        if stricter or permitted[name].allowed_bases:
+            declaring = verifications.list_declaring_sources(connection, [each.canonical for each in due])
+            due = list(_restrict_each(name, permitted, due, declaring))
     if not due:
         return
     with context.stage("verify", name) as done, translate_spark_errors(f"verify {name}"):
@@ -115,33 +131,17 @@ def verify_due_locations(context: RunContext, name: str, seconds: float) -> None
         done("ok", format_state_counts(states.elements()) + remaining)
 
 
-def _allow_in_all(
-    context: RunContext, due: Sequence[DueLocation], allowed: Sequence[str], declaring: Mapping[str, set[str]]
-) -> list[DueLocation]:
-    """Return locations with those allowed bases that their ``declaring`` sources allow, too: their facts are shown in all of them."""
-    resolved = {base: resolve_location(base) for base in allowed}
-    allowed_by: dict[str, set[str]] = {}
-    for source in set[str]().union(*declaring.values()):
-        prefixes = list(map(resolve_location, _allowed_bases(context, source)))
-        allowed_by[source] = {base for base in allowed if is_inside(resolved[base], prefixes)}
-
-    def restrict(location: DueLocation) -> DueLocation:
-        if not (sources := declaring.get(location.canonical)):
-            return location
-        bases = tuple(base for base in allowed if all(base in allowed_by[source] for source in sources))
-        return replace(location, allowed_bases=bases)
-
-    return list(map(restrict, due))
-
-
-def _allowed_bases(context: RunContext, name: str) -> tuple[str, ...]:
-    """Return ``allowed_bases`` of a source; none if its settings are invalid, or if it is not configured any more."""
-    try:
-        spec = context.source_spec(name)
-        settings: ConnectorSettings = get_connector(spec.impl).parse_settings(spec.properties)
-    except FederatorError:
-        return ()
-    return settings.allowed_bases
+def _restrict_each(
+    name: str, permitted: Mapping[str, Permissions], due: Sequence[DueLocation], declaring: Mapping[str, set[str]]
+) -> Iterator[DueLocation]:
+    """Yield locations with what each of their declaring sources permits."""
+    by_sources: dict[frozenset[str], Permissions] = {}
+    for location in due:
+        sources = frozenset(declaring.get(location.canonical, ()))
+        if (permissions := by_sources.get(sources)) is None:
+            permissions = permitted[name].restrict(permitted.get(source, Permissions()) for source in sorted(sources))
+            by_sources[sources] = permissions
+        yield replace(location, allowed_bases=permissions.allowed_bases, mounts=permissions.mounts)
 
 
 def _counted(rows: Iterable[dict[str, Any]], states: Counter[str]) -> Iterator[dict[str, Any]]:

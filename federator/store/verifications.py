@@ -75,8 +75,9 @@ class DueLocation:
 
     canonical: str
     location: str
-    #: what the table may refer to outside its location; None stands for the ``allowed_bases`` of the source
+    #: what the table may refer to outside its location, if it is not what the source permits (``stages.shared_permissions``)
     allowed_bases: tuple[str, ...] | None = None
+    mounts: tuple[str, ...] | None = None
 
 
 _COLUMNS = columns_of(t.dataset, Verification)
@@ -96,8 +97,9 @@ def refresh_location_aliases(connection: Connection, aliases: LocationAliases) -
 
 
 def list_due_locations(
-    connection: Connection, source: str, *, now: float, max_age: float, limit: int, has_allowed_bases: bool = False
-) -> list[DueLocation]:
+    connection: Connection, source: str, *, now: float, max_age: float, limit: int, stricter: Sequence[str] = (),
+    only_shared: bool = False,
+) -> list[DueLocation]:  # fmt: skip
     """List distinct declared locations of a source that are due for verification at ``now``, in seconds since the epoch.
 
     A location is due if it was never inspected, declared again since its inspection, unreachable at its inspection, or inspected more
@@ -106,7 +108,8 @@ def list_due_locations(
     A location that is valid through another source, which still declares it, is that source's to inspect for twice as long: a copy that
     a mirror has just declared may be in a source without credentials for the storage.
 
-    If the source ``has_allowed_bases``, a location is also due if another source has declared it since: that source may not allow them.
+    A location is also due if one of the ``stricter`` sources, which do not permit all that this one does, has declared it since.
+    ``only_shared``: only these locations are due, if they are valid through the source.
     """
     revision, d = records.published_revision(connection, source), t.dataset.c
     columns = [r.canonical, r.location, r.valid_from]
@@ -122,13 +125,14 @@ def list_due_locations(
     valid_elsewhere = and_(d.state == "valid", d.checked_through != source, d.checked_at >= now - 2 * max_age, declared_there)
     outdated = or_(redeclared, d.state == "unreachable", d.checked_at < now - max_age)
     due = or_(d.checked_at.is_(None), and_(outdated, not_(valid_elsewhere)))
-    if has_allowed_bases:
+    if stricter:
         published = and_(t.revision.c.source == other.c.source, t.revision.c.number == other.c.valid_from)
         declared_since = exists().where(
-            other.c.source != source, other.c.canonical == d.canonical, other.c.is_table == 1, other.c.valid_to.is_(None),
+            other.c.source.in_(stricter), other.c.canonical == d.canonical, other.c.is_table == 1, other.c.valid_to.is_(None),
             published, t.revision.c.published_at > d.checked_at,
         )  # fmt: skip
-        due = or_(due, declared_since.correlate(t.dataset))
+        shared = declared_since.correlate(t.dataset)
+        due = and_(d.state == "valid", d.checked_through == source, shared) if only_shared else or_(due, shared)
     state_rank = case({name: rank for rank, name in enumerate(_STATES_WORST_FIRST)}, value=d.state, else_=0)
     query = (
         select(state.c.canonical, state.c.location)
@@ -142,11 +146,11 @@ def list_due_locations(
     return list(distinct.values())
 
 
-def list_other_sources(connection: Connection, source: str, canonicals: Sequence[str]) -> dict[str, set[str]]:
-    """Return the other sources that declare tables at canonical locations. Locations without any are left out."""
+def list_declaring_sources(connection: Connection, canonicals: Sequence[str]) -> dict[str, set[str]]:
+    """Return the sources that declare tables at canonical locations. Locations without any are left out."""
     found: dict[str, set[str]] = {}
     for chunk in chunked(canonicals):
-        current = (r.source != source, r.is_table == 1, r.valid_to.is_(None), r.canonical.in_(chunk))
+        current = (r.is_table == 1, r.valid_to.is_(None), r.canonical.in_(chunk))
         for row in connection.execute(select(r.canonical, r.source).where(*current).distinct()):
             found.setdefault(row.canonical, set()).add(row.source)
     return found

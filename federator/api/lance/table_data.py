@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any, BinaryIO
@@ -36,6 +36,7 @@ from federator.data.process_pool import ProcessEnded, ProcessTimeout
 from federator.lance.inspection import REFERS_OUTSIDE
 from federator.runtime.redaction import mask_readable
 from federator.settings import Settings
+from federator.stages.shared_permissions import Permissions, restrict_to_declaring
 from federator.store import Index, verifications
 
 #: the app's body limit for routes with Arrow bodies; ``[serve.data] max_bytes`` limits them instead
@@ -139,7 +140,7 @@ class TableWriter:
 
             def write() -> Any:
                 response = _run_write(ask, operation, handle, arguments)
-                verification.update(ask("inspect", handle))
+                verification.update(ask("inspect", self._limit_to_shared(table, handle)))
                 if confirm is not None:
                     is_unread = verification["state"] == REFERS_OUTSIDE
                     confirm(response, ask("inspect", handle, anywhere=True) if is_unread else verification)
@@ -152,6 +153,12 @@ class TableWriter:
                     self._record_verification(table, verification)
 
         return await asyncio.wrap_future(self.pool.submit(run))
+
+    def _limit_to_shared(self, table: VisibleTable, handle: TableHandle) -> TableHandle:
+        """Return the table with what all sources permit in which its facts are shown."""
+        own = Permissions(handle.allowed_bases, handle.mounts)
+        shared = restrict_to_declaring(self.write.index, self.write.settings, own, table.record.canonical or "")
+        return replace(handle, allowed_bases=shared.allowed_bases, mounts=shared.mounts)
 
     def _record_verification(self, table: VisibleTable, verification: Mapping[str, Any]) -> None:
         """Store the current verification result."""

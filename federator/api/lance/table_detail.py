@@ -22,7 +22,7 @@ def table_handle(table: VisibleTable) -> TableHandle:
     spec = table.source.spec
     settings = get_connector(spec.impl).parse_settings(spec.properties, where=f"[sources.{spec.name}] ")
     storage = opening_options(settings, table.location, table.record.properties)
-    return TableHandle(table.location, storage, settings.allowed_bases, table.may_read, settings.root_uri)
+    return TableHandle(table.location, storage, settings.allowed_bases, table.may_read, (settings.root_uri,))
 
 
 def read_table_detail(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import update
@@ -130,21 +131,23 @@ def test_a_copy_that_is_declared_later_does_not_take_over_the_inspection(index: 
         with index.write() as connection:
             verifications.save_verifications(connection, [row])
 
-    def due(source: str, *, has_allowed_bases: bool = False) -> int:
+    def due(source: str, *, stricter: Sequence[str] = (), only_shared: bool = False) -> int:
         with index.read() as connection:
             return len(
                 verifications.list_due_locations(
-                    connection, source, now=now, max_age=600, limit=9, has_allowed_bases=has_allowed_bases
+                    connection, source, now=now, max_age=600, limit=9, stricter=stricter, only_shared=only_shared
                 )
             )
 
     check("valid", 0)
-    assert due("lake", has_allowed_bases=True) == 0
+    assert due("lake", stricter=["copies"]) == 0
     fill(index, "copies", table("copies", "s", "orders", location="s3://b/orders"), run="run-2")
-    assert (due("copies"), due("lake"), due("lake", has_allowed_bases=True)) == (0, 0, 1)
+    assert (due("copies"), due("lake"), due("lake", stricter=["copies"])) == (0, 0, 1)
+    for source, stricter, expected in (("lake", "copies", 1), ("lake", "other", 0), ("copies", "copies", 0)):
+        assert due(source, stricter=[stricter], only_shared=True) == expected
     with index.read() as connection:
-        assert verifications.list_other_sources(connection, "lake", ["s3://b/orders", "s3://b/none"]) == {
-            "s3://b/orders": {"copies"}
+        assert verifications.list_declaring_sources(connection, ["s3://b/orders", "s3://b/none"]) == {
+            "s3://b/orders": {"copies", "lake"}
         }
     check("valid", 700)
     assert (due("lake"), due("copies")) == (1, 0)

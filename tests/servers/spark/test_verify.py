@@ -11,6 +11,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import lance
+import lance_namespace
 import pyarrow as pa
 import pytest
 from sqlalchemy import update
@@ -18,6 +19,7 @@ from sqlalchemy import update
 from federator.connector import SourceSpec
 from federator.demo.servers.process import Server
 from federator.lance.inspection import inspect_location
+from federator.model.scopes import Scopes
 from federator.pipeline.staging_area import StagingArea
 from federator.pipeline.verify import verify_locations
 from federator.service import Federator
@@ -29,6 +31,7 @@ from federator.store.verifications import DueLocation
 from federator.testing import MemoryStore
 from federator.views import datasets, drift
 from tests.fixtures.glue import client_of, principals
+from tests.unit.api.mcp_support import run_service
 
 ROWS = pa.table({"id": [1, 2, 3]})
 
@@ -252,11 +255,37 @@ def test_facts_behind_a_link_are_stored_only_if_every_declaring_source_allows_th
 
     assert crawl() == "valid"
     raw["sources"]["copies"] = copies
-    crawl()
     assert crawl() == "refers_outside"
     copies["allowed_bases"] = [f"{tmp_path}/vault/secret.lance", f"{tmp_path}/other"]
     raw["sources"]["lake"]["allowed_bases"] = [f"{tmp_path}/vault/secret.lance"]
     with federator.index.write() as connection:
         connection.execute(update(t.dataset).values(checked_at=t.dataset.c.checked_at - 86_400 * 30))
     assert crawl() == "valid"
+    federator.index.close()
+
+
+@pytest.mark.parametrize("order", [("outer", "inner"), ("inner", "outer")])
+def test_facts_behind_a_link_are_shown_only_if_it_is_the_operators_in_every_source(
+    spark: None, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    """For ``inner`` the link is its own root. For ``outer`` it leads to data that is not below its root."""
+    lance.write_dataset(ROWS, f"{tmp_path}/vault/secret.lance")
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "up").symlink_to(tmp_path / "vault")
+    namespace = lance_namespace.connect("dir", {"root": f"{tmp_path}/lake", "manifest_enabled": "true"})
+    namespace.create_namespace(lance_namespace.CreateNamespaceRequest(id=["n"]))
+    namespace.register_table(lance_namespace.RegisterTableRequest(id=["n", "above"], location="up/secret.lance"))
+    sources = {"outer": {"impl": "dir", "root": f"{tmp_path}/lake"}, "inner": {"impl": "dir", "root": f"{tmp_path}/lake/up"}}
+    ids = {"outer": "outer$n$above", "inner": "inner$secret"}
+    settings = parse_settings({"sources": sources, "serve": {"auth": "required"}}, tmp_path / "federator.toml")
+    federator = Federator.open(settings)
+    with run_service(federator.index, settings) as running:
+        for number, name in enumerate(order):
+            assert federator.crawl([name]).state == "ok"
+            for crawled in order[: number + 1]:
+                shown = running.caller(f"{crawled} {number}", scopes=Scopes.parse([crawled])).json(
+                    f"/api/v1/tables/{ids[crawled]}"
+                )["dataset"]
+                expected = ("valid", 3) if order[: number + 1] == ("inner",) else ("refers_outside", None)
+                assert (shown["state"], shown["rows"], shown["schema"] is None) == (*expected, expected[1] is None)
     federator.index.close()

@@ -141,7 +141,7 @@ import sys
 from federator.data.process_main import handle_request
 from federator.lance.inspection import inspect_location
 request = {
-    "operation": "count", "location": sys.argv[1], "storage": {}, "allowed_bases": [], "mount": None, "arguments": {}, "seconds": 9,
+    "operation": "count", "location": sys.argv[1], "storage": {}, "allowed_bases": [], "mounts": [], "arguments": {}, "seconds": 9,
 }
 print(inspect_location(sys.argv[1], {})["state"], handle_request(request).get("error", {}).get("code"))
 """

@@ -122,6 +122,28 @@ def test_a_link_between_the_directory_and_a_table_leads_outside(
         assert service.post("/v1/table/s%24n%24above/count_rows", caller="viewer s,hidden").json() == 7
 
 
+def test_a_write_stores_only_what_every_declaring_source_permits(tmp_path: Path) -> None:
+    """For ``inner`` the link is its own root. For ``outer`` it leads to data that is not below its root."""
+    lance.write_dataset(pa.table({"no": [1]}), str(tmp_path / "vault" / "secret.lance"))
+    (team := tmp_path / "team").mkdir()
+    (team / "up").symlink_to(tmp_path / "vault")
+    namespace = lance_namespace.connect("dir", {"root": str(team), "manifest_enabled": "true"})
+    namespace.create_namespace(lance_namespace.CreateNamespaceRequest(id=["n"]))
+    namespace.register_table(lance_namespace.RegisterTableRequest(id=["n", "above"], location="up/secret.lance"))
+    sources = {"outer": {"impl": "dir", "root": str(team)}, "inner": {"impl": "dir", "root": str(team / "up")}}
+    with served(tmp_path, sources) as service:
+        for name in sources:
+            service.crawl(name)
+        body = pa.BufferOutputStream()
+        with pa.ipc.new_stream(body, pa.schema({"no": pa.int64()})) as stream:
+            stream.write_table(pa.table({"no": [2]}))
+        path, rows = "/v1/table/inner%24secret/insert", body.getvalue().to_pybytes()
+        written = service.ask("POST", path, data=rows, caller="writer inner")
+        assert (written.status_code, written.json()["num_inserted_rows"]) == (200, 1), written.text
+        shown = service.get("/api/v1/tables/outer%24n%24above", caller="viewer outer").json()["dataset"]
+        assert (shown["state"], shown["rows"], shown["schema"]) == (REFERS_OUTSIDE, None, None)
+
+
 def verify(service: Service, spec: SourceSpec) -> None:
     """Inspect and store all due locations of a source, as a crawl does, without Spark."""
     with service.index.read() as connection:
