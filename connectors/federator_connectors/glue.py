@@ -8,6 +8,7 @@ Where the Lance Glue spec is silent, or the service differs:
 
 - The children of the root namespace are the account's own catalog, named by the account number, and its child catalogs. A service
   without GetCatalogs (an older API-compatible metastore) has only the root catalog, named by ``catalog_id`` or by STS.
+- ``IncludeRoot`` is sent to GetCatalogs only without ``ParentCatalogId``, because the service refuses both together; the spec has both.
 - CreateNamespace creates a catalog for a path of one level, and a database for more levels. Glue cannot create a catalog inside a
   catalog. The name of an existing database of the root catalog is refused, because ``(database, table)`` would then mean the catalog.
 - DropNamespace, and OVERWRITE, which starts with it: Glue drops a database with all its tables, also those that its listing omitted.
@@ -15,7 +16,7 @@ Where the Lance Glue spec is silent, or the service differs:
   ``context={"header.x-federator-confirm": "cascades"}``. With ``glue.drop_cascades = "confirmed"`` no confirmation is needed. CASCADE
   is unsupported.
 - The owner of a namespace is the parameter ``database.owner``: Glue has no field for it.
-- Denied access has code 16, as in the spec; code 15 does not occur.
+- Denied access has code 16, as in the spec; code 15 does not occur. DescribeTable also returns the properties, with ``table_type``.
 - Listings omit objects that Lake Formation hides (``listing_filtered``).
 - Reads are retried in botocore's adaptive mode. Writes are sent once, whatever the machine's AWS settings are. ``limit.*`` counts
   retries, too.

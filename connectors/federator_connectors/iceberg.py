@@ -23,6 +23,8 @@ Lance table's location. Where the Lance text is silent, or the real server diffe
   store. If the data was deleted, this is an error (18).
 - A warehouse without a ``prefix`` in ``/v1/config`` has URLs without one, as in Iceberg's specification; the Lance text would use the
   warehouse's name, which the real server does not accept. An ``overrides`` value takes precedence. The ``uri`` there is ignored.
+- A table without a location goes below its namespace's location, which the real server gives every namespace; the Lance text has
+  ``{root}/{warehouse}/{namespace}/{table}``. Here that is the default of a namespace without a location, with ``.lance`` at its end.
 - The levels of a namespace are joined with ``%1F``, or with the server's ``namespace-separator``. Names of namespaces have no periods:
   Iceberg's own server keeps ``a.b`` as two levels.
 - Servers do not list their warehouses. Without ``iceberg.warehouses``, the root has no listing and no crawl. Other warehouses are

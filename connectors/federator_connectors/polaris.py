@@ -7,8 +7,8 @@ Where the Lance Polaris spec is silent, or a real server differs:
 - Requests join the levels of a namespace with the unit separator (``%1F``), not with ``.``: a real server answers 404 to the
   latter, and names may contain dots. Children are listed with ``?parent=``, and only their last level is used as name.
 - The children of the root are the catalogs, listed with the management API. If the principal may not list them, set
-  ``polaris.catalogs``; other catalogs are then never proven absent. Describing a catalog returns its properties. Catalogs can only
-  be created and dropped by Polaris's administrators.
+  ``polaris.catalogs``; other catalogs are then never proven absent. Describing a catalog returns its properties,
+  although the spec's DescribeNamespace needs two levels. Catalogs can only be created and dropped by Polaris's administrators.
 - Polaris lists generic tables of all formats, so ListTables sends one request per table to read its format. A table that the
   principal may not read is listed, because it may be a Lance table. ``format`` is compared without regard to case.
 - For a read or a removal of a table, a missing namespace or catalog is a missing table (4), as in Polaris itself. For a declaration

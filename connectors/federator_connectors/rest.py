@@ -11,7 +11,8 @@ Where the specs are silent, or a server differs:
 - A table is declared at a given location with RegisterTable, which does not touch storage. If the server only accepts locations
   relative to its root, the path below ``rest.root`` is sent; the last attempt is DeclareTable. The table is then read back: if the
   server chose another location, its declaration is removed and the operation fails. Without a location and without ``rest.root`` the
-  server chooses.
+  server chooses; the routes of ``general`` then need a location.
+- ``client.pool-size`` limits all connections of one namespace, as in the Hive spec. A crawl reads two shards at once, with a pool each.
 - ``lance``: nothing can be altered. ``general``: properties can be altered, locations cannot. DropTable is sent only with
   ``rest.drop_keeps_data = true``, because the spec does not say that the data stays.
 - Credentials that a server returns with a table are not used: tables are opened with ``rest.storage.*``. They are not vended either

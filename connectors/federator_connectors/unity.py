@@ -7,7 +7,8 @@ Where the Lance Unity spec is silent, or a server differs:
 
 - The specs have two versions: the older one has one fixed catalog and timeouts in seconds, the newer one all catalogs and timeouts in
   milliseconds under the same names. Here timeouts are in seconds, and ``connect_timeout_ms`` and ``read_timeout_ms`` in
-  milliseconds. ``federator doctor`` warns of seconds that must be meant as milliseconds.
+  milliseconds. ``federator doctor`` warns of seconds that must be meant as milliseconds. Defaults are those of the older version: the
+  newer one waits five minutes for a response, and has ``root = /tmp/lance``, which any user of the machine can write to.
 - The principal of a source has a fixed ``auth_token``, or ``client_id`` and ``client_secret`` (OAuth M2M of Databricks): tokens are
   fetched from ``token_url`` and renewed. The form is that of Databricks's documentation, tested with a token
   endpoint that Authlib serves; it was **not run** on Databricks.

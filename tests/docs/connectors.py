@@ -45,6 +45,14 @@ is an empty list if the namespace exists, as in `lance-namespace-impls`; their t
 own, with the sources at its root: there, a namespace above the tables has none. In all other operations on tables, an identifier with
 too few levels is InvalidInput (13).
 
+The texts of Unity, Polaris and Iceberg have code 18 for every error of the server. Here that is the code of a status 500 and of a
+response that cannot be read; other errors have the code that tells a client what to do: missing or refused credentials 16, denied 15,
+too many requests 21, 502 to 504 and no response 17, a request that the server does not have 0.
+
+The storage options of a table are the source's `storage.*`, overridden by the table's properties, as in the texts. Properties that name
+a secret or an endpoint are left out, and so are `table_type` and ownership markers. A location of a namespace is used as the server
+spells it; the locations below `root` are URIs, with percent-encoding in `file:` URIs.
+
 ## Identity
 
 Each crawl, and each connection that writes, reads the identity of the catalog and compares it with the stored one:

@@ -30,6 +30,7 @@ from federator_connectors._glue.catalog_tree import BULK_CACHE_SECONDS, CatalogN
 from federator_connectors._glue.client import PAGE, Clients, iter_items
 from federator_connectors._glue.errors import translate_aws_errors
 from federator_connectors._glue.settings import GlueSettings
+from federator_connectors._locations import join_levels
 
 
 class GlueCatalog(Catalog):
@@ -247,7 +248,7 @@ class GlueCatalog(Catalog):
         location = self.describe_namespace(path[:-1]).location
         if location is None:
             levels = path[1:-1] if path[:1] == self._tree.root.path else path[:-1]
-            location = "/".join([self._settings.root_uri, *levels])
+            return join_levels(self._settings.root_uri, (*levels, f"{path[-1]}.lance"))
         return f"{location.rstrip('/')}/{path[-1]}.lance"
 
     # Crawl

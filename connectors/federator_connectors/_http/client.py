@@ -6,9 +6,11 @@ redirect the credentials of the source.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from email.utils import parsedate_to_datetime
+from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,10 +53,10 @@ class _AsGiven(AuthBase):
 
 
 class HttpClient:
-    """A client of one server. Thread-safe; ``close`` closes its connections.
+    """A client of one server. Thread-safe; ``close`` closes its idle connections.
 
     ``base`` is the URL before every path. ``error_of`` maps a response without success (2xx) to a CatalogError. ``sign`` is called for
-    each request, last of all; it may raise CatalogError.
+    each request, last of all; it may raise CatalogError. ``connections`` is the most that are open at once; a request waits for one.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class HttpClient:
         connect_timeout: float = CONNECT_TIMEOUT_SECONDS,
         read_timeout: float = READ_TIMEOUT_SECONDS,
         sign: Sign | None = None,
+        connections: int | None = None,
     ) -> None:
         self._source = source
         self._base = base.rstrip("/")
@@ -78,9 +81,9 @@ class HttpClient:
         self._tls = tls or TlsOptions()
         self._timeouts = (connect_timeout, read_timeout)
         self._sign = sign
-        # A requests session is not thread-safe, so each thread has its own.
-        self._local = threading.local()
-        self._sessions: list[requests.Session] = []
+        self._slots = BoundedSemaphore(connections) if connections else nullcontext()
+        # A requests session is not thread-safe, so each request borrows one, with its connection. A deque's append and pop are atomic.
+        self._idle: deque[requests.Session] = deque()
 
     def get(self, path: str, params: Params | None = None, *, about: str, error_of: ErrorOf | None = None) -> HttpResponse:
         """Send a GET request. ``about`` describes it in messages: ``listing the tables of a$b``. Raise CatalogError."""
@@ -116,11 +119,9 @@ class HttpClient:
         return self._call_policy.call(send_once, repeatable=may_repeat)
 
     def close(self) -> None:
-        """Close all connections. The client stays usable; a second call has no effect."""
-        sessions, self._sessions = self._sessions, []
-        self._local = threading.local()
-        for session in sessions:
-            session.close()
+        """Close the idle connections. The client stays usable; a second call has no effect."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _send_checked(
         self, operation: str, method: str, path: str, params: Params | None, body: Any, form: Mapping[str, str] | None
@@ -139,10 +140,11 @@ class HttpClient:
         query = {key: value for key, value in (params or {}).items() if value is not None}
         try:
             # Passed with every request, because REQUESTS_CA_BUNDLE would override a setting of the session.
-            response = self._session().request(
-                method, url, params=query, json=body, data=form, headers=headers, auth=_AsGiven(urlsplit(url).path or "/", self._sign),
-                timeout=self._timeouts, allow_redirects=False, verify=self._tls.requests_verify,
-            )  # fmt: skip
+            with self._slots, self._borrow_session() as session:
+                response = session.request(
+                    method, url, params=query, json=body, data=form, headers=headers, timeout=self._timeouts, allow_redirects=False,
+                    auth=_AsGiven(urlsplit(url).path or "/", self._sign), verify=self._tls.requests_verify,
+                )  # fmt: skip
             return HttpResponse(
                 operation, response.status_code, response.text, response.headers.get("Content-Type", ""), _retry_after(response)
             )
@@ -154,13 +156,17 @@ class HttpClient:
             # Malformed responses raise other errors in the client's own code, for example an unknown charset or an invalid date.
             raise Internal(f"{operation}: the response of {self._base} cannot be read ({type(error).__name__})") from error
 
-    def _session(self) -> requests.Session:
-        session: requests.Session | None = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = requests.Session()
+    @contextmanager
+    def _borrow_session(self) -> Iterator[requests.Session]:
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = requests.Session()
             session.cert = self._tls.requests_certificate
-            self._sessions.append(session)
-        return session
+        try:
+            yield session
+        finally:
+            self._idle.append(session)
 
     def _connection_error(self, operation: str, error: RequestException) -> CatalogError:
         if isinstance(error, requests.exceptions.SSLError):

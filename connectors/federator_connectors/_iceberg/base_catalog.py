@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from urllib.parse import quote
 
 from federator.connector import Catalog, CatalogError, InvalidInput, PermissionDenied, Shard, TableNotFound, Unsupported
 from federator.connector.fan_out import FanOut
@@ -12,6 +11,7 @@ from federator.connector.preconditions import check_namespace_update
 from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._iceberg.crawl import Crawl
 from federator_connectors._iceberg.namespaces import NamespaceClient
+from federator_connectors._locations import join_levels
 
 _LOCATION = "location"
 #: properties that Iceberg's engines use for values without a field in a namespace
@@ -122,9 +122,7 @@ class NamespaceCatalog(Catalog):
             raise InvalidInput(f"{self.source}: a table whose name has a slash needs a location", hint="set a location")
         parent = self.describe_namespace(path[:-1]).location
         if parent is None:
-            # A file's URI is percent-encoded. In an object store, "%20" is part of a key.
-            levels = map(quote, path) if self._root.startswith("file:") else path
-            return f"{'/'.join([self._root, *levels])}.lance"
+            return f"{join_levels(self._root, path)}.lance"
         return f"{parent.rstrip('/')}/{name}.lance"
 
     def plan_shards(self) -> Sequence[Shard]:

@@ -22,6 +22,7 @@ from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record,
 from federator_connectors._http.authentication import FixedHeaders
 from federator_connectors._http.client import HttpClient
 from federator_connectors._http.response import TlsOptions
+from federator_connectors._locations import join_levels
 from federator_connectors._rest import crawl
 from federator_connectors._rest.errors import error_for_lance_response, general_error_mapper
 from federator_connectors._rest.general_protocol import GeneralProtocol
@@ -33,14 +34,17 @@ _IDENTIFYING = ("table_type", "external")
 
 
 class RestCatalog(Catalog):
-    """The namespaces and tables of one server, with either protocol. Thread-safe."""
+    """The namespaces and tables of one server, with either protocol, by at most ``client.pool-size`` connections. Thread-safe."""
+
+    thread_safe = True
 
     def __init__(self, source: str, settings: RestSettings) -> None:
         self.source = source
-        self._root = settings.root.rstrip("/") if settings.root else None
+        self._root = settings.root_uri if settings.root else None
         self._protocol = _build_protocol(source, settings)
         self._depth = settings.depth
-        self._fan_out = FanOut(settings.pool_size, source)
+        self._pool_size = settings.pool_size
+        self._fan_out = FanOut(self._pool_size, source)
 
     def list_namespaces(self, parent: Path) -> list[str]:
         return self._confirm_listing(parent, self._protocol.list_namespaces(parent))
@@ -117,7 +121,7 @@ class RestCatalog(Catalog):
         """Return ``<the namespace's location, else rest.root/levels>/<table>.lance``. None without both: the server chooses."""
         parent = self.describe_namespace(path[:-1]).location
         if not parent and self._root:
-            parent = "/".join((self._root, *path[:-1]))
+            return join_levels(self._root, (*path[:-1], f"{path[-1]}.lance"))
         return f"{parent.rstrip('/')}/{path[-1]}.lance" if parent else None
 
     def plan_shards(self) -> Sequence[Shard]:
@@ -131,7 +135,9 @@ class RestCatalog(Catalog):
         return ""
 
     def close(self) -> None:
-        self._fan_out.close()
+        """Close the idle connections, and cancel a crawl's queued requests. The catalog stays usable."""
+        queued, self._fan_out = self._fan_out, FanOut(self._pool_size, self.source)
+        queued.close()
         self._protocol.close()
 
     def _confirm_listing(self, namespace: Path, names: list[str]) -> list[str]:
@@ -158,6 +164,7 @@ def _build_protocol(source: str, settings: RestSettings) -> RestProtocol:
         tls=TlsOptions(
             verify=settings.tls_verify, ca=settings.tls_ca, certificate=settings.tls_certificate, key=settings.tls_key
         ),
+        connections=settings.pool_size,
     )
     if general:
         return GeneralProtocol(client, page_size=settings.page_size, drop_keeps_data=settings.drop_keeps_data)

@@ -45,7 +45,10 @@ class RestSettings(ConnectorSettings):
     page_size: int | None = option("page_size", doc="Requested names per page of a listing. Default: the server's page size.", parse=parse_positive_int)  # fmt: skip  # noqa: E501
     depth: int | None = option("depth", doc="Levels of namespaces above each table, for a server with a fixed number, such as Gravitino's: 2. Default: any number.", parse=parse_positive_int)  # fmt: skip  # noqa: E501
     pool_size: int = option(
-        "client.pool-size", 4, doc="Tables that each shard of a crawl describes concurrently.", parse=parse_positive_int
+        "client.pool-size",
+        4,
+        doc="Maximum number of connections of one namespace, and of each of the two shards that a crawl reads at once.",
+        parse=parse_positive_int,
     )
     keeps_properties: bool | None = option("keeps_properties", doc="Whether the server returns a table's properties as they were set, also for registered tables. Default: false for lance, because pylance's reference server drops them; true for general.", parse=parse_boolean)  # fmt: skip  # noqa: E501
     drop_keeps_data: bool = option("drop_keeps_data", False, doc="general: whether the server's DropTable removes only the declaration. If false, tables cannot be deregistered.", parse=parse_boolean)  # fmt: skip  # noqa: E501

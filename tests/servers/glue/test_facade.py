@@ -63,9 +63,10 @@ def test_another_accounts_catalog_is_the_root(glue_url: str, glue_account: GlueA
 
 def test_a_default_location_is_a_uri(glue_account: GlueAccount, tmp_path: Path) -> None:
     facade: Any = ln.connect("federator_connectors.glue.GlueNamespace", {**glue_account.properties, "root": str(tmp_path)})
-    facade.create_namespace(ln.CreateNamespaceRequest(id=[glue_account.account_id, "sales"]))
-    declared = facade.declare_table(ln.DeclareTableRequest(id=["sales", "orders"]))
-    assert declared.location == f"file://{tmp_path}/sales/orders.lance"
+    for name, spelled in (("sales", "sales"), ("a b", "a%20b")):
+        facade.create_namespace(ln.CreateNamespaceRequest(id=[glue_account.account_id, name]))
+        declared = facade.declare_table(ln.DeclareTableRequest(id=[name, "orders"]))
+        assert declared.location == f"file://{tmp_path}/{spelled}/orders.lance"
 
 
 def test_the_eight_operations_and_their_modes(facade: Any, glue_account: GlueAccount) -> None:

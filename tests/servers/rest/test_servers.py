@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path as FilePath
 from typing import Any
 
 import lance_namespace as ln
@@ -29,8 +32,19 @@ from federator.connector import (
 )
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, TableRecord, canonical_location
 from federator_connectors.rest import CONNECTOR
+from tests.adversary.http_proxy import HttpProxy
 from tests.fixtures.rest import RestServer, reference_server
 from tests.stubs.general_rest import GeneralRestStub
+
+
+class CountingProxy(HttpProxy):
+    """Forwards everything, and counts the connections that it accepted."""
+
+    accepted = 0
+
+    def serve(self, connection: socket.socket) -> None:
+        self.accepted += 1
+        super().serve(connection)
 
 
 def opened(**properties: str) -> Catalog:
@@ -171,6 +185,39 @@ def test_without_a_root_the_server_chooses_the_location(own_rest_server: RestSer
     with opened(uri=own_rest_server.url) as catalog:
         assert catalog.default_location(("t",)) is None
         assert catalog.declare_table(TableRecord("r", ("t",))).location == f"{own_rest_server.root}/t.lance"
+
+
+@pytest.mark.parametrize("protocol", ["lance", "general"])
+def test_a_default_location_is_a_uri(
+    own_rest_server: RestServer, general_stub: GeneralRestStub, tmp_path: FilePath, protocol: str
+) -> None:
+    uri = general_stub.url if protocol == "general" else own_rest_server.url
+    facade: Any = ln.connect(
+        "federator_connectors.rest.RestNamespace", {"uri": uri, "protocol": protocol, "root": str(tmp_path)}
+    )
+    facade.create_namespace(ln.CreateNamespaceRequest(id=["a b"]))
+    declared = facade.declare_table(ln.DeclareTableRequest(id=["a b", "t"]))
+    assert declared.location == f"file://{tmp_path}/a%20b/t.lance"
+    facade.close()
+
+
+@pytest.mark.parametrize("protocol", ["lance", "general"])
+def test_the_pool_size_is_the_number_of_connections_of_one_namespace(
+    own_rest_server: RestServer, general_stub: GeneralRestStub, protocol: str
+) -> None:
+    with CountingProxy(general_stub.url if protocol == "general" else own_rest_server.url) as proxy:
+        properties = {"uri": proxy.url, "protocol": protocol, "client.pool-size": "3"}
+        facade: Any = ln.connect("federator_connectors.rest.RestNamespace", properties)
+        facade.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
+        with ThreadPoolExecutor(12) as threads:
+            listed = threads.map(lambda _: facade.list_tables(ln.ListTablesRequest(id=["ns"])).tables, range(48))
+            assert list(listed) == [[]] * 48
+        assert 1 < proxy.accepted <= 3
+        facade.close()
+        assert facade.list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces == ["ns"]
+        with facade.borrow_catalog() as catalog:
+            assert set(crawl(catalog)[1]) == {ROOT, ("ns",)}
+        facade.close()
 
 
 def test_an_address_that_is_no_such_server_is_reported_and_nothing_is_absent(own_rest_server: RestServer) -> None:
