@@ -6,9 +6,8 @@ import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {onChange, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
-import {readPerson} from "./person.js";
 import {attempt, navigate, onRoute, refresh, startRouter} from "./router.js";
-import {csrfToken, currentToken, setPerson, signOut} from "./sign_in.js";
+import {csrfToken, currentToken, readPerson, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, startTree} from "./tree.js";
 
 const root = document.documentElement, side = byId("side");

@@ -14,7 +14,7 @@ const ROUTES = [
   [/^mirrors$/, "mirrors", "mirrors"], [/^mirrors\/(.+)$/, "mirror", "mirrors"], [/^plans$/, "plans", "plans"], [/^plans\/(.+)$/, "plan", "plans"],
   [/^runs$/, "runs", "runs"], [/^runs\/(.+)$/, "run", "runs"], [/^drift$/, "drift", "drift"], [/^declare$/, "declare", "drift"],
   [/^datasets$/, "datasets", "datasets"], [/^datasets\/(.+)$/, "dataset", "datasets"], [/^changes$/, "changes", "changes"], [/^audit$/, "audit", "audit"],
-  [/^reports$/, "reports", "reports"], [/^settings$/, "settings", "settings"],
+  [/^reports$/, "reports", "reports"], [/^reports\/(.+)$/, "report", "reports"], [/^settings$/, "settings", "settings"],
 ];
 
 // Addresses of the first page, which were fragments: links to them still work.

@@ -1,27 +1,46 @@
-// Stored reports and their files.
+// Stored reports, their files, and making one.
 import {download, get, query, send} from "../api.js";
 import {getElement, make, name} from "../dom.js";
 import {ago, size} from "../format.js";
-import {button, empty, more, panel, table, tableRow} from "../parts.js";
-import {announce, attempt} from "../router.js";
+import {button, empty, more, panel, path, table, tableRow} from "../parts.js";
+import {readPerson, unlessAllowed} from "../sign_in.js";
+import {attempt, reload} from "../router.js";
+import {followRequest, requestLine} from "./requests.js";
 import {runLink} from "./runs.js";
 
-const COLUMNS = [["Report"], ["Kind"], ["Data of"], ["By"], ["Run"], ["Files", "long"]];
+const COLUMNS = [["Report"], ["Data of"], ["By"], ["Run"], ["Files", "long"]];
+const KINDS = ["inventory", "drift", "mirrors", "freshness", "growth", "access"];
 
-const cellsOf = report => [name(report.name), report.kind, ago(report.made_at), name(report.actor), runLink(report.id), make("span", {}, report.files.map(file =>
-  button(`${file.name} (${size(file.size)})`, () => attempt(() => download(`/api/v1/reports/${encodeURIComponent(report.id)}/${encodeURIComponent(file.name)}`, file.name)), {shape: "report"})))];
+export const titleOf = kind => kind[0].toUpperCase() + kind.slice(1);
+
+export const fileButtons = report => report.files.map(file =>
+  button(`${file.name} (${size(file.size)})`, () => attempt(() => download(`/api/v1/reports/${encodeURIComponent(report.id)}/${encodeURIComponent(file.name)}`, file.name)), {shape: "report", "aria-label": `Save ${file.name}`}));
+
+const cellsOf = report => [make("a", {href: path("reports", report.id)}, report.name === report.kind ? titleOf(report.kind) : [name(report.name), ` (${titleOf(report.kind)})`]),
+  ago(report.made_at), name(report.actor), runLink(report.id), make("span", {class: "files"}, fileButtons(report))];
+
+/* A form for the kind or the name of a report, and the line that follows its request. */
+function maker(names, person, signal) {
+  const which = make("select", {id: "which", "aria-label": "Report"}, names.map(each => make("option", {value: each, text: KINDS.includes(each) ? titleOf(each) : each})));
+  const line = make("p", {id: "made", role: "status"});
+  const submit = button("Make now", () => attempt(async () => {
+    const queued = await send("POST", "/api/v1/reports", {report: which.value});
+    const {run} = await followRequest(queued, (request, state) => line.replaceChildren(...requestLine(request, state).filter(Boolean)), signal);
+    if (run?.state !== "ok") return;
+    await reload();
+    getElement(document, "#made").replaceChildren("Made: ", make("a", {href: path("reports", run.id), text: "open the report"}));
+  }), {kind: "main", shape: "report", ...unlessAllowed(person, "operator", {everything: true})});
+  return {acts: make("div", {class: "acts"}, which, submit), line};
+}
 
 export async function show({signal}) {
-  const page = await get("/api/v1/reports", signal), list = table(COLUMNS, page.reports.map(cellsOf), "Reports"), body = getElement(list, "tbody");
+  const [page, person] = await Promise.all([get("/api/v1/reports", signal), readPerson()]), list = table(COLUMNS, page.reports.map(cellsOf), "Reports"), body = getElement(list, "tbody");
   const following = more(page.next, async cursor => {
     const next = await get(query("/api/v1/reports", {cursor}), signal);
     body.append(...next.reports.map(report => tableRow(COLUMNS, cellsOf(report))));
     return next.next;
   });
-  const create = button("Create the inventory", () => attempt(async () => {
-    const {id} = await send("POST", "/api/v1/reports", {report: "inventory"});
-    announce(`Report requested (request ${id}). It is created when the worker is free.`);
-  }), {kind: "main", shape: "report"});
-  return {title: "Reports", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Reports"}), make("div", {class: "acts"}, create)),
+  const {acts, line} = maker([...new Set([...KINDS, ...page.reports.map(report => report.name)])], person, signal);
+  return {title: "Reports", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Reports"}), acts), line,
     panel("Stored reports", {}, page.reports.length ? list : empty("No report yet", "Reports with a schedule appear here, too."), following)]};
 }

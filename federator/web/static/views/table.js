@@ -3,7 +3,7 @@ import {find, get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, size, state, words} from "../format.js";
 import {copyButton, empty, freshness, link, note, pairs, panel, path, rows, staleNote, table} from "../parts.js";
-import {readPerson} from "../person.js";
+import {readPerson} from "../sign_in.js";
 import {graphPanel} from "./declarations.js";
 import {driftRows} from "./drift.js";
 import {heading} from "./object.js";
