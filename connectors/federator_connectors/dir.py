@@ -9,7 +9,8 @@ A subdirectory is a table even if it is empty or contains other files. Opening s
 - The directory is a path or a URI: ``file:``, ``s3://``, ``gs://``, ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage
   options in ``dir.storage.*``. A relative path starts at the directory of the configuration file, or at the working directory if
   there is no such file.
-- A directory cannot store properties or locations outside itself: both are Unsupported, and so is altering.
+- A directory cannot store properties or locations outside itself: both are Unsupported, and so is altering. Without a namespace,
+  ``x`` is only at ``x.lance`` or ``x``. A mirror into a directory refuses other locations in its plan (``no_location``).
 - If pylance has created a ``__manifest``, its child namespaces and its tables are read, too; its tables may be anywhere below the
   directory. ``dir.manifest_enabled = true`` also creates namespaces; ``false`` ignores the manifest. Tables in a namespace are
   registered at a location below the directory; without a location pylance chooses one. pylance drops the properties of a registered
@@ -29,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from federator.connector import Capabilities, Connector
+from federator.connector import Capabilities, Connector, LocationRules
 from federator.lance.lazy_facade import lazy_facade_class
 from federator_connectors._dir.catalog import DirCatalog
 from federator_connectors._dir.settings import OFF, ON, DirSettings
@@ -57,13 +58,14 @@ class DirConnector(Connector[DirSettings]):
     )
 
     def capabilities_for(self, settings: DirSettings) -> Capabilities:
+        found = replace(self.capabilities, locations=LocationRules(directory=settings.root_uri))
         if settings.manifest_enabled == OFF:
-            return replace(self.capabilities, max_depth=0, levels=())
+            return replace(found, max_depth=0, levels=())
         if settings.manifest_enabled == ON:
             # The manifest joins the names of an object id with a dollar sign.
             names = replace(NAMES, pattern=r"(?!.*\$)" + NAMES.pattern)
-            return replace(self.capabilities, names=names, creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)))
-        return self.capabilities
+            return replace(found, names=names, creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)))
+        return found
 
     def open(self, source: str, settings: DirSettings) -> DirCatalog:
         return DirCatalog(source, settings)

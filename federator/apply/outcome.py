@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from federator.connector import Unsupported
 from federator.model import NamespaceRecord, TableRecord
 from federator.planning.changes import Change
 from federator.planning.intent_resolution import OutcomeState as OutcomeState
 from federator.planning.ownership import strip_comment_marker, strip_marker_properties
 from federator.planning.reasons import ApplyCode, OutcomeCode, Reason, code_text
 
-#: codes of skipped changes that the run could not attempt: the run is partial, and the next one repeats them
-NOT_ATTEMPTED = frozenset({ApplyCode.LEASE, ApplyCode.OPEN_INTENT, Reason.OBSERVATION_TOO_OLD})
+#: codes of skipped changes that the run could not attempt, or that the target does not support although its capabilities allow them:
+#: the run is partial, and the next one repeats them
+NOT_ATTEMPTED = frozenset({ApplyCode.LEASE, ApplyCode.OPEN_INTENT, Reason.OBSERVATION_TOO_OLD, Unsupported.code})
 
 
 @dataclass(frozen=True, slots=True)

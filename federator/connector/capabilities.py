@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from federator.model import Path, relative_location
+
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
@@ -39,13 +41,35 @@ class LocationRules:
 
     ``pattern`` must match the complete location of a new table; None accepts any. ``exclusive_in`` names the server in which each
     location belongs to one table; None if several tables may have one. Catalogs of the same server have the same name.
+    ``directory`` is a location: tables are declared only below it, and a table ``x`` without namespace only as its subdirectory
+    ``x.lance`` or ``x``. None if tables may be anywhere.
     """
 
     pattern: str | None = None
     exclusive_in: str | None = None
+    directory: str | None = None
 
     def allows(self, location: str) -> bool:
         return self.pattern is None or re.fullmatch(self.pattern, location) is not None
+
+    def find_obstacle(self, path: Path, location: str) -> str | None:
+        """Return why no table with this path and location can be declared, and what to do. None if it can."""
+        if not self.allows(location):
+            return f"the target does not accept the characters of the location {location!r}"
+        if self.directory is None:
+            return None
+        relative = relative_location(self.directory, location)
+        if relative is None:
+            return (
+                f"the target declares only tables below {self.directory}, not {location}: choose a target that stores locations, "
+                "or map the location to a copy below that directory"
+            )
+        if len(path) == 1 and relative not in (path[0], f"{path[0]}.lance"):
+            return (
+                f"without a namespace, the target has {path[0]!r} only at {self.directory}/{path[0]}.lance, not at {location}: map the "
+                "table to a namespace, or to that name"
+            )
+        return None
 
 
 @dataclass(frozen=True, slots=True)

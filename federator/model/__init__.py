@@ -20,6 +20,7 @@ from federator.model.locations import (
     is_location,
     local_path,
     parent_locations,
+    relative_location,
     to_lance_uri,
 )
 from federator.model.records import Kind, NamespaceRecord, Properties, Record, TableRecord
@@ -60,6 +61,7 @@ __all__ = [
     "parent_path",
     "parse_path_key",
     "path_key",
+    "relative_location",
     "skipped_evidence",
     "stable_properties",
     "to_lance_uri",

@@ -173,6 +173,12 @@ def parent_locations(location: str) -> list[str]:
     return parents
 
 
+def relative_location(directory: str, location: str) -> str | None:
+    """Return the path of a location below a directory, with plain names; None for a location that is not below it."""
+    canonical, root = canonical_location(location), canonical_location(directory)
+    return unquote(canonical.removeprefix(f"{root}/")) if canonical.startswith(f"{root}/") else None
+
+
 def _parse(location: str) -> _ParsedLocation:
     parsed = _parse_or_none(location)
     if parsed is None:

@@ -92,7 +92,7 @@ def map_table(context: MirrorContext, origin: TableRecord) -> DesiredTable:
     refusal, detail = _check_names(context, path)
     location = relocate(rule, str(origin.location))
     if refusal is None:
-        refusal, detail = _check_location(context, origin, location)
+        refusal, detail = _check_location(context, origin, path, location)
     properties = select_properties(rule, origin.properties) if target.keeps_properties else {}
     if refusal is None and (problem := _find_rejected_property(target, properties)):
         refusal, detail = Reason.PROPERTY_REFUSED, problem
@@ -221,11 +221,11 @@ def _find_rejected_property(target: Capabilities, properties: Mapping[str, str])
     return ""
 
 
-def _check_location(context: MirrorContext, origin: TableRecord, location: str) -> tuple[Reason | None, str]:
+def _check_location(context: MirrorContext, origin: TableRecord, path: Path, location: str) -> tuple[Reason | None, str]:
     if not is_location(origin.location):
         return Reason.NO_LOCATION, f"the origin's location is {origin.location!r}"
-    if not context.target.locations.allows(location):
-        return Reason.NO_LOCATION, f"the target does not accept the characters of the location {location!r}"
+    if obstacle := context.target.locations.find_obstacle(path, location):
+        return Reason.NO_LOCATION, obstacle
     if context.shares_locations and canonical_location(location) == origin.canonical:
         return (
             Reason.LOCATION_DECLARED,

@@ -121,6 +121,8 @@ def _refusal_reason(capabilities: Capabilities, candidate: DeclarationCandidate)
     for level, name in enumerate(candidate.path, 1):
         if not capabilities.name_rules(namespace=level <= above).allows(name):
             return Reason.NAME_NOT_ALLOWED, f"the target does not allow the name {name[:80]!r}"
+    if obstacle := capabilities.locations.find_obstacle(candidate.path, candidate.location):
+        return Reason.NO_LOCATION, obstacle
     if candidate.state != _VALID:
         suffix = f" ({candidate.message})" if candidate.message else ""
         return Reason.NOT_VALID, f"no table could be opened at the location: {candidate.state.replace('_', ' ')}{suffix}"

@@ -318,3 +318,36 @@ def test_iceberg_into_a_directory(iceberg_server: IcebergServer, directory: Path
     assert {name: record.canonical for name, record in declared_at(settings, ("sales",)).items()} == {
         name: f"file://{tables}/_data/{name}.lance" for name in ("orders", "customers")
     }
+
+
+def test_glue_into_a_directory(glue_account: GlueAccount, directory: Path) -> None:
+    """The plan refuses what a directory cannot declare. A refusal that only the directory knows makes the run partial."""
+    database, tables = f"db_{secrets.token_hex(4)}", directory / "tables"
+    (tables / "shown.lance").mkdir(parents=True)
+    (tables / "shown.lance" / ".lance-deregistered").touch()
+    mirror = f'namespace = ""\ninclude = ["*${database}$*"]\ndeclare_missing = true\n'
+    settings = configured(directory, glue(glue_account, directory), f'impl = "dir"\ndir.path = "{tables}"\n', mirror)
+    declare(settings, "origin", (database,), ["orders"], directory / "elsewhere")
+    declare_more = {"renamed": f"{tables}/_data/other.lance", "shown": f"{tables}/shown.lance", "late": f"{tables}/late"}
+    with open_catalog(settings.source("origin").spec) as catalog:
+        for name, location in declare_more.items():
+            path = catalog.canonical_path((database, name))
+            catalog.declare_table(TableRecord("origin", path, location))
+    result = Federator.open(settings).sync()
+    assert {(refusal.target_path, refusal.reason.value, refusal.detail) for refusal in result.plans[0].refusals} == {
+        (
+            "orders", "no_location",
+            f"the target declares only tables below file://{tables}, not {directory}/elsewhere/orders.lance: choose a target that "
+            "stores locations, or map the location to a copy below that directory",
+        ),
+        (
+            "renamed", "no_location",
+            f"without a namespace, the target has 'renamed' only at file://{tables}/renamed.lance, not at {tables}/_data/other.lance: "
+            "map the table to a namespace, or to that name",
+        ),
+    }  # fmt: skip
+    assert {(outcome.change.target_path, outcome.state.value, outcome.code) for outcome in result.outcomes} == {
+        ("shown", "done", None), ("late", "skipped", 0),
+    }  # fmt: skip
+    assert result.state == "partial"
+    assert sorted(declared_at(settings, ())) == ["shown"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from urllib.parse import unquote
 
 from federator.connector import (
     Catalog,
@@ -31,6 +30,7 @@ from federator.model import (
     TableRecord,
     canonical_location,
     path_key,
+    relative_location,
 )
 from federator_connectors._dir.manifest import NAME, Manifest, ManifestRow, ManifestSnapshot
 from federator_connectors._dir.settings import OFF, ON, DirSettings
@@ -142,7 +142,8 @@ class DirCatalog(Catalog):
     def is_only_declared(self, record: TableRecord) -> bool:
         """Return whether no data has been written to the table. Raise TableNotFound."""
         current = self.describe_table(record.path)
-        return not self._directory.filter_containing([self._relative_path(str(current.location)) or ""], "_versions")
+        relative_path = relative_location(self._directory.location_of(), str(current.location))
+        return not self._directory.filter_containing([relative_path or ""], "_versions")
 
     def plan_shards(self) -> Sequence[Shard]:
         try:
@@ -223,9 +224,9 @@ class DirCatalog(Catalog):
         if not record.location:
             self._manifest.declare(record.path, record.properties)
             return
-        relative_path = self._relative_path(record.location)
+        root = self._directory.location_of()
+        relative_path = relative_location(root, record.location)
         if relative_path is None:
-            root = self._directory.location_of()
             raise Unsupported(
                 f"{self.source}: a directory cannot declare a table at {record.location}", hint=f"use a location below {root}"
             )
@@ -244,8 +245,3 @@ class DirCatalog(Catalog):
                 hint=f"omit the location: {name!r} is at {location}",
             )
         self._subdirectories.create_table(name, directory)
-
-    def _relative_path(self, location: str) -> str | None:
-        """Return the path of a location below the directory, with plain names; None for a location outside the directory."""
-        canonical, root = canonical_location(location), canonical_location(self._directory.location_of())
-        return unquote(canonical.removeprefix(f"{root}/")) if canonical.startswith(f"{root}/") else None

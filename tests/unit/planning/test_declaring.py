@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from federator.connector import Capabilities, ConfigError, NameRules
+from federator.connector import Capabilities, ConfigError, LocationRules, NameRules
 from federator.model import TableRecord
 from federator.planning.ownership import find_bound_marker
 from federator.planning.plan import Plan, check_plan
@@ -62,6 +62,12 @@ def test_a_table_and_its_namespace_are_declared_without_an_ownership_marker() ->
 def test_what_is_in_the_way_is_a_reason(candidate: DeclarationCandidate, reason: Reason) -> None:
     made = planned(candidate)
     assert (made.changes, [refusal.reason for refusal in made.refusals]) == ((), [reason])
+
+
+def test_a_location_outside_a_directory_is_refused() -> None:
+    able = replace(HIVE, locations=LocationRules(directory="s3://lake/other"))
+    (refusal,) = planned(CANDIDATE, able=able).refusals
+    assert (refusal.reason, "below s3://lake/other" in refusal.detail) == (Reason.NO_LOCATION, True)
 
 
 def test_a_namespace_that_cannot_be_made_and_a_name_that_is_given_twice() -> None:

@@ -50,6 +50,27 @@ class TestLocations:
         assert map_table(context(target), table("a", "s$t", location="s3://lake/a%20b")).refusal is None
 
     @pytest.mark.parametrize(
+        ("path", "location", "allowed"),
+        [
+            ("t", "file:/lake/t.lance", True),
+            ("t", "file:///lake/t", True),
+            ("a b", "file:///lake/a%20b.lance", True),
+            ("t", "file:///lake/other.lance", False),
+            ("t", "file:///lake/s/t.lance", False),
+            ("s$t", "file:///lake/other.lance", True),
+            ("s$t", "file:///lake/x/y", True),
+            ("s$t", "file:///lake", False),
+            ("s$t", "file:///lake2/t.lance", False),
+            ("s$t", "file:///lake/../t.lance", False),
+            ("s$t", "s3://lake/t.lance", False),
+        ],
+    )
+    def test_a_directory_declares_only_what_is_below_it(self, path: str, location: str, allowed: bool) -> None:
+        target = replace(ANY, min_depth=0, locations=LocationRules(directory="file:///lake"))
+        made = map_table(context(target), table("a", path, location=location))
+        assert (made.refusal, made.record is not None) == (None if allowed else Reason.NO_LOCATION, allowed)
+
+    @pytest.mark.parametrize(
         ("origin", "target", "refusal"),
         [("x", "x", Reason.LOCATION_DECLARED), ("x", "y", None), (None, None, None), ("x", None, None)],
     )
