@@ -337,13 +337,13 @@ def test_glue_into_a_directory(glue_account: GlueAccount, directory: Path) -> No
     assert {(refusal.target_path, refusal.reason.value, refusal.detail) for refusal in result.plans[0].refusals} == {
         (
             "orders", "no_location",
-            f"the target declares only tables below file://{tables}, not {directory}/elsewhere/orders.lance: choose a target that "
-            "stores locations, or map the location to a copy below that directory",
+            (f"the target declares only tables below file://{tables}, not {directory}/elsewhere/orders.lance: choose a target that "
+            "stores locations, or map the location to a copy below that directory"),
         ),
         (
             "renamed", "no_location",
-            f"without a namespace, the target has 'renamed' only at file://{tables}/renamed.lance, not at {tables}/_data/other.lance: "
-            "map the table to a namespace, or to that name",
+            (f"without a namespace, the target has 'renamed' only at file://{tables}/renamed.lance, not at {tables}/_data/other.lance: "
+            "map the table to a namespace, or to that name"),
         ),
     }  # fmt: skip
     assert {(outcome.change.target_path, outcome.state.value, outcome.code) for outcome in result.outcomes} == {

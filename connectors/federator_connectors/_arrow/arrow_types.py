@@ -55,7 +55,9 @@ def _column_to_field(column: Mapping[str, Any]) -> pa.Field:
         kind = _column_type(column)
     except ValueError as error:
         raise InvalidInput(f"the column {column['name']!r}: {error}") from None
-    return pa.field(column["name"], kind, column.get("nullable", True), {"comment": column["doc"]} if "doc" in column else None)
+    # A catalog may call a column of nulls required. Arrow refuses that.
+    nullable = column.get("nullable", True) or pa.types.is_null(kind)
+    return pa.field(column["name"], kind, nullable, {"comment": column["doc"]} if "doc" in column else None)
 
 
 def _column_type(column: Mapping[str, Any]) -> pa.DataType:

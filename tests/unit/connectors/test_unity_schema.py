@@ -8,7 +8,7 @@ from typing import Any
 import lance_namespace as lance
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 
@@ -115,10 +115,15 @@ def test_a_schema_comes_back_from_unitys_columns(schema: str) -> None:
 
 
 @given(spark_schemas)
+@example('[{"name":"a","nullable":false,"type":"void"}]')
 def test_every_column_has_an_arrow_field(schema: str) -> None:
     found = [(field.name, field.nullable, field.metadata) for field in record_to_arrow_schema(schema)]
     assert found == [
-        (column["name"], column.get("nullable", True), {b"comment": column["doc"].encode()} if "doc" in column else None)
+        (
+            column["name"],
+            column.get("nullable", True) or column["type"] == "void",
+            {b"comment": column["doc"].encode()} if "doc" in column else None,
+        )
         for column in json.loads(schema)
     ]
 
