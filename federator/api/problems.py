@@ -16,6 +16,7 @@ from federator import logs
 from federator.api.lance import errors as lance
 from federator.connector import CatalogError, ConfigError, FederatorError, StateError
 from federator.connector.errors import TableNotFound
+from federator.runtime.input_faults import describe_faults
 from federator.runtime.text import first_line
 from federator.store import DatabaseError
 from federator.store.failures import describe_failure
@@ -147,9 +148,7 @@ async def _handle_federator_error(request: Request, error: Exception) -> JSONRes
 
 async def _handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Report the field and the fault, not the value: it may be a secret.
-    faults = [f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
-    return problem_response(_instance(request), 400, "Invalid input", "; ".join(faults), code=13)
+    return problem_response(_instance(request), 400, "Invalid input", describe_faults(error.errors(), skip=1), code=13)
 
 
 async def _handle_http_error(request: Request, error: Exception) -> Response:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 from federator.cli.printer import escape_text
 from federator.connector.errors import CatalogError, ConfigError, FederatorError, StateError
+from federator.runtime.input_faults import describe_fault
 
 if TYPE_CHECKING:
     import typer
@@ -47,15 +47,6 @@ _DISK_HINTS = {
     errno.EROFS: "the file system is mounted read-only: mount it writable, or choose another path",
 }
 
-# The parser of options passes on the texts of the library that checks their values.
-_PARSER_TEXTS = (
-    (re.compile(r"Value error, "), ""),
-    (re.compile(r"Input should be a valid (\w+), unable to parse.*"), r"it must be a valid \1"),
-    (re.compile(r"Input should be greater than or equal to "), "it must be at least "),
-    (re.compile(r"Input should be less than or equal to "), "it must be at most "),
-    (re.compile(r"Input should be "), "it must be "),
-)
-
 
 def print_error(error: FederatorError, *, json_format: bool = False) -> int:
     """Print an expected error on stderr. Return the exit code."""
@@ -84,13 +75,14 @@ def error_to_json(error: FederatorError) -> dict[str, Any]:
 def print_usage_error(error: typer.TyperException) -> int:
     """Print an error on the command line in the federator's format. Return the exit code."""
     ctx = getattr(error, "ctx", None)
+    # Typer passes on pydantic's text of a wrong value.
+    if callable(faults := getattr(error.__cause__, "errors", None)):
+        error.message = " or ".join(map(describe_fault, faults()))
     text = error.format_message().strip()
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(text + "\n")
         return USAGE
     path = ctx.command_path if ctx is not None else "federator"
-    for pattern, replacement in _PARSER_TEXTS:
-        text = pattern.sub(replacement, text)
     print_message(text[:1].lower() + text[1:].rstrip("."), f"{path} --help")
     return USAGE
 

@@ -52,9 +52,11 @@ def parse_response(call: Call[T], response: httpx.Response) -> T:
     try:
         return call.model.model_validate_json(response.content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise ClientError(f"{call.route}: the response is not a {call.model.__name__}: {where}: {first['msg']}") from None
+        where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "the body"
+        raise ClientError(
+            f"{call.route}: the response is not a {call.model.__name__}: {where} is missing or of another type; "
+            "use a client of the service's version"
+        ) from None
 
 
 def started_run(request: models.Request) -> str | None:

@@ -52,6 +52,7 @@ from federator.lance.inspection import REFERS_OUTSIDE, inspect_location
 from federator.lance.opening import opening_options
 from federator.lance.paging import decode_page_token, paginate
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, is_location, path_key
+from federator.runtime.input_faults import describe_faults
 
 M = TypeVar("M", bound=BaseModel)
 _INSPECTION_ERRORS: dict[str, type[CatalogError]] = {"denied": PermissionDenied, "unreachable": ServiceUnavailable}
@@ -436,13 +437,12 @@ def _unpickle_facade(cls: type[CatalogNamespace], properties: Mapping[str, str])
 
 
 def _parse_request(model: type[M], request: object) -> M:
-    """Return the request as its model. Raise InvalidInput with pydantic's messages, without the values of the request."""
+    """Return the request as its model. Raise InvalidInput, without the values of the request."""
     if isinstance(request, model):
         return request
     try:
         return model.model_validate(dict(request))  # type: ignore[call-overload]
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise InvalidInput(f"{model.__name__}: {problems}") from None
+        raise InvalidInput(f"{model.__name__}: {describe_faults(error.errors(include_input=False))}") from None
     except TypeError:
         raise InvalidInput(f"expected a {model.__name__}, got {type(request).__name__}") from None

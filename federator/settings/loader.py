@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from federator.connector import ConfigError
 from federator.connector.options import LIST_KEYS
+from federator.runtime.input_faults import describe_expected
 from federator.settings.field_types import CLEAR_TEXT
 from federator.settings.known_secrets import register_secrets
 from federator.settings.section import find_section, section_keys
@@ -102,13 +103,13 @@ def _config_error(error: ValidationError, path: FilePath) -> ConfigError:
         return ConfigError(f"{path}: {_section_prefix(where)}{key}: {first['msg']}", hint="write ${VARIABLE} or file:PATH")
     # Do not show a value that should have been a text: it may be a secret.
     value_text = "" if first["type"] in ("missing", "string_type") else f" {first.get('input')!r} is not allowed:"
-    reason = _EXPECTED_TEXTS.get(first["type"]) or first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    reason = _EXPECTED_TEXTS.get(first["type"]) or describe_expected(first)
     return ConfigError(f"{path}: {_section_prefix(where)}{key}:{value_text} {reason}")
 
 
 _EXPECTED_TEXTS = {
     "missing": "required, and not set", "string_type": "a text in quotes", "tuple_type": 'a list of texts, such as ["a$*"]',
-    "bool_type": "true or false", "bool_parsing": "true or false", "string_pattern_mismatch": "up to 64 letters, digits, - and _",
+    "string_pattern_mismatch": "up to 64 letters, digits, - and _",
     **dict.fromkeys(("model_type", "dataclass_type", "dict_type"), "a table of keys"),
 }  # fmt: skip
 

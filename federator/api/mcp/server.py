@@ -24,6 +24,7 @@ from federator.api.mcp.write_tools import WriteTools
 from federator.api.principals import Principal, Role
 from federator.connector import FederatorError
 from federator.model.scopes import EVERYTHING
+from federator.runtime.input_faults import describe_faults
 from federator.settings import Settings
 from federator.store import Index
 from federator.store.key_values import read_key
@@ -75,9 +76,7 @@ def _raise_plain(error: ToolError) -> NoReturn:
     """Raise a tool's error without the SDK's prefix. A crash keeps its type, so that the SDK logs it."""
     cause = error.__cause__
     if isinstance(cause, ValidationError):
-        # Report the field and the fault, not the value, like the API.
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in cause.errors()]
-        raise ToolError("; ".join(faults)) from cause
+        raise ToolError(describe_faults(cause.errors())) from cause
     if isinstance(cause, FederatorError):
         raise ToolError(_format(cause)) from cause
     if isinstance(error, UnexpectedToolError):

@@ -249,7 +249,7 @@ def test_another_server_is_recognised() -> None:
         }.get(request.url.path, httpx.Response(302, headers={"location": "http://other.invalid/"}))
 
     client = Client("http://127.0.0.1:1", token="t", transport=httpx.MockTransport(respond))
-    with pytest.raises(ClientError, match="the response is not a Me: role: Field required"):
+    with pytest.raises(ClientError, match="the response is not a Me: role is missing or of another type"):
         client.get_principal()
     with pytest.raises(ClientError, match=r"^502 from 127.0.0.1, not from the service \(text/html; charset=utf-8\)$"):
         client.get_overview()

@@ -10,9 +10,9 @@ from tests.unit.cli.conftest import Shell
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["search", "--limit", "x"], "error: invalid value for '--limit': it must be a valid integer"),
-        (["datasets", "--limit", "0"], "error: invalid value for '--limit': it must be at least 1"),
-        (["serve", "--port", "70000"], "error: invalid value for '--port': it must be at most 65535"),
+        (["search", "--limit", "x"], "error: invalid value for '--limit': must be an integer"),
+        (["datasets", "--limit", "0"], "error: invalid value for '--limit': must be at least 1"),
+        (["serve", "--port", "70000"], "error: invalid value for '--port': must be at most 65535"),
         (["drift", "--kind", "nope"], "error: invalid value for '--kind': 'nope' is not one of 'location_differs'"),
     ],
 )
