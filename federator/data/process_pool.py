@@ -130,14 +130,16 @@ class TableProcessPool:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _run_operation(self, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
+        end = time.monotonic() + self.limits.seconds
+
         def resolve(locations: Sequence[str]) -> Sequence[str]:
             # In a child, because a dead mount blocks.
-            answer = _unwrap_response(self._request("resolve", handle, {"locations": list(locations)}))
+            answer = _unwrap_response(self._request("resolve", handle, {"locations": list(locations)}, end))
             return [str(location) for location in answer["locations"]]
 
         # What a location refers to is known once it may be read itself.
         for _ in range(_MAX_REFERENCES):
-            response = self._request(operation, handle, arguments)
+            response = self._request(operation, handle, arguments, end)
             if "foreign" not in response:
                 return _unwrap_response(response)
             found = ForeignLocations(**response["foreign"])
@@ -150,9 +152,11 @@ class TableProcessPool:
             hint="set allowed_bases in the section of the source",
         )
 
-    def _request(self, operation: str, handle: TableHandle, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the response of one process."""
-        seconds = self.limits.seconds
+    def _request(self, operation: str, handle: TableHandle, arguments: Mapping[str, Any], end: float) -> dict[str, Any]:
+        """Return the response of one process, which must come before the monotonic time ``end``."""
+        seconds = end - time.monotonic()
+        if seconds <= 0:
+            raise self._timeout()
         if operation in _LIMITED_OPERATIONS:
             arguments = {**arguments, "limits": asdict(self.limits)}
         request = {
@@ -165,8 +169,7 @@ class TableProcessPool:
             response = child.request(request, seconds, self.limits.memory)
         except TimeoutError:
             self._replace(child)
-            hint = "request less at once, or check whether the store responds"
-            raise ProcessTimeout(f"no response within {CONFIG_SECTION} max_seconds = {seconds:g}", hint=hint) from None
+            raise self._timeout() from None
         except ChildMemoryExceeded:
             self._replace(child)
             reason = f"the work needs more memory than the limit: {CONFIG_SECTION} max_memory = {self.limits.memory}"
@@ -183,6 +186,10 @@ class TableProcessPool:
         else:
             self._release(child)
         return response
+
+    def _timeout(self) -> ProcessTimeout:
+        hint = "request less at once, or check whether the store responds"
+        return ProcessTimeout(f"no response within {CONFIG_SECTION} max_seconds = {self.limits.seconds:g}", hint=hint)
 
     def _acquire(self) -> ChildProcess:
         with self._lock:

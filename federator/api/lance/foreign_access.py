@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from federator.lance.foreign_locations import ForeignLocations, Resolve, is_inside
 from federator.model import LocationAliases, canonical_location, parent_locations, parse_path_key
@@ -20,13 +20,13 @@ def may_read_locations(
     target of a symbolic link at the table itself. Instead, the target may be undeclared, if no table outside the scopes has a link
     to it. ``resolve`` resolves symbolic links.
     """
-    if not all(_is_declared(index, spellings, scopes) for spellings in foreign.outside):
+    if not _are_declared(index, foreign.outside, scopes):
         return False
     own_location = canonical_location(location, aliases) if location else None
     target = [spelling for spelling in foreign.root if spelling != own_location]
-    if not target or _is_declared(index, target, scopes):
+    if not target or _are_declared(index, [target], scopes):
         return True
-    if _is_declared(index, target, EVERYTHING):
+    if _are_declared(index, [target], EVERYTHING):
         return False
     # That the table with the link is visible is no permission for the target: another principal may have made the link.
     resolved_target = target[0]
@@ -35,8 +35,11 @@ def may_read_locations(
     return not any(is_inside(resolved_target, [resolved]) for resolved in resolve(hidden))
 
 
-def _is_declared(index: Index, spellings: Iterable[str], scopes: Scopes) -> bool:
-    """Return whether the scopes cover a table at or above a location, in one of its spellings."""
-    at_or_above = [above for location in spellings for above in (location, *parent_locations(location))]
+def _are_declared(index: Index, locations: Iterable[Sequence[str]], scopes: Scopes) -> bool:
+    """Return whether the scopes cover a table at or above each location, in one of its spellings."""
+    at_or_above = [
+        {above for spelling in spellings for above in (spelling, *parent_locations(spelling))} for spellings in locations
+    ]
     with index.read() as connection:
-        return bool(records.list_declarations_at(connection, at_or_above, scopes))
+        declared = records.list_declarations_at(connection, sorted(set[str]().union(*at_or_above)), scopes).keys()
+    return all(declared & each for each in at_or_above)

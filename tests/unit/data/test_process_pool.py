@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,32 @@ def test_a_store_that_hangs_costs_its_process_and_the_next_request_has_another(
     assert not first.is_alive
     pool.limits = PATIENT
     assert pool.run("count", table) == 100
+
+
+def test_all_rounds_of_references_share_one_time_limit(pool: TableProcessPool, tmp_path: Path) -> None:
+    """A table with a link, whose target has a link, and so on: each of them is found once the one before may be read."""
+    lance.write_dataset(pa.table({"id": [1]}), location := str(tmp_path / "t.lance"))
+    directories = [tmp_path / "t.lance" / "data", *(tmp_path / str(number) for number in range(5))]
+    for directory, target in pairwise(directories):
+        target.mkdir()
+        (directory / "next").symlink_to(target)
+    rounds = []
+
+    def may_read(*found: Any) -> bool:
+        rounds.append(found)
+        time.sleep(0.3)
+        return True
+
+    handle = TableHandle(location, may_read=may_read)
+    assert pool.run("count", handle) == 1
+    assert len(rounds) == 5
+
+    def count(ask: Any) -> Any:
+        pool.limits = data_limits(max_seconds=1.0)
+        return ask("count", handle)
+
+    with pytest.raises(ProcessTimeout, match=r"\[serve.data\] max_seconds = 1"):
+        pool.submit(count).result()
 
 
 def test_a_process_that_dies_is_an_error_of_that_request_only(
