@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from federator.connector import InvalidInput
+from federator.connector import InvalidInput, PermissionDenied
 from federator.connector.errors import (
     TableBranchAlreadyExists,
     TableBranchNotFound,
@@ -16,6 +16,7 @@ from federator.connector.errors import (
 )
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.table_handle import MAIN, TableHandle, branch_path
+from federator.lance.foreign_locations import ForeignLocationsFound, require_own_bases
 
 # A manifest is named by its version, or by the largest 64-bit number minus its version, so that the newest is listed first.
 _MANIFEST = re.compile(r"(\d+)\.manifest")
@@ -30,7 +31,10 @@ def list_versions(
     limit: int | None = None,
     descending: bool | None = None,
 ) -> dict[str, Any]:
-    """Return a ``ListTableVersionsResponse``, oldest first unless ``descending``. The token is the last version of the page."""
+    """Return a ``ListTableVersionsResponse``, oldest first unless ``descending``. The token is the last version of the page.
+
+    A version that refers to other locations than the opened one has only its number and the path of its manifest.
+    """
     with handle.opened_dataset(branch=branch) as dataset:
         versions = [version["version"] for version in dataset.version_refs()]
         versions.sort(reverse=bool(descending))
@@ -178,10 +182,15 @@ def _version_json(
         if version == dataset.version
         else dataset.checkout_version(version if not branch_path(branch) else (branch, version))
     )
-    info = checkout.get_version()
     path = (
         f"{handle.store_path}/{branch_path(branch)}_versions/{manifests.get(version, f'{_MAX_VERSION - version:020}.manifest')}"
     )
+    try:
+        require_own_bases(handle.location, checkout, handle.allowed_bases)
+    except (ForeignLocationsFound, PermissionDenied):
+        # Its manifest may be a copy of a hidden table's.
+        return {"version": version, "manifest_path": path}
+    info = checkout.get_version()
     # pylance returns the time of a version without a time zone, in local time.
     return {
         "version": version, "manifest_path": path, "timestamp_millis": round(info["timestamp"].timestamp() * 1000),

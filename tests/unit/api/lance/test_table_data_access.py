@@ -287,6 +287,30 @@ def test_a_table_gives_no_rows_of_a_hidden_one(linked: Service) -> None:
     assert branch.json() == 3, "a branch refers to its own table"
 
 
+def test_the_list_of_versions_shows_nothing_of_one_that_refers_to_a_hidden_table(linked: Service, tmp_path: Path) -> None:
+    """An owner of a table has replaced the manifest of an old version by that of a shallow clone."""
+    disk = tmp_path / "disk"
+    for rows in (10, 20, 30):
+        lance.write_dataset(ROWS.slice(0, rows), str(disk / "own.lance"), mode="overwrite")
+    (manifest,) = (disk / "clone.lance" / "_versions").glob("*.manifest")
+    copied = lance.dataset(str(disk / "clone.lance")).version
+    assert (disk / "own.lance" / "_versions" / manifest.name).exists()
+    shutil.copy(manifest, disk / "own.lance" / "_versions" / manifest.name)
+
+    def list_versions(table: str, caller: str) -> dict[int, dict[str, Any]]:
+        answer = linked.post(f"/v1/table/{table}/version/list", {}, caller=caller)
+        assert answer.status_code == 200, answer.text
+        return {version["version"]: version for version in answer.json()["versions"]}
+
+    shown = list_versions("s%24own", "viewer s$own")
+    assert set(shown[copied]) == {"version", "manifest_path"}
+    assert [version.get("metadata", {}).get("total_rows") for version in shown.values()] == [None, "10", "20", "30"]
+    for caller, status in (("viewer s$own", 403), ("viewer s$own,s$vault", 200)):
+        described = linked.post("/v1/table/s%24own/version/describe", {"version": copied}, caller=caller)
+        assert described.status_code == status, described.text
+    assert list_versions("open%24own", "viewer open$own")[copied]["metadata"]["total_rows"] == "3", "the source allows it"
+
+
 def test_all_links_of_a_table_are_one_query(own_service: Service) -> None:
     index, scopes = own_service.index, Scopes.parse(["m"])
     fill(index, "m", *(record("m", "ns", f"t{number}", location=f"/lake/t{number}.lance") for number in range(100)))
