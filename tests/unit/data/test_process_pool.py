@@ -105,8 +105,8 @@ def test_all_rounds_of_references_share_one_time_limit(pool: TableProcessPool, t
         (directory / "next").symlink_to(target)
     rounds = []
 
-    def may_read(*found: Any) -> bool:
-        rounds.append(found)
+    def may_read(*locations: Any) -> bool:
+        rounds.append(locations)
         time.sleep(0.3)
         return True
 

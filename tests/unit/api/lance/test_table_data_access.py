@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,16 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from sqlalchemy import event
 
 from federator.api.lance import table_metadata, table_read, table_write
-from federator.api.lance.foreign_access import may_read_locations
 from federator.api.lance.lookup import VisibleTable
 from federator.api.lance.table_data import _run_write
 from federator.api.lance.table_detail import table_handle
 from federator.connector import CatalogError, ConfigError, PermissionDenied, ServiceUnavailable
 from federator.data import TableHandle
 from federator.data.process_pool import ProcessEnded, ProcessTimeout
-from federator.lance.foreign_locations import ForeignLocations, require_own_bases
-from federator.model import LocationAliases, TableRecord, canonical_location
-from federator.model.scopes import Scopes
+from federator.lance.foreign_locations import require_own_bases
+from federator.model import TableRecord, canonical_location
 from federator.settings import SourceSettings, parse_settings
 from federator.store import verifications
 from federator.testing.contract import unique_name
@@ -285,48 +282,6 @@ def test_a_table_gives_no_rows_of_a_hidden_one(linked: Service) -> None:
     assert count("s$own", "viewer s$own") == 3
     branch = linked.post("/v1/table/s%24own/count_rows", {"branch": "b"}, caller="viewer s$own")
     assert branch.json() == 3, "a branch refers to its own table"
-
-
-def test_the_list_of_versions_shows_nothing_of_one_that_refers_to_a_hidden_table(linked: Service, tmp_path: Path) -> None:
-    """An owner of a table has replaced the manifest of an old version by that of a shallow clone."""
-    disk = tmp_path / "disk"
-    for rows in (10, 20, 30):
-        lance.write_dataset(ROWS.slice(0, rows), str(disk / "own.lance"), mode="overwrite")
-    (manifest,) = (disk / "clone.lance" / "_versions").glob("*.manifest")
-    copied = lance.dataset(str(disk / "clone.lance")).version
-    assert (disk / "own.lance" / "_versions" / manifest.name).exists()
-    shutil.copy(manifest, disk / "own.lance" / "_versions" / manifest.name)
-
-    def list_versions(table: str, caller: str) -> dict[int, dict[str, Any]]:
-        answer = linked.post(f"/v1/table/{table}/version/list", {}, caller=caller)
-        assert answer.status_code == 200, answer.text
-        return {version["version"]: version for version in answer.json()["versions"]}
-
-    shown = list_versions("s%24own", "viewer s$own")
-    assert set(shown[copied]) == {"version", "manifest_path"}
-    assert [version.get("metadata", {}).get("total_rows") for version in shown.values()] == [None, "10", "20", "30"]
-    for caller, status in (("viewer s$own", 403), ("viewer s$own,s$vault", 200)):
-        described = linked.post("/v1/table/s%24own/version/describe", {"version": copied}, caller=caller)
-        assert described.status_code == status, described.text
-    assert list_versions("open%24own", "viewer open$own")[copied]["metadata"]["total_rows"] == "3", "the source allows it"
-
-
-def test_all_links_of_a_table_are_one_query(own_service: Service) -> None:
-    index, scopes = own_service.index, Scopes.parse(["m"])
-    fill(index, "m", *(record("m", "ns", f"t{number}", location=f"/lake/t{number}.lance") for number in range(100)))
-
-    def may_read(numbers: Iterable[int]) -> tuple[bool, int]:
-        statements: list[Any] = []
-        event.listen(index.engine, "before_cursor_execute", note := lambda *_: statements.append(None))
-        outside = [[f"file:///lake/t{number}.lance/data"] for number in numbers]
-        allowed = may_read_locations(index, LocationAliases(), scopes, "/lake/own.lance", ForeignLocations(outside), list)
-        event.remove(index.engine, "before_cursor_execute", note)
-        return allowed, len(statements)
-
-    allowed, number = may_read([0])
-    assert allowed
-    assert may_read(range(100)) == (True, number)
-    assert may_read(range(101)) == (False, number)
 
 
 def test_links_above_a_table_lead_to_no_hidden_one(tmp_path: Path) -> None:
