@@ -22,6 +22,7 @@ from federator.planning.rule import MirrorRule
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.fixtures.hive import Metastore
 from tests.fixtures.journal import Notes
+from tests.fixtures.relay import Noting
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -223,6 +224,22 @@ def test_the_user_of_ugi_owns_what_it_creates(metastore: Metastore) -> None:
         created = catalog.create_namespace(NamespaceRecord("lake", path, location=metastore.location("ugi")))
         assert created.owner == ("alice" if metastore.version == 4 else None)
         catalog.drop_namespace(path)
+
+
+def test_each_connection_names_its_user_before_it_is_used(metastore: Metastore) -> None:
+    relay = Noting(metastore.uri)
+    with replace(metastore, uri=relay.uri).open(ugi="alice:team,others") as catalog:
+        for _ in range(2):
+            catalog.list_namespaces(metastore.above)
+            calls, sent = relay.take()
+            assert calls[:2] == ["get_catalogs", "set_ugi"]
+            assert calls.count("set_ugi") == calls.count("get_catalogs") == 1
+            assert all(text in sent for text in (b"alice", b"team", b"others"))
+            relay.reset()
+    with replace(metastore, uri=relay.uri).open() as catalog:
+        catalog.list_namespaces(metastore.above)
+    assert "set_ugi" not in relay.take()[0]
+    relay.close()
 
 
 def test_a_catalog_with_an_owner_is_refused_because_it_cannot_keep_it(metastore: Metastore) -> None:
