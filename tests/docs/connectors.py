@@ -25,6 +25,7 @@ _HEAD = """\
 # The connectors
 
 Each connector has a section with its behaviour where its catalog's spec is silent or differs, its properties and its capabilities.
+[specs.md](specs.md) compares with the specs line by line.
 The last section lists the operations of the official Lance interface that the contract suite (`federator.testing.contract`) runs on
 each server. A new connector starts from [`examples/sqlite_catalog/`](../../examples/sqlite_catalog/README.md);
 [recipes.md](../how-to/recipes.md#a-connector) lists what a connector of this project needs.
