@@ -46,6 +46,7 @@ from federator.api.routes import (
     sign_in,
     sources,
     table_details,
+    tokens,
     tree,
 )
 from federator.api.run_streams import RunStreams
@@ -98,6 +99,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         reports,
         notifications,
         metrics,
+        tokens,
         me,
         health,
     ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import re
 import time
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -15,7 +14,6 @@ from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
 
 NEVER = "never"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token. It is recorded in runs and audit events.")]
 ROLE = Annotated[
@@ -42,8 +40,7 @@ def create(cli: Cli, name: NAME, role: ROLE = "viewer", scope: SCOPE = None, exp
     from federator.settings import parse_duration
     from federator.store import tokens
 
-    if not _NAME.fullmatch(name):
-        raise ConfigError(f"{name!r} is not a valid token name", hint="use up to 100 letters, digits and . _ @ -")
+    tokens.require_valid_name(name)
     try:
         scopes = Scopes.parse(text if text == ALL else path_key(parse_path(text)) for text in scope or [])
         lifetime = None if expires == NEVER else parse_duration(expires)

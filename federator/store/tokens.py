@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
-from federator.connector import StateError
+from federator.connector import ConfigError, StateError
 from federator.model.scopes import Scopes
 from federator.store import audit_log
 from federator.store import tables as t
@@ -24,6 +25,7 @@ from federator.store.engine import Index
 #: prefix of every token, by which scanners for leaked secrets recognise it
 PREFIX = "lft_"
 _BYTES = 32
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,12 @@ class ApiToken:
             "created_at": self.created_at, "created_by": self.created_by, "expires_at": self.expires_at,
             "revoked_at": self.revoked_at, "revoked_by": self.revoked_by,
         }  # fmt: skip
+
+
+def require_valid_name(name: str) -> None:
+    """Raise ConfigError for a name that no token can have."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is not a valid token name", hint="use up to 100 letters, digits and . _ @ -")
 
 
 def create_token(

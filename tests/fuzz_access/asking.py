@@ -24,8 +24,10 @@ _BODIES: dict[str, list[dict[str, Any]]] = {
     "/api/v1/runs": [
         {"kind": "crawl", "sources": ["vault"]}, {"kind": "crawl", "sources": ["nope"]}, {"kind": "sync", "mirrors": ["hidden"]},
         {"kind": "sync", "mirrors": ["half"]}, {"kind": "sync", "mirrors": ["nope"]}, {"kind": "apply", "plans": ["0" * 64]},
+        {"kind": "verify", "tables": ["vault$s$orders"]}, {"kind": "verify", "tables": ["lake$payroll$nope"]},
     ],
     "/api/v1/reports": [{"report": "none"}],
+    "/api/v1/tokens": [{"name": "fuzz", "scopes": ["vault"]}],
     "/api/v1/declarations": [
         {"places": ["s3://lake/payroll/salaries.lance"], "into": ["vault"]}, {"places": ["s3://lake/new.lance"], "into": ["nope"]},
     ],

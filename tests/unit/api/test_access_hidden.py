@@ -173,6 +173,7 @@ READS: dict[str, list[str]] = {
     "/api/v1/reports/{id}": ["00000000-0000-0000-0000-000000000000", "nope"],
     "/api/v1/reports/{id}/{name}": ["nope/x.html"],
     "/api/v1/notifications": [""],
+    "/api/v1/tokens": [""],
     "/metrics": [""],
 }  # fmt: skip
 

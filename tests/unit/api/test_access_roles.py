@@ -27,9 +27,12 @@ OPERATES = {
     "POST /api/v1/notifications/{number}/retry",
 }  # fmt: skip
 WRITES = {"POST /api/v1/declarations"}
-ADMINISTERS = {"GET /api/v1/audit"}
+ADMINISTERS = {
+    "GET /api/v1/audit", "GET /api/v1/tokens", "POST /api/v1/tokens", "POST /api/v1/tokens/{name}/revoke",
+}  # fmt: skip
 WHOLE = {
     "GET /api/v1/audit", "GET /metrics", "GET /api/v1/reports", "POST /api/v1/reports", "GET /api/v1/reports/{id}",
+    "GET /api/v1/tokens", "POST /api/v1/tokens", "POST /api/v1/tokens/{name}/revoke",
     "GET /api/v1/reports/{id}/{name}", "GET /api/v1/notifications", "POST /api/v1/notifications/{number}/retry",
 }  # fmt: skip
 LOOKS = {
@@ -52,7 +55,7 @@ RULES = {
     **dict.fromkeys(ADMINISTERS, Role.ADMIN),
 }
 BODIES: dict[str, Any] = {
-    "POST /api/v1/runs": {"kind": "crawl"}, "POST /api/v1/reports": {"report": "none"},
+    "POST /api/v1/runs": {"kind": "crawl"}, "POST /api/v1/tokens": {"name": "created"}, "POST /api/v1/reports": {"report": "none"},
     "POST /api/v1/declarations": {"places": ["s3://lake/new.lance"], "into": ["copy"]},
 }  # fmt: skip
 

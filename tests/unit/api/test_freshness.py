@@ -16,7 +16,7 @@ from tests.unit.api.conftest import Api
 #: answers about no catalog
 NONE = {
     "/api/v1/jobs", "/api/v1/me", "/api/v1/me/sessions", "/api/v1/requests/{id}", "/api/v1/audit", "/api/v1/reports",
-    "/api/v1/reports/{id}", "/api/v1/notifications", "/healthz", "/readyz",
+    "/api/v1/reports/{id}", "/api/v1/notifications", "/api/v1/tokens", "/healthz", "/readyz",
 }  # fmt: skip
 #: answers whose parts each have their own
 INSIDE = {"/api/v1/sources": "sources", "/api/v1/mirrors": "mirrors"}

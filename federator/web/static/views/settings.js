@@ -1,10 +1,11 @@
-// Jobs and notifications, with the actions that the role allows.
+// Tokens, jobs and notifications, with the actions that the role allows.
 import {find, get, send} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, state} from "../format.js";
 import {button, empty, panel, table} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
 import {runLink} from "./runs.js";
+import {tokensPanel} from "./tokens.js";
 
 const JOBS = [["Job"], ["Schedule"], ["State"], ["Last start"], ["Run"], ["Actions"]];
 const NOTIFICATIONS = [["Channel"], ["State"], ["Severity"], ["Notices", "n"], ["Attempts", "n"], ["Created"], ["Error", "long"], ["Action"]];
@@ -29,10 +30,10 @@ function notificationCells(item) {
 }
 
 export async function show({signal}) {
-  const [jobs, notifications] = await Promise.all([get("/api/v1/jobs", signal), find("/api/v1/notifications", signal)]);
+  const [jobs, notifications, tokens] = await Promise.all([get("/api/v1/jobs", signal), find("/api/v1/notifications", signal), tokensPanel(signal)]);
   const sent = notifications?.notifications ?? [];
   return {title: "Settings", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Settings"})), make("div", {class: "stack"},
     panel("Jobs", {}, jobs.jobs.length ? table(JOBS, jobs.jobs.map(jobCells), "Jobs") : empty("No job is scheduled", "A schedule in the configuration makes one.")),
     panel("Notifications", {}, notifications === null ? empty("You may not see these", "They need the role operator and the scope *.", {state: "denied"})
-      : sent.length ? table(NOTIFICATIONS, sent.map(notificationCells), "Notifications") : empty("No notification was sent")))]};
+      : sent.length ? table(NOTIFICATIONS, sent.map(notificationCells), "Notifications") : empty("No notification was sent")), tokens)]};
 }

@@ -1,0 +1,76 @@
+"""Settings: tokens are listed, created, shown once and revoked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from playwright.sync_api import Browser, Page, expect
+
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.store import tokens
+from tests.web.conftest import Service, run_service
+
+OpenPage = Callable[[str], Page]
+
+
+@pytest.fixture
+def guarded(filled: Path, tmp_path: Path) -> Iterator[Service]:
+    (tmp_path / "federator.db").write_bytes(filled.read_bytes())
+    with run_service(tmp_path, auth="required") as service:
+        yield service
+
+
+def _sign_in(page: Page, service: Service, role: str, scopes: Scopes) -> None:
+    secret, _ = tokens.create_token(service.index, role, role=role, scopes=scopes, lifetime=600, actor="tests")
+    page.get_by_label("Token", exact=True).fill(secret)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_a_token_is_created_shown_once_used_and_revoked(open_page: OpenPage, service: Service) -> None:
+    page = open_page("settings")
+    panel = page.get_by_role("region", name="Tokens", exact=True)
+    expect(panel).to_contain_text("No token yet")
+    panel.get_by_text("New token").click()
+    panel.get_by_label("Name").fill("ci")
+    panel.get_by_label("Role").select_option("operator")
+    panel.get_by_label("Scopes").fill("lake$sales\nnowhere")
+    panel.get_by_role("button", name="Create the token").click()
+    expect(panel).to_contain_text("It cannot be shown again")
+    expect(panel).to_contain_text("No source nowhere is configured")
+    secret = panel.locator(".secret code").inner_text()
+    me = requests.get(f"{service.url}/api/v1/me", headers={"Authorization": f"Bearer {secret}"}, timeout=60).json()
+    assert (me["name"], me["role"], me["scopes"]) == ("token:ci", "operator", ["lake$sales", "nowhere"])
+    page.reload()
+    row = panel.get_by_role("row", name="ci")
+    expect(row).to_contain_text("active")
+    assert secret not in page.content()
+    row.get_by_role("button", name="Revoke: ci").click()
+    expect(row).to_contain_text("Revoke for good?")
+    row.get_by_role("button", name="Revoke: ci").click()
+    expect(row).to_contain_text("revoked")
+    assert [token.state(0) for token in tokens.list_tokens(service.index)] == ["revoked"]
+
+
+@pytest.mark.parametrize(("role", "scopes"), [("writer", EVERYTHING), ("admin", Scopes.parse(["lake"]))])
+def test_others_read_what_tokens_need(guarded: Service, browser: Browser, role: str, scopes: Scopes) -> None:
+    context = browser.new_context(base_url=guarded.url)
+    page = context.new_page()
+    page.goto("/ui/settings")
+    _sign_in(page, guarded, role, scopes)
+    panel = page.get_by_role("region", name="Tokens", exact=True)
+    expect(panel).to_contain_text("They need the role admin and the scope *")
+    expect(panel.get_by_role("button")).to_have_count(0)
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_form_of_a_token_fits(open_page: OpenPage, service: Service, width: int) -> None:
+    tokens.create_token(service.index, "a" * 100, role="admin", scopes=EVERYTHING, lifetime=None, actor="tests")
+    page = open_page("settings")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.get_by_text("New token").click()
+    expect(page.get_by_role("button", name="Create the token")).to_be_visible()
+    assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
