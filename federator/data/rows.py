@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from federator.connector import InvalidInput, TableNotFound
@@ -14,6 +16,7 @@ from federator.data.table_handle import MAIN, TableHandle
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
 from federator.lance.foreign_locations import list_lost_locations, require_own_files, resolve_location
+from federator.model import local_path
 from federator.planning.key_types import parse_duration
 
 
@@ -190,11 +193,17 @@ def _write_dataset(handle: TableHandle, reader: Any, mode: str, dataset: Any = N
     import lance
 
     counting = _CountingReader(reader)
+    path = local_path(handle.location)
+    data = Path(path, "data") if path is not None and mode == "create" and not os.path.lexists(f"{path}/data") else None
     try:
         written = lance.write_dataset(
             counting.reader(), dataset if dataset is not None else handle.uri, mode=mode, storage_options=handle.storage_options
         )
     except LANCE_ERRORS as error:
+        if data is not None:
+            # Lance removes the files of a refused write, but not their directory: the location would not be free for the next one.
+            with suppress(OSError):
+                data.rmdir()
         raise to_catalog_error(error) from None
     return {"num_inserted_rows": counting.rows, "version": written.version}
 
@@ -232,6 +241,4 @@ def _open_stream(path: str) -> Iterator[Any]:
 
 
 def _size(path: str) -> int:
-    from pathlib import Path
-
     return Path(path).stat().st_size

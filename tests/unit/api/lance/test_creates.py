@@ -16,7 +16,8 @@ from sqlalchemy import select
 from federator.apply import table_locks
 from federator.apply.table_locks import TableLocks
 from federator.connector import ConcurrentModification
-from federator.data import TableProcessPool
+from federator.connector.errors import TableSchemaValidation
+from federator.data import TableHandle, TableProcessPool
 from federator.store import open_index
 from federator.store import tables as t
 from tests.unit.api.lance.conftest import Service
@@ -70,6 +71,36 @@ def test_a_declaration_that_is_removed_meanwhile_is_an_error(own_service: Servic
         response = _create(own_service, "orders")
     assert (response.status_code, response.json()["code"]) == (409, 14), response.text
     assert _journal(own_service)[-1] == ("create_table", "failed", "14")
+
+
+def _refused_bodies() -> dict[str, bytes]:
+    """Streams that are refused after the write has begun: cut in the middle, and with a null where the schema allows none."""
+    cut, nulls = BytesIO(), BytesIO()
+    with pa.ipc.new_stream(cut, ROWS.schema) as stream:
+        stream.write_table(pa.table({"id": range(100_000)}), max_chunksize=10_000)
+    with pa.ipc.new_stream(nulls, schema := pa.schema([pa.field("id", pa.int64(), nullable=False)])) as stream:
+        for numbers in ([1, 2], [None]):
+            stream.write_batch(pa.record_batch([pa.array(numbers, pa.int64())], schema=schema))
+    return {"cut": cut.getvalue()[:600_000], "nulls": nulls.getvalue()}
+
+
+@pytest.mark.parametrize("body", ["cut", "nulls"])
+@pytest.mark.parametrize("mode", ["create", "overwrite", "exist_ok"])
+def test_the_name_of_a_refused_table_is_free(own_service: Service, body: str, mode: str) -> None:
+    url = f"{own_service.url}/v1/table/lake%24orders/create?mode={mode}"
+    assert requests.post(url, data=_refused_bodies()[body], timeout=60).status_code == 400
+    assert own_service.post("/v1/table/lake%24orders/exists").status_code == 404
+    assert _create(own_service, "orders").json()["version"] == 1
+
+
+def test_a_refused_write_removes_nothing_that_was_there(own_service: Service) -> None:
+    location = own_service.root / "orders.lance"
+    (location / "data").mkdir(parents=True)
+    with own_service.app.state.pool.file() as body:
+        body.write_bytes(_refused_bodies()["nulls"])
+        with pytest.raises(TableSchemaValidation):
+            own_service.app.state.pool.run("create", TableHandle(str(location)), input=str(body))
+    assert (location / "data").is_dir()
 
 
 def test_a_created_table_is_there(own_service: Service) -> None:
