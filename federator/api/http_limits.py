@@ -7,6 +7,7 @@ and whether or not the route reads the body.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -18,12 +19,15 @@ from federator.settings.sections import ServeSettings
 MAX_HEAD_BYTES = 32 * 1024
 #: time to send a head, from its first byte; the first head of a connection counts from the connection
 HEAD_SECONDS = 10.0
+_ABSOLUTE_TARGET = re.compile(rb"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 #: maximum number of open connections of the process
 MAX_CONNECTIONS = 512
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with the limits. A request without exactly one Host header is answered with 400.
+
+    The host of an absolute target replaces that of the header.
 
     A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
     connections, the one that has waited longest for the end of its head is closed, so that clients that send complete requests are
@@ -91,7 +95,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             path = self.url.partition(b"?")[0].decode("ascii", "replace")
             self._refuse_with_problem(path, 400, "Bad request", f"a request has one Host header, not {hosts}")
         else:
+            self._use_host_of_target()
             super().on_headers_complete()
+
+    def _use_host_of_target(self) -> None:
+        """Replace the Host header by the host of a target such as ``http://host/path`` (RFC 9112, 3.2.2), so that it is checked."""
+        if (target := _ABSOLUTE_TARGET.match(self.url)) is not None:
+            self.headers[:] = [header for header in self.headers if header[0] != b"host"] + [(b"host", target[1])]
 
     def on_body(self, body: bytes) -> None:
         if not self.transport.is_closing():

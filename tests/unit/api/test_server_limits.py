@@ -283,5 +283,18 @@ def test_a_request_has_one_host_and_one_length(start: Callable[..., Process]) ->
         for lengths in ((length, length), (length, "Content-Length: 3"), (length, chunked), (chunked, length)):
             assert send(path, one, *lengths).startswith(b"HTTP/1.1 400 "), (path, lengths)
     assert send("/healthz", one, length).startswith(b"HTTP/1.1 405 ")
+    # RFC 9112, 3.2.2: the host of the target counts, not that of the header.
+    for target in (
+        "http://evil.example/healthz", "HTTP://evil.example:80/healthz?a=http://localhost/", "http://evil@localhost/healthz",
+        "http:///healthz", "http://evil.example?/healthz",
+    ):  # fmt: skip
+        assert send(target, one, length).split()[1] in (b"400", b"421"), target
+    for target, host in (
+        ("http://localhost/healthz", "Host: evil.example"),
+        ("http://127.0.0.1:80/healthz", one),
+        ("/healthz?a=http://evil.example/", one),
+    ):
+        assert send(target, host, length).split()[1] == b"405", target
+    assert send("http://localhost/healthz", one, one, length).startswith(b"HTTP/1.1 400 ")
     # A client of HTTP/1.0 may omit the header; on loopback it is needed.
     assert send("/healthz", length, version="1.0").startswith(b"HTTP/1.1 421 ")
