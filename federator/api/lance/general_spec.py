@@ -76,14 +76,18 @@ class Namespace(_Body):
 
 
 class AnyNamespace(_Body):
-    """A namespace, or the root, whose name is null or empty."""
+    """A namespace, by its name and parents or by its list identifier; or the root, for which all are null or empty."""
 
     name: str | None = None
     parent: list[str] | None = None
+    id: list[str] | Literal[""] | None = None
 
     @property
     def path(self) -> Path:
-        return _path(self.parent, self.name or "") if self.name or self.parent else ()
+        if self.id and (self.name or self.parent):
+            raise InvalidInput("id and name are mutually exclusive", hint="send only one of them")
+        *parents, name = self.id or [*(self.parent or ()), self.name or ""]
+        return _path(parents, name) if name or parents or self.id else ()
 
 
 class CreateNamespace(Namespace):
@@ -177,19 +181,23 @@ def list_namespaces(
 
 
 @router.post("/NamespaceExists")
-def namespace_exists(body: AnyNamespace, index: IndexDep, settings: SettingsDep, principal: PrincipalDep) -> Exists:
+def namespace_exists(
+    index: IndexDep, settings: SettingsDep, principal: PrincipalDep, body: Annotated[AnyNamespace | None, Body()] = None
+) -> Exists:
     """Check whether a namespace exists."""
     try:
-        _load_namespace(index, settings, principal, body.path)
+        _load_namespace(index, settings, principal, body.path if body else ())
     except NamespaceNotFound:
         return Exists(exists=False)
     return Exists(exists=True)
 
 
 @router.post("/GetNamespace")
-def get_namespace(body: AnyNamespace, index: IndexDep, settings: SettingsDep, principal: PrincipalDep) -> NamespaceResponse:
+def get_namespace(
+    index: IndexDep, settings: SettingsDep, principal: PrincipalDep, body: Annotated[AnyNamespace | None, Body()] = None
+) -> NamespaceResponse:
     """Return a namespace with its properties."""
-    return _load_namespace(index, settings, principal, body.path)
+    return _load_namespace(index, settings, principal, body.path if body else ())
 
 
 @router.post("/CreateNamespace")

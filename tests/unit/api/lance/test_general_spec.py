@@ -121,11 +121,28 @@ def test_a_table_that_cannot_be_written_is_not_left_declared(service: Service, t
     assert service.post("/v1/table/shut%24never/exists").status_code == 404
 
 
-@pytest.mark.parametrize("root", [{}, {"name": None}, {"name": "", "parent": []}, {"name": "", "parent": None}])
+@pytest.mark.parametrize(
+    "root",
+    [{}, {"name": None}, {"name": "", "parent": []}, {"name": "", "parent": None}, {"id": None}, {"id": []}, {"id": ""}],
+)
 def test_the_root_is_a_namespace(service: Service, root: dict[str, Any]) -> None:
     assert _ask(service, "GetNamespace", **root) == {"name": "", "parent": [], "properties": {}}
     assert _ask(service, "NamespaceExists", **root) == {"exists": True}
     assert _ask(service, "GetNamespace", 400, name="", parent=["mem"])["code"] == 13
+
+
+def test_a_request_without_a_body_is_about_the_root(service: Service) -> None:
+    assert service.ask("POST", "/GetNamespace").json() == {"name": "", "parent": [], "properties": {}}
+    assert service.ask("POST", "/NamespaceExists").json() == {"exists": True}
+
+
+def test_a_list_identifier_names_a_namespace(service: Service) -> None:
+    path = list(service.namespace())
+    by_name = _ask(service, "GetNamespace", name=path[-1], parent=path[:-1])
+    assert _ask(service, "GetNamespace", id=path) == by_name
+    assert _ask(service, "NamespaceExists", id=[*path, "none"]) == {"exists": False}
+    for both in ({"id": path, "name": path[-1]}, {"id": "mem"}, {"id": [*path, ""]}, {"id": [""]}):
+        assert _ask(service, "NamespaceExists", 400, **both)["code"] == 13
 
 
 def test_an_empty_directory_is_a_table_that_cannot_be_loaded(service: Service) -> None:
