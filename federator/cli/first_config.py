@@ -7,20 +7,23 @@ import secrets
 from dataclasses import dataclass
 
 _HEAD = """\
-# Sources and mirrors of the federator. `federator validate` checks this file, `federator doctor` the connections.
+# Sources and mirrors of the federator. `federator validate` checks this file,
+# `federator doctor` the connections.
 # Do not write secrets into it: use ${{VARIABLE}} or file:PATH.
 
 [instance]
-# Marks the objects that this deployment owns in other catalogs. Never change it.
+# Marks the objects that this deployment owns in catalogs. Never change it.
 id = {instance}
 
 [index]
-# A file in the directory of this one. In production: postgresql+psycopg://federator:${{INDEX_PASSWORD}}@host/federator
+# A file in the directory of this one. In production:
+# "postgresql+psycopg://federator:${{INDEX_PASSWORD}}@host/federator"
 url = "sqlite:///federator.db"
 """
 
 _TAIL = """\
-# A mirror declares the tables of one source in another. `federator plan` shows the changes.
+# A mirror declares the tables of one source in another. `federator plan` shows
+# the changes.
 # [mirrors.first]
 # from = "{name}"
 # to = "another source"
@@ -99,7 +102,7 @@ TEMPLATES = {
 
 # How tables are opened, for every connector: catalogs give no credentials.
 _STORAGE = (
-    ("Tables are opened with these options. Amazon S3, or a server with its API (then also the endpoint).", (
+    ("Tables are opened with these options. Amazon S3, or a server like it.", (
         ("storage.region", '"us-west-2"'),
         ("storage.access_key_id", '"${S3_KEY_ID}"'),
         ("storage.secret_access_key", '"${S3_SECRET}"'),

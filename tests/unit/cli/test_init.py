@@ -27,6 +27,11 @@ def test_it_never_overwrites(shell: Shell) -> None:
     assert file.read_bytes() == before
 
 
+def test_the_file_is_readable_in_80_columns() -> None:
+    text = first_config.render_config({impl: ["thrift://localhost:9083"] for impl in first_config.TEMPLATES})
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
 def test_it_does_not_follow_a_link(shell: Shell) -> None:
     (shell.folder / "link.toml").symlink_to(shell.folder / "nothing.toml")
     assert shell.run("init", str(shell.folder / "link.toml"), "--dir", "tables").exit_code == 64
