@@ -15,7 +15,7 @@ from lance_namespace import (
     RegisterTableRequest,
 )
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.lance.alter import change_namespace_properties, change_table_properties
@@ -56,12 +56,16 @@ class _Paged(_Body):
     page_size: int | None = Field(default=None, validation_alias="pageSize")
 
 
+#: the list identifier of a namespace; null and empty are the root
+_ListIdentifier = list[str] | Literal[""] | None
+
+
 class ListNamespaces(_Paged):
-    parent: list[str] | None = None
+    parent: _ListIdentifier = Field(default=None, validation_alias=AliasChoices("parent", "id"))
 
 
 class ListTables(_Paged):
-    namespace: list[str] | None = None
+    namespace: _ListIdentifier = Field(default=None, validation_alias=AliasChoices("namespace", "id"))
 
 
 class Namespace(_Body):
@@ -80,7 +84,7 @@ class AnyNamespace(_Body):
 
     name: str | None = None
     parent: list[str] | None = None
-    id: list[str] | Literal[""] | None = None
+    id: _ListIdentifier = None
 
     @property
     def path(self) -> Path:

@@ -141,6 +141,11 @@ def test_a_list_identifier_names_a_namespace(service: Service) -> None:
     by_name = _ask(service, "GetNamespace", name=path[-1], parent=path[:-1])
     assert _ask(service, "GetNamespace", id=path) == by_name
     assert _ask(service, "NamespaceExists", id=[*path, "none"]) == {"exists": False}
+    assert path[-1] in _ask(service, "ListNamespaces", id=path[:-1], pageSize=10_000)["namespaces"]
+    assert _ask(service, "RegisterTable", name="t", namespace=path, location="s3://lake/t.lance")["name"] == "t"
+    assert _ask(service, "ListTables", id=path)["tables"] == _ask(service, "ListTables", namespace=path)["tables"] == ["t"]
+    for root in ({}, {"id": []}, {"id": None}, {"id": ""}):
+        assert _ask(service, "ListNamespaces", **root) == _ask(service, "ListNamespaces", parent=[])
     for both in ({"id": path, "name": path[-1]}, {"id": "mem"}, {"id": [*path, ""]}, {"id": [""]}):
         assert _ask(service, "NamespaceExists", 400, **both)["code"] == 13
 
