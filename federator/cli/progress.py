@@ -114,14 +114,15 @@ class ProgressDisplay:
 
         non_empty = [part for part in (*parts, end) if str(part)]
         text = Text("  ").join(part if isinstance(part, Text) else Text(escape_text(part)) for part in non_empty)
+        if self._console is not None:
+            indent = " " * (_STAGE_WIDTH + 2)
+            first, *others = text.wrap(self._console, max(self._console.width - len(indent), 40))
+            # Not under the display's lock: printing waits for rich's lock, and rich draws a frame under it, which waits for the display's.
+            self._console.print(first, *(Text(indent) + line for line in others), sep="\n", soft_wrap=True)
+            return
         with self._lock:
-            if self._console is not None:
-                indent = " " * (_STAGE_WIDTH + 2)
-                first, *others = text.wrap(self._console, max(self._console.width - len(indent), 40))
-                self._console.print(first, *(Text(indent) + line for line in others), sep="\n", soft_wrap=True)
-            else:
-                self._stream.write(text.plain + "\n")
-                self._stream.flush()
+            self._stream.write(text.plain + "\n")
+            self._stream.flush()
 
     def _render(self) -> RenderableType:
         from rich.console import Group

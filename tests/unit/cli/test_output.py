@@ -178,6 +178,37 @@ def test_what_takes_long_gives_a_sign(capsys: pytest.CaptureFixture[str]) -> Non
     assert message.endswith("...\n")
 
 
+def test_lines_and_frames_of_several_threads_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich draws a frame under its lock and asks the display for it, while the display prints lines through rich."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    ended = threading.Event()
+
+    def print_lines(number: int) -> None:
+        for line in range(200):
+            progress(ProgressEvent("change", f"declare_table copy$t{number}_{line}", "skipped", "the target has changed"))
+
+    def draw_frames() -> None:
+        while not ended.is_set():
+            live.refresh()
+
+    progress = ProgressDisplay(quiet=False).__enter__()
+    live = progress._live
+    assert live is not None
+    progress(ProgressEvent("apply", "nightly"))
+    threading.Thread(target=draw_frames, daemon=True).start()
+    printing = [threading.Thread(target=print_lines, args=(number,), daemon=True) for number in range(2)]
+    for thread in printing:
+        thread.start()
+    for thread in printing:
+        thread.join(60)
+    # If they wait for each other, ending the display would wait, too.
+    assert [thread.name for thread in printing if thread.is_alive()] == []
+    ended.set()
+    progress.__exit__(None, None, None)
+    assert all(f"declare_table copy$t{number}_{line}  " in stream.getvalue() for number in range(2) for line in range(200))
+
+
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressDisplay(quiet=True) as progress:
         progress(ProgressEvent("crawl", "lake"))
