@@ -1,4 +1,4 @@
-"""Locations that crashed the process which opened them are left alone for a while."""
+"""Tables whose process crashed are not opened for a while by the caller who opened them: a caller's expression may be the cause."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ _MAX_LOCATIONS = 10_000
 
 
 class CrashLog:
-    """The times at which opening a location ended its process. Thread-safe."""
+    """The times at which a caller's request ended the process that opened a location. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._crashes: dict[str, list[float]] = {}
+        self._crashes: dict[tuple[str, str], list[float]] = {}
         self._lock = threading.Lock()
 
-    def record(self, location: str) -> None:
+    def record(self, caller: str, location: str) -> None:
         """Record a crash now."""
         with self._lock:
-            self._crashes[location] = [*self._recent(location), self._clock()]
+            key = (caller, location)
+            self._crashes[key] = [*self._recent(key), self._clock()]
             while len(self._crashes) > _MAX_LOCATIONS:
                 del self._crashes[next(iter(self._crashes))]
 
-    def check(self, location: str) -> None:
-        """Raise ServiceUnavailable if ``MAX_CRASHES`` of this location are more recent than ``WINDOW_SECONDS``."""
+    def check(self, caller: str, location: str) -> None:
+        """Raise ServiceUnavailable if ``MAX_CRASHES`` by this caller at this location are more recent than ``WINDOW_SECONDS``."""
         with self._lock:
-            recent = self._recent(location)
+            recent = self._recent((caller, location))
         if len(recent) >= MAX_CRASHES:
             seconds = round(recent[-MAX_CRASHES] + WINDOW_SECONDS - self._clock())
             raise ServiceUnavailable(
@@ -39,6 +40,6 @@ class CrashLog:
                 hint="check the table with pylance",
             )
 
-    def _recent(self, location: str) -> list[float]:
+    def _recent(self, key: tuple[str, str]) -> list[float]:
         since = self._clock() - WINDOW_SECONDS
-        return [at for at in self._crashes.get(location, ()) if at > since]
+        return [at for at in self._crashes.get(key, ()) if at > since]

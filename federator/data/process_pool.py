@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -91,7 +92,7 @@ class TableProcessPool:
                     f"all {self._count} processes that open tables were busy for {CONFIG_SECTION} max_seconds = {seconds:g}",
                     hint=f"try again, or increase {CONFIG_SECTION} processes",
                 )
-            return task(self._run_operation)
+            return task(partial(self._run_operation, caller))
 
         return self._threads.submit(caller, run_task)
 
@@ -129,17 +130,17 @@ class TableProcessPool:
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _run_operation(self, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
+    def _run_operation(self, caller: str, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
         end = time.monotonic() + self.limits.seconds
 
         def resolve(locations: Sequence[str]) -> Sequence[str]:
             # In a child, because a dead mount blocks.
-            answer = _unwrap_response(self._request("resolve", handle, {"locations": list(locations)}, end))
+            answer = _unwrap_response(self._request(caller, "resolve", handle, {"locations": list(locations)}, end))
             return [str(location) for location in answer["locations"]]
 
         # What a location refers to is known once it may be read itself.
         for _ in range(_MAX_REFERENCES):
-            response = self._request(operation, handle, arguments, end)
+            response = self._request(caller, operation, handle, arguments, end)
             if "foreign" not in response:
                 return _unwrap_response(response)
             found = ForeignLocations(**response["foreign"])
@@ -152,7 +153,9 @@ class TableProcessPool:
             hint="set allowed_bases in the section of the source",
         )
 
-    def _request(self, operation: str, handle: TableHandle, arguments: Mapping[str, Any], end: float) -> dict[str, Any]:
+    def _request(
+        self, caller: str, operation: str, handle: TableHandle, arguments: Mapping[str, Any], end: float
+    ) -> dict[str, Any]:
         """Return the response of one process, which must come before the monotonic time ``end``."""
         seconds = end - time.monotonic()
         if seconds <= 0:
@@ -163,7 +166,7 @@ class TableProcessPool:
             "operation": operation, "location": handle.location, "storage": dict(handle.storage),
             "allowed_bases": handle.allowed_bases, "mounts": handle.mounts, "arguments": arguments, "seconds": seconds,
         }  # fmt: skip
-        self._crashes.check(handle.location)
+        self._crashes.check(caller, handle.location)
         child = self._acquire()
         try:
             response = child.request(request, seconds, self.limits.memory)
@@ -178,7 +181,7 @@ class TableProcessPool:
             raise ProcessEnded(reason) from None
         except ChildProcessDied:
             self._replace(child)
-            self._crashes.record(handle.location)
+            self._crashes.record(caller, handle.location)
             raise ProcessEnded("the process that opened the table ended") from None
         if child.memory > self.limits.memory // 2:
             # Its caches would take the room of the next request.

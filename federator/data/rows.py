@@ -15,7 +15,7 @@ from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.table_handle import MAIN, TableHandle
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
-from federator.lance.foreign_locations import list_lost_locations, require_own_files, resolve_location
+from federator.lance.foreign_locations import is_file_of_table, list_lost_locations, require_own_files, resolve_location
 from federator.model import local_path
 from federator.planning.key_types import parse_duration
 
@@ -167,9 +167,7 @@ def _foreign_name(path: str) -> str | None:
     depth = next((index for index, name in enumerate(names) if name in ("_versions", ".lance-reserved")), 0)
     if depth and names[0] != "tree":
         return "/".join(names[:depth])
-    # Lance's own names start with one of these characters, except its data and its branches.
-    belongs_to_table = names[0][:1] in ("", "_", ".") or names[0] in ("data", "tree")
-    return None if belongs_to_table else names[0]
+    return None if not names[0] or is_file_of_table(path) else names[0]
 
 
 def _parse_duration(text: str) -> timedelta:

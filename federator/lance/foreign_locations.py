@@ -85,6 +85,8 @@ def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> No
 def list_lost_locations(location: str, canonical: str, declared: Iterable[str]) -> list[str]:
     """Return the declared canonical locations that lose data if the table at ``location`` is deleted, also through symbolic links.
 
+    That is also the one of a table to whose files the location belongs, such as one of its branches.
+
     ``canonical`` is the table's own canonical location, with aliases resolved.
     """
     path = local_path(location)
@@ -93,7 +95,8 @@ def list_lost_locations(location: str, canonical: str, declared: Iterable[str]) 
     outside = {link for link in links if not is_inside(link, own)}
 
     def is_lost(resolved: str) -> bool:
-        return is_inside(resolved, own | outside) or any(is_inside(link, [resolved]) for link in outside)
+        is_around = any(is_inside(link, [resolved]) for link in outside) or any(is_part_of(one, resolved) for one in own)
+        return is_around or is_inside(resolved, own | outside)
 
     return [written for written in declared if is_lost(resolve_location(written))]
 
@@ -107,6 +110,17 @@ def resolve_location(location: str) -> str:
 def is_inside(location: str, prefixes: Iterable[str]) -> bool:
     """Return whether a canonical location is one of the canonical ``prefixes``, or below one."""
     return any(location == prefix or location.startswith(prefix.rstrip("/") + "/") for prefix in prefixes)
+
+
+def is_part_of(location: str, table: str) -> bool:
+    """Return whether a canonical location is among the files of the table at another one: in its data, a branch, its manifests."""
+    return is_inside(location, [table]) and is_file_of_table(location[len(table) :].lstrip("/"))
+
+
+def is_file_of_table(path: str) -> bool:
+    """Return whether a path below a table's location is Lance's own. Its names begin with _ or a dot, except data and branches."""
+    name = path.partition("/")[0]
+    return name[:1] in ("_", ".") or name in ("data", "tree")
 
 
 def _has_link_below(mount: str, path: str) -> bool:

@@ -169,7 +169,7 @@ def list_declaring_tables(index: Index, location: str, aliases: LocationAliases)
 def list_tables_that_may_overlap(
     index: Index, location: str, aliases: LocationAliases, *, neighbours: bool = False
 ) -> dict[str, str]:
-    """Return the tables of all sources at or below a location, by object id, with their canonical locations.
+    """Return the tables of all sources at, below or above a location, by object id, with their canonical locations.
 
     ``neighbours``: also tables whose location begins with the same text (``orders2`` beside ``orders``). For a path, all tables with a
     path are returned, because symbolic links can lead from one to another. Direct writes that are not yet published count.
@@ -178,6 +178,7 @@ def list_tables_that_may_overlap(
     begin = canonical if neighbours else prefix_below(canonical)
     prefix = _ANY_PATH if canonical.startswith(_ANY_PATH) else begin
     own, alias = r.canonical, t.alias.c.place
+    at_or_above = [canonical, *parent_locations(canonical)]
     with index.read() as connection:
         # Read first, because a publication removes the pending observation last.
         pending = pending_publications.list_pending_tables(connection)
@@ -191,14 +192,14 @@ def list_tables_that_may_overlap(
             for query in select_current_tables(
                 [r.source, r.path, column.label("location")],
                 condition,
-                or_(column == canonical, has_prefix(connection, column, prefix)),
+                or_(column.in_(at_or_above), has_prefix(connection, column, prefix)),
             )
             for row in connection.execute(query)
         }
     for name, record in pending.items():
         found.pop(name, None)
         written = canonical_location(record.location, aliases) if record is not None and record.location else ""
-        if written == canonical or written.startswith(prefix):
+        if written in at_or_above or written.startswith(prefix):
             found[name] = written
     return found
 

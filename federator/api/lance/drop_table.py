@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from federator.api.lance.lookup import VisibleTable
@@ -24,7 +26,8 @@ def drop_with_data(
     """Deregister a table, delete its data and return its record.
 
     The source needs ``allow_drop = true``, and the principal the role admin for it. Nothing is removed if another declaration has the
-    same location or one inside it. The location must be empty or a Lance table, and contain nothing else.
+    same location or one inside it, or if the location is part of another table. It must be empty or a Lance table, and contain nothing
+    else.
 
     Raise Unsupported, PermissionDenied or InvalidInput if a precondition fails. Raise Internal if the table was deregistered, but its
     data could not be deleted.
@@ -45,6 +48,7 @@ def drop_with_data(
                 raise InvalidInput(f"{name} is not an external Lance table with a location")
             handle = table_handle(VisibleTable(target.path, target.source, record))
             _require_sole_declaration(pool, write, target, handle)
+            _require_no_branch(pool, handle, name)
             has_data = _is_written(pool, handle, name)
             catalog.deregister_table(record)
         if has_data:
@@ -68,14 +72,20 @@ def _require_sole_declaration(pool: CallerPool, write: AuthorizedWriter, target:
     if names:
         # Name only objects that the principal can see.
         visible = [name for name in names if write.principal.scopes.covers(parse_path_key(name))]
-        other, is_inside = (
-            ", ".join(visible) or "another table",
-            all(others[name].startswith(canonical + "/") for name in names),
-        )
-        raise InvalidInput(
-            f"{own_id}: {other} {'is inside' if is_inside else 'has the location'} {handle.location}",
-            hint="use DeregisterTable, which keeps the data",
-        )
+        other = ", ".join(visible) or "another table"
+        raise InvalidInput(f"{own_id}: {other} has data at {handle.location}", hint="use DeregisterTable, which keeps the data")
+
+
+def _require_no_branch(pool: CallerPool, handle: TableHandle, name: str) -> None:
+    """Raise InvalidInput if the location is a branch of a table, which no catalog has to declare."""
+    [resolved] = pool.run("resolve", handle, locations=[handle.location])["locations"]
+    for match in re.finditer("/tree/", resolved):
+        table = replace(handle, location=resolved[: match.start()])
+        if pool.run("inspect", table, anywhere=True)["state"] not in ("missing", "empty", "not_lance"):
+            raise InvalidInput(
+                f"{name}: {handle.location} is part of another table, and is not deleted",
+                hint="use DeregisterTable, which keeps the data",
+            )
 
 
 def _is_written(pool: CallerPool, handle: TableHandle, name: str) -> bool:

@@ -16,6 +16,7 @@ from federator.api.lance.lookup import VisibleTable
 from federator.api.principals import Principal, can_receive_secrets, vended_access
 from federator.connector import PermissionDenied, Unsupported
 from federator.connector.storage_options import lance_scheme
+from federator.lance.foreign_locations import is_inside, is_part_of
 from federator.model import canonical_location, parse_path_key, path_key
 from federator.settings import Settings
 from federator.store import Index, audit_log
@@ -77,7 +78,7 @@ class TableVending:
         access = vended_access(self.principal, table.path)
         if access is None:
             raise PermissionDenied(f"{path_key(table.path)} is outside the scopes of {self.principal.name}")
-        self._require_nothing_hidden_inside(table, neighbours=not vendor.is_exact)
+        self._require_nothing_hidden_there(table, neighbours=not vendor.is_exact)
         grant = TableGrant(table.source.name, table.path, table.record, access, self.principal.name)
         credentials = self.vendors.issue(vendor, grant)
         self._record(table, {
@@ -86,18 +87,21 @@ class TableVending:
         options = credentials.storage_options(table.source_options())
         return ResponseOptions(options, vended=credentials.options, headers=_NO_STORE)
 
-    def _require_nothing_hidden_inside(self, table: VisibleTable, *, neighbours: bool) -> None:
-        """Raise PermissionDenied if another declared table, which the principal may not see, is inside the location.
+    def _require_nothing_hidden_there(self, table: VisibleTable, *, neighbours: bool) -> None:
+        """Raise PermissionDenied if another declared table, which the principal may not see, is inside the location or around it.
 
         ``neighbours``: also if the location of a hidden table begins with the same text. Some catalogs limit their credentials by it.
         """
         aliases = self.settings.location_aliases
         canonical = canonical_location(table.location, aliases)
         found = datasets.list_tables_that_may_overlap(self.index, table.location, aliases, neighbours=neighbours)
-        inside = [name for name, location in found.items() if location != canonical]
-        if not all(self.principal.scopes.covers(parse_path_key(name)) for name in inside):
+        readable = [
+            name for name, location in found.items() if not is_inside(canonical, [location]) or is_part_of(canonical, location)
+        ]
+        if not all(self.principal.scopes.covers(parse_path_key(name)) for name in readable):
             raise PermissionDenied(
-                f"{path_key(table.path)}: the location contains another table, or begins the name of one, so no credentials are vended"
+                f"{path_key(table.path)}: the location contains another table, is part of one, or begins the name of one, "
+                "so no credentials are vended"
             )
 
     def _record(self, table: VisibleTable, detail: Mapping[str, object]) -> None:

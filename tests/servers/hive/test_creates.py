@@ -98,8 +98,8 @@ def test_a_create_without_rows_succeeds_only_if_the_table_can_be_opened(
     path = (*metastore.database(), "orders")
     honest = TableProcessPool._run_operation
 
-    def ask(pool: TableProcessPool, operation: str, *arguments: Any, **named: Any) -> Any:
-        answer = honest(pool, operation, *arguments, **named)
+    def ask(pool: TableProcessPool, caller: str, operation: str, *arguments: Any, **named: Any) -> Any:
+        answer = honest(pool, caller, operation, *arguments, **named)
         if operation == "create":
             calls = metastore.calls()
             table = calls.get_table(path)

@@ -262,18 +262,31 @@ def test_a_location_that_crashes_its_process_twice_is_left_alone(
     assert pool.run("count", table) == 100
 
 
+def test_an_expression_that_crashes_the_process_closes_the_table_for_its_caller_only(
+    pool: TableProcessPool, table: TableHandle
+) -> None:
+    deep = "+".join(["1"] * 30_000) + " > 0"
+    for _ in range(2):
+        with pytest.raises(Internal, match="the process that opened the table ended"):
+            pool.submit(lambda ask: ask("count", table, predicate=deep), "viewer").result()
+    with pytest.raises(ServiceUnavailable, match="is not opened for"):
+        pool.submit(lambda ask: ask("count", table), "viewer").result()
+    assert pool.submit(lambda ask: ask("count", table), "writer").result() == 100
+
+
 def test_crashes_are_forgotten_after_a_while() -> None:
     now = [0.0]
     crashes = CrashLog(clock=lambda: now[0])
-    crashes.record("s3://a")
-    crashes.check("s3://a")
+    crashes.record("x", "s3://a")
+    crashes.check("x", "s3://a")
     now[0] = WINDOW_SECONDS - 1
-    crashes.record("s3://a")
-    crashes.check("s3://b")
+    crashes.record("x", "s3://a")
+    crashes.check("x", "s3://b")
+    crashes.check("y", "s3://a")
     with pytest.raises(ServiceUnavailable, match="for 1 s"):
-        crashes.check("s3://a")
+        crashes.check("x", "s3://a")
     now[0] = WINDOW_SECONDS + 1
-    crashes.check("s3://a")
+    crashes.check("x", "s3://a")
 
 
 def test_a_caller_with_many_slow_requests_delays_no_other(table: TableHandle, silent: TableHandle) -> None:

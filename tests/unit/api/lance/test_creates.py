@@ -36,8 +36,8 @@ def _after_writing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> N
     """``act`` happens between the write of the rows and whatever the service does next."""
     honest = TableProcessPool._run_operation
 
-    def ask(pool: TableProcessPool, operation: str, *arguments: Any, **named: Any) -> Any:
-        answer = honest(pool, operation, *arguments, **named)
+    def ask(pool: TableProcessPool, caller: str, operation: str, *arguments: Any, **named: Any) -> Any:
+        answer = honest(pool, caller, operation, *arguments, **named)
         if operation == "create":
             act()
         return answer

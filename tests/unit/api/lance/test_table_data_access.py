@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -22,10 +21,9 @@ from federator.api.lance import table_metadata, table_read, table_write
 from federator.api.lance.lookup import VisibleTable
 from federator.api.lance.table_data import _run_write
 from federator.api.lance.table_detail import table_handle
-from federator.connector import CatalogError, ConfigError, PermissionDenied, ServiceUnavailable
+from federator.connector import CatalogError, ConfigError, ServiceUnavailable
 from federator.data import TableHandle
 from federator.data.process_pool import ProcessEnded, ProcessTimeout
-from federator.lance.foreign_locations import require_own_bases
 from federator.model import TableRecord, canonical_location
 from federator.settings import SourceSettings, parse_settings
 from federator.store import verifications
@@ -311,81 +309,6 @@ def test_links_above_a_table_lead_to_no_hidden_one(tmp_path: Path) -> None:
             assert count(name, "viewer s$ns,hidden") == 3, "a caller who may see the table may read through the other"
         for name in ("own", "open", "free"):
             assert count(name, "viewer s$ns") == 3, name
-
-
-def test_dropping_spares_what_another_table_reaches_by_a_link(tmp_path: Path) -> None:
-    for name in ("disk", "beside"):
-        (tmp_path / name).mkdir()
-    for name in ("whole", "data", "mounted", "free"):
-        lance.write_dataset(ROWS, str(tmp_path / "disk" / f"{name}.lance"))
-    (tmp_path / "beside" / "other.lance").symlink_to(tmp_path / "disk" / "whole.lance")
-    # The data of a table of another catalog is elsewhere.
-    theirs = lance.write_dataset(ROWS, str(tmp_path / "elsewhere" / "t.lance")).uri
-    shutil.rmtree(tmp_path / "disk" / "data.lance" / "data")
-    (tmp_path / "disk" / "data.lance" / "data").symlink_to(tmp_path / "elsewhere" / "t.lance" / "data")
-    (tmp_path / "mount").symlink_to(tmp_path / "disk")
-    sources = {
-        "s": {"impl": "dir", "root": str(tmp_path / "disk"), "allow_drop": True},
-        "beside": {"impl": "dir", "root": str(tmp_path / "beside")},
-        "m": {"impl": "federator.testing:CONNECTOR", "store": unique_name("m")},
-    }
-    with served(tmp_path, sources) as service:
-        service.crawl("s")
-        service.crawl("beside")
-        mounted = record("m", "ns", "mounted", location=f"{tmp_path}/mount/mounted.lance/sub/../")
-        fill(service.index, "m", record("m", "ns", "theirs", location=theirs), mounted)
-        for name, other in (("whole", "beside$other"), ("data", "m$ns$theirs"), ("mounted", "m$ns$mounted")):
-            refused = service.post(f"/v1/table/s%24{name}/drop")
-            assert (refused.status_code, refused.json()["code"]) == (400, 13), (name, refused.text)
-            assert other in refused.text
-            hidden = service.post(f"/v1/table/s%24{name}/drop", caller="admin s")
-            assert hidden.status_code == 400
-            assert other not in hidden.text
-            assert service.post(f"/v1/table/s%24{name}/exists").status_code == 200, "refused before it is deregistered"
-        assert lance.dataset(theirs).count_rows() == len(ROWS)
-        assert lance.dataset(str(tmp_path / "beside" / "other.lance")).count_rows() == len(ROWS)
-        assert service.post("/v1/table/s%24free/drop").status_code == 200
-    assert not (tmp_path / "disk" / "free.lance").exists()
-
-
-SPELLINGS = (
-    "s3://{bucket}/lake/x/../../{key}", "s3://{bucket}/lake/%2e%2E/{key}", "s3://{bucket}/./{key}", "s3://{bucket}/{key}?x",
-    "s3://{bucket}/{key}#y", "s3://u@{bucket}/{key}", "s3://{bucket}:443/{key}", "s3://{bucket}/{key}\\..\\", "S3://{bucket}//{key}",
-    "s3a://{bucket}/%76{rest}",
-)  # fmt: skip
-
-
-def test_a_location_that_lance_reads_otherwise_is_not_opened(tmp_path: Path, s3_storage_options: dict[str, str]) -> None:
-    """Each spelling has another canonical location than the hidden table, and Lance opens the hidden table there."""
-    bucket, key = "lance-data", f"v{secrets.token_hex(4)}.lance"
-    hidden = f"s3://{bucket}/{key}"
-    lance.write_dataset(ROWS, hidden, storage_options=s3_storage_options)
-    options = {}
-    for name, text in s3_storage_options.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        options[f"storage.{name}"] = f"file:{tmp_path}/{name}" if "key" in name else text
-    sources = {
-        name: {"impl": "federator.testing:CONNECTOR", "store": unique_name(name), "allow_drop": name == "s", **options}
-        for name in ("s", "vault")
-    }
-    with served(tmp_path, sources) as service:
-        spellings = [spelling.format(bucket=bucket, key=key, rest=key[1:]) for spelling in SPELLINGS]
-        fill(service.index, "s", namespace("s", "ns"))
-        service.post("/v1/namespace/s%24ns/create")
-        for number, spelling in enumerate(spellings):
-            registered = service.post(f"/v1/table/s%24ns%24t{number}/register", {"location": spelling})
-            assert registered.status_code == 200, registered.text
-        fill(service.index, "vault", record("vault", "ns", "t", location=hidden))
-        assert service.post("/v1/table/vault%24ns%24t/count_rows").json() == len(ROWS)
-        for number, spelling in enumerate(spellings):
-            for operation in ("count_rows", "drop"):
-                refused = service.post(f"/v1/table/s%24ns%24t{number}/{operation}", caller="admin s")
-                assert (refused.status_code, refused.json()["code"]) == (403, 15), (spelling, refused.text)
-            base = lance.DatasetBasePath(spelling, "b")
-            dataset = lance.write_dataset(ROWS, str(tmp_path / f"{number}.lance"), initial_bases=[base])
-            with pytest.raises(PermissionDenied):
-                require_own_bases(str(tmp_path / f"{number}.lance"), dataset, [])
-    assert lance.dataset(hidden, storage_options=s3_storage_options).count_rows() == len(ROWS)
 
 
 def test_a_writer_registers_no_path_of_the_host_outside_its_source(tmp_path: Path) -> None:
