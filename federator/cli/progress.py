@@ -117,7 +117,7 @@ class ProgressDisplay:
         if self._console is not None:
             indent = " " * (_STAGE_WIDTH + 2)
             first, *others = text.wrap(self._console, max(self._console.width - len(indent), 40))
-            # Not under the display's lock: printing waits for rich's lock, and rich draws a frame under it, which waits for the display's.
+            # Not under the display's lock: rich prints under its own, under which it also draws a frame, which needs the display's.
             self._console.print(first, *(Text(indent) + line for line in others), sep="\n", soft_wrap=True)
             return
         with self._lock:
