@@ -8,11 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from federator.model import Path
+from federator.model import Path, parse_path_key
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.planning.comparison import ColumnDifference, compare_columns
+from federator.planning.comparison import ColumnDifference, column_names, compare_columns
 from federator.store import Index
 from federator.views import tree
+from federator.views.declaration_graph import build_graph
 from federator.views.freshness import Freshness
 
 
@@ -24,6 +25,7 @@ class ComparedColumn:
     declared: Annotated[str | None, Field(examples=["double"], description="type in the catalog; null: not declared")]
     stored: Annotated[str | None, Field(examples=["float"], description="type in the Lance schema; null: not stored")]
     difference: Annotated[ColumnDifference | None, Field(description="null: no difference, or one side is not known")]
+    missing_in: Annotated[list[str], Field(description="those of `copies` that declare no column of this name")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,12 @@ class SchemaComparison:
     is_stored_known: Annotated[bool, Field(description="false: no verification read the stored schema")]
     version: Annotated[int | None, Field(description="version of the table that the stored columns are from")]
     is_reordered: Annotated[bool, Field(description="both sides have the same columns in another order")]
+    copies: Annotated[
+        list[str],
+        Field(
+            description="object ids of the copies that mirrors made of the table, and of their copies, which declare columns"
+        ),
+    ]
     columns: list[ComparedColumn]
     freshness: Freshness
 
@@ -43,10 +51,39 @@ def compare_schemas(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) ->
     """Compare both schemas of the table ``source$path`` from the index alone. Raise as ``tree.get_table`` does."""
     table = tree.get_table(index, node, scopes=scopes)
     stored = table.dataset.schema if table.dataset is not None else None
+    columns_by_copy = _list_columns_of_copies(index, node, scopes) if table.mirrored else {}
     comparison = compare_columns(json.dumps(table.schema) if table.schema else None, json.dumps(stored) if stored else None)
     return SchemaComparison(
         id=table.id, declares_columns=bool(table.schema), is_stored_known=bool(stored),
         version=table.dataset.version if table.dataset is not None else None, is_reordered=comparison.is_reordered,
-        columns=[ComparedColumn(each.name, each.declared, each.stored, each.difference) for each in comparison.columns],
+        copies=list(columns_by_copy),
+        columns=[
+            ComparedColumn(
+                each.name, each.declared, each.stored, each.difference,
+                [copy for copy, names in columns_by_copy.items() if each.name.lower() not in names],
+            )
+            for each in comparison.columns
+        ],
         freshness=table.freshness,
     )  # fmt: skip
+
+
+def _list_columns_of_copies(index: Index, node: Path, scopes: Scopes) -> dict[str, set[str]]:
+    """Return the column names of each copy of a table, and of its copies, by object id. Copies that declare no columns are left out."""
+    graph = build_graph(index, node, scopes=scopes)
+    targets: dict[str, list[str]] = {}
+    for link in graph.mirrored:
+        targets.setdefault(link.origin, []).append(link.target)
+    copies: dict[str, None] = {}
+    frontier = [graph.id]
+    while frontier:
+        found = [target for origin in frontier for target in targets.get(origin, ())]
+        frontier = [target for target in dict.fromkeys(found) if target not in copies and target != graph.id]
+        copies |= dict.fromkeys(frontier)
+    declared = {each.id for each in graph.tables if each.is_declared}
+    columns: dict[str, set[str]] = {}
+    for copy in sorted(set(copies) & declared):
+        schema = tree.get_table(index, parse_path_key(copy), scopes=scopes).schema
+        if schema:
+            columns[copy] = set(column_names(json.dumps(schema)))
+    return columns

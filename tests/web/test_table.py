@@ -178,6 +178,14 @@ def test_columns_stand_side_by_side_with_their_differences(open_page: OpenPage) 
     expect(full).to_be_visible()
 
 
+def test_columns_that_a_copy_does_not_declare_are_named(open_page: OpenPage) -> None:
+    columns = open_page(_address("lake", "orders", tab="schema")).get_by_role("table", name="Columns")
+    expect(columns.locator("tr", has_text="price")).to_contain_text("all 2")
+    items = columns.locator("tr", has_text="items")
+    expect(items).to_contain_text("0 of 2")
+    expect(items.get_by_role("link", name="mem$sales$orders")).to_have_attribute("href", "/ui/t/mem%24sales%24orders")
+
+
 def test_what_is_stored_is_read_from_the_table_itself(open_page: OpenPage) -> None:
     page = open_page(_address("lake", "orders", tab="versions"))
     versions = page.get_by_role("table", name="Versions").locator("tbody tr")

@@ -121,6 +121,23 @@ def test_columns_are_paired_without_case_and_types_by_their_group(chain: Api) ->
     )
 
 
+def test_columns_that_copies_lack_are_named_over_all_mirrors(chain: Api, index: Index) -> None:
+    assert chain.json("/api/v1/schema/lake$sales$orders")["copies"] == []
+    fill(index, "copy", table("copy", "sales", "orders", location=_ORDERS, schema=_columns(ID="bigint", price="double")))
+    fill(index, "far", table("far", "sales", "orders", location="s3://far/orders.lance", schema=_columns(id="bigint")))
+    answer = chain.json("/api/v1/schema/lake$sales$orders")
+    assert answer["copies"] == ["copy$sales$orders", "far$sales$orders"]
+    assert {each["name"]: each["missing_in"] for each in answer["columns"]} == {
+        "id": [], "price": ["far$sales$orders"], "label": ["copy$sales$orders", "far$sales$orders"],
+        "vector": ["copy$sales$orders", "far$sales$orders"],
+    }  # fmt: skip
+    copy = chain.json("/api/v1/schema/copy$sales$orders")
+    assert (copy["copies"], [each["missing_in"] for each in copy["columns"][:2]]) == (
+        ["far$sales$orders"],
+        [[], ["far$sales$orders"]],
+    )
+
+
 def test_nothing_differs_if_one_side_is_unknown(chain: Api) -> None:
     stored = chain.json("/api/v1/schema/copy$sales$orders")
     assert (stored["declares_columns"], stored["is_stored_known"]) == (False, True)
