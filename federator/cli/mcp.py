@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import typer
 
@@ -23,6 +24,10 @@ def mcp(cli: Cli) -> None:
     logs.configure(json=as_json, default_format=settings.logs.format, default_level=settings.logs.level)
     # The SDK reads stdin in a thread that nothing interrupts, so a handler in Python would wait for the next message.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.stdin.isatty():
+        cli.print_note(
+            "waiting for a client's messages on stdin; docs/how-to/mcp.md: how a client starts this command. Ctrl-C ends it"
+        )
     with cli.index() as index:
         run_stdio(index, settings)
 

@@ -9,6 +9,7 @@ from federator.connector import (
     Catalog,
     CatalogError,
     Confirm,
+    NamespaceAlreadyExists,
     NamespaceNotFound,
     Shard,
     TableAlreadyExists,
@@ -80,7 +81,10 @@ class DirCatalog(Catalog):
         if self._mode != ON:
             raise Unsupported(f"{self.source}: this directory has no namespaces", hint="set dir.manifest_enabled = true")
         # The check also requires that the directory exists: pylance would create a missing one, such as one that is not mounted.
-        self._check_namespace(record.path[:-1], self._read_snapshot())
+        manifest = self._read_snapshot()
+        self._check_namespace(record.path[:-1], manifest)
+        if manifest.has_namespace(record.path):
+            raise NamespaceAlreadyExists(f"{self.source}: the namespace {path_key(record.path)!r} exists")
         self._manifest.create_namespace(record.path, namespace_to_properties(record))
         return self.describe_namespace(record.path)
 

@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -191,6 +192,23 @@ def test_an_interrupt_ends_the_command_without_another_message(filled: Shell) ->
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == -signal.SIGINT
         assert "Traceback" not in process.stderr.read()
+
+
+def test_a_person_at_a_terminal_reads_what_it_waits_for(filled: Shell) -> None:
+    terminal, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, *MAIN, "mcp"],
+        cwd=filled.folder,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("waiting for a client's messages on stdin")
+        process.send_signal(signal.SIGINT)
+    os.close(terminal)
 
 
 def test_without_an_index_the_command_says_what_to_do(shell: Shell) -> None:
