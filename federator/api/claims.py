@@ -16,11 +16,15 @@ _MAX_NAME_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the claims say of a person or a program: its name, the values of the role claim that the configuration maps, and scopes."""
+    """What the claims say of a person or a program: its name, the values of the role claim that the configuration maps, and scopes.
+
+    ``authenticated_at``: the time of the claim ``auth_time`` of an id token, in seconds since the epoch.
+    """
 
     name: str
     values: tuple[str, ...]
     scopes: tuple[str, ...]
+    authenticated_at: float | None = None
 
 
 def read_grant(settings: OidcSettings, claims: Mapping[str, Any]) -> Grant:
@@ -48,6 +52,12 @@ def grant_principal(settings: OidcSettings, grant: Grant) -> Principal:
         raise RequestRejected(403, "Permission denied", f"the token's claim {settings.role_claim!r} contains no known role")
     mapped = (scope for value in grant.values for scope in settings.scopes.get(value, ()))
     return Principal(f"oidc:{grant.name}", max(roles), Scopes.parse([*grant.scopes, *mapped]))
+
+
+def read_authentication_time(claims: Mapping[str, Any], *, latest: float) -> float | None:
+    """Return the claim ``auth_time``. None if the provider did not send it, or if it is not a time up to ``latest``."""
+    seconds = claims.get("auth_time")
+    return float(seconds) if isinstance(seconds, int | float) and 0 < seconds <= latest else None
 
 
 def role_names(settings: OidcSettings) -> Mapping[str, str]:

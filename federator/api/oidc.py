@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.request import Request
 
@@ -14,7 +15,7 @@ import jwt
 from jwt import PyJWK, PyJWKClient
 
 from federator import logs
-from federator.api.claims import Grant, grant_principal, read_grant, reject_token
+from federator.api.claims import Grant, grant_principal, read_authentication_time, read_grant, reject_token
 from federator.api.identity_provider import PROVIDER_ERRORS, RETRY_SECONDS, fetch_document, fetch_json
 from federator.api.principals import Principal
 from federator.connector import ServiceUnavailable
@@ -64,7 +65,8 @@ class JwtVerifier:
         digest = claims.get("at_hash")
         if digest is not None and (access_token is None or digest != _half_hash(token, access_token)):
             raise reject_token("it belongs to another access token (at_hash)")
-        return read_grant(self._settings, claims)
+        authenticated_at = read_authentication_time(claims, latest=time.time() + self._settings.leeway)
+        return replace(read_grant(self._settings, claims), authenticated_at=authenticated_at)
 
     def _decode(self, token: str, audience: str, required: Sequence[str]) -> dict[str, Any]:
         """Return the claims of a token with a valid signature, issuer, audience and times."""

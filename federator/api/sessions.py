@@ -32,6 +32,7 @@ class BrowserSession:
 
     secret: str
     principal: Principal
+    authenticated_at: float | None = None
 
     @property
     def csrf_token(self) -> str:
@@ -68,7 +69,7 @@ class SessionAuthenticator:
             sessions.record_use(self._index, secret, now=now)
         if len(self._known) >= _MAX_CACHED:
             self._known.clear()
-        result = BrowserSession(secret, principal)
+        result = BrowserSession(secret, principal, session.authenticated_at)
         self._known[secret] = (min(now + CACHE_SECONDS, session.expires_at), result)
         return result
 
@@ -88,6 +89,7 @@ class SessionAuthenticator:
         return sessions.create_session(
             self._index, grant.name, role_values=grant.values, scopes=grant.scopes, limits=self.limits,
             now=self._clock(), replaced=replaced, actor=principal.name, detail=detail,
+            authenticated_at=grant.authenticated_at,
         )  # fmt: skip
 
     def sign_out(self, session: BrowserSession) -> None:

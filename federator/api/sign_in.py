@@ -94,8 +94,8 @@ class SignIn:
         self._client_secret = client_secret
         self._provider = IdentityProvider(settings)
 
-    def start(self, return_to: str) -> StartedSignIn:
-        """Start a sign-in that ends at ``return_to``, a path of this service.
+    def start(self, return_to: str, *, fresh: bool = False) -> StartedSignIn:
+        """Start a sign-in that ends at ``return_to``, a path of this service. ``fresh``: the provider must ask for credentials again.
 
         Raise SignInRefused if it is another address, ServiceUnavailable if the provider does not answer.
         """
@@ -108,6 +108,9 @@ class SignIn:
             "scope": " ".join(self._sign_in.request_scopes), "state": pending.derive("state"), "nonce": pending.derive("nonce"),
             "code_challenge": challenge, "code_challenge_method": "S256",
         }  # fmt: skip
+        if fresh:
+            # A provider must then also send auth_time, which is the proof (OpenID Connect Core 1.0, section 3.1.2.1).
+            parameters |= {"prompt": "login", "max_age": "0"}
         endpoint = self._provider.document().authorization_endpoint
         return StartedSignIn(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(parameters)}", pending.to_cookie())
 

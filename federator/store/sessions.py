@@ -37,7 +37,7 @@ class SessionLimits:
 @dataclass(frozen=True, slots=True)
 class Session:
     """A session without its secret. ``name``, ``role_values`` and ``scopes`` are those of the provider's claims. Times are seconds
-    since the epoch."""
+    since the epoch. ``authenticated_at``: when the person entered credentials at the provider; None if the provider did not tell."""
 
     name: str
     role_values: tuple[str, ...]
@@ -45,6 +45,7 @@ class Session:
     created_at: float
     used_at: float
     expires_at: float
+    authenticated_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class OpenSession:
 
 def create_session(
     index: Index, name: str, *, role_values: Sequence[str], scopes: Sequence[str], limits: SessionLimits,
-    now: float, replaced: str | None, actor: str, detail: Mapping[str, Any],
+    now: float, replaced: str | None, actor: str, detail: Mapping[str, Any], authenticated_at: float | None = None,
 ) -> str:  # fmt: skip
     """Create a session, record the sign-in in the audit log, and return the session's secret, which is not stored.
 
@@ -70,7 +71,7 @@ def create_session(
     row = {
         "digest": token_digest(secret), "name": name, "role_values": json.dumps(list(role_values), ensure_ascii=False),
         "scopes": json.dumps(list(scopes), ensure_ascii=False), "created_at": now, "used_at": now,
-        "expires_at": now + limits.lifetime,
+        "expires_at": now + limits.lifetime, "authenticated_at": authenticated_at,
     }  # fmt: skip
     with index.write() as connection:
         ended = or_(s.expires_at <= now, s.used_at <= now - limits.idle_timeout)
@@ -96,7 +97,7 @@ def find_session(index: Index, secret: str, *, now: float, idle_timeout: float) 
         return None
     return Session(
         row["name"], tuple(json.loads(row["role_values"])), tuple(json.loads(row["scopes"])),
-        row["created_at"], row["used_at"], row["expires_at"],
+        row["created_at"], row["used_at"], row["expires_at"], row["authenticated_at"],
     )  # fmt: skip
 
 

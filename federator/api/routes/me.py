@@ -14,9 +14,13 @@ from federator.api.paging import etag_response, not_modified_docs
 from federator.api.principals import Principal
 from federator.api.problems import NotFound, problem_docs
 from federator.api.sessions import BrowserSession
+from federator.connector import PermissionDenied
 from federator.store import sessions
 from federator.store.field_types import Timestamp
 from federator.store.tokens import token_digest
+
+#: time for which a person who has entered credentials may end other sessions
+FRESH_SECONDS = 300.0
 
 router = APIRouter(prefix="/api/v1/me", tags=["access"])
 
@@ -97,18 +101,38 @@ def get_my_sessions(request: Request, index: IndexDep, settings: SettingsDep, pr
 
 @router.post("/sessions/{id}/revoke", responses=problem_docs(403, 404), summary="End a session of the principal")
 def revoke_my_session(
+    request: Request,
     index: IndexDep,
     principal: PrincipalDep,
     id: Annotated[str, Path(max_length=100, description="id of the session, or `all`", examples=["all"])],  # noqa: A002
 ) -> RevokedSessions:
-    """End one session of the signed-in person, or all of them. It counts in every process within one second."""
+    """End one session of the signed-in person, or all of them. It counts in every process within one second.
+
+    To end others than the session of the request, the person must have entered credentials in the last five minutes (403 otherwise):
+    `/auth/login?fresh=true` asks for them.
+    """
     person = _person(principal)
+    if person is not None:
+        _require_fresh_sign_in(request, id)
     number = 0
     if person is not None:
         number = sessions.revoke_sessions(index, person, actor=principal.name, id=None if id == "all" else id)
     if not number and id != "all":
         raise NotFound(f"there is no session {id!r}", hint="GET /api/v1/me/sessions")
     return RevokedSessions(revoked=number)
+
+
+def _require_fresh_sign_in(request: Request, session_id: str) -> None:
+    """Raise PermissionDenied unless the session is that of the request, or its person has just entered credentials."""
+    session: BrowserSession | None = request.scope.get("session")
+    if session is not None:
+        is_own = session_id == sessions.session_id(token_digest(session.secret))
+        if is_own or time.time() - (session.authenticated_at or 0.0) <= FRESH_SECONDS:
+            return
+    raise PermissionDenied(
+        "ending other sessions needs a sign-in with a browser in the last five minutes, with credentials entered again",
+        hint="sign in at /auth/login?fresh=true",
+    )
 
 
 def _person(principal: Principal) -> str | None:

@@ -69,10 +69,10 @@ class _Routes:
         router.add_api_route(LOGOUT_PATH, self.logout, methods=["POST"], response_class=Response)
         return router
 
-    def login(self, return_to: Annotated[str, Query(max_length=1000)] = "/") -> Response:
-        """Send the browser to the identity provider."""
+    def login(self, return_to: Annotated[str, Query(max_length=1000)] = "/", *, fresh: bool = False) -> Response:
+        """Send the browser to the identity provider. ``fresh``: also a person who is signed in there enters credentials."""
         try:
-            started = self._sign_in.start(return_to)
+            started = self._sign_in.start(return_to, fresh=fresh)
         except FederatorError as error:
             return _message_page(error)
         response = Response(status_code=303, headers={"Location": started.url, **_NOT_STORED})

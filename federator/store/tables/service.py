@@ -204,6 +204,7 @@ session = Table(
     Column("created_at", Double, nullable=False),
     Column("used_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
+    Column("authenticated_at", Double),
     Index("ix_session_name", "name", "created_at"),
 )  # fmt: skip
 

@@ -33,7 +33,7 @@ def count(index: Index) -> int:
 
 def test_a_session_ends_by_age_and_by_idleness(either_index: Index) -> None:
     secret = create(either_index, 1000.0)
-    assert find(either_index, secret, 1000.0) == sessions.Session("anna", ("ä",), ("lake$a",), 1000.0, 1000.0, 1100.0)
+    assert find(either_index, secret, 1000.0) == sessions.Session("anna", ("ä",), ("lake$a",), 1000.0, 1000.0, 1100.0, None)
     assert find(either_index, secret, 1039.9) is not None
     assert find(either_index, secret, 1040.0) is None
     sessions.record_use(either_index, secret, now=1039.0)

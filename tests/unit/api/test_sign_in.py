@@ -243,6 +243,7 @@ def test_refused_callbacks_are_in_the_audit_log_up_to_a_rate(
 def test_a_person_sees_and_ends_the_own_sessions(service: OpenService, provider: Provider, index: Index) -> None:
     app = service().app
     first, second, other = (Browser(Api(app, base=ORIGIN), ORIGIN) for _ in range(3))
+    provider.change_claims = lambda claims: claims.update(auth_time=time.time())
     for each, person in ((first, "anna"), (second, "anna"), (other, "eve")):
         provider.person(person, groups=["analysts"])
         assert each.get(path_of(provider.approve(each.start(), person))).status_code == 303
@@ -264,6 +265,32 @@ def test_a_person_sees_and_ends_the_own_sessions(service: OpenService, provider:
         (event["actor"], event["subject"], len(event["detail"]["sessions"])) for event in kinds if "revoked" in event["kind"]
     ]
     assert revoked == [("oidc:anna", "anna", 1)] * 2
+
+
+@pytest.mark.parametrize("authenticated", [None, -301, 3600, "now"])
+def test_only_a_person_who_has_just_entered_credentials_ends_other_sessions(
+    service: OpenService, provider: Provider, index: Index, authenticated: float | str | None
+) -> None:
+    """Without them, somebody with a stolen session could end those of its person."""
+    app = service().app
+    thief, other = (Browser(Api(app, base=ORIGIN), ORIGIN) for _ in range(2))
+    at = time.time() + authenticated if isinstance(authenticated, int | float) else authenticated
+    provider.change_claims = lambda claims: claims.update(auth_time=at) if at is not None else claims.pop("auth_time", None)
+    for each in (thief, other):
+        each.sign_in(provider)
+    listed = thief.get("/api/v1/me/sessions").json()["sessions"]
+    for session in (listed[1]["id"], "all"):
+        answer = thief.ask("POST", f"/api/v1/me/sessions/{session}/revoke", headers=thief.csrf())
+        assert (answer.status_code, answer.json()["hint"]) == (403, "sign in at /auth/login?fresh=true"), answer.text
+    assert len(thief.get("/api/v1/me/sessions").json()["sessions"]) == 2
+    own = thief.ask("POST", f"/api/v1/me/sessions/{listed[0]['id']}/revoke", headers=thief.csrf())
+    assert own.json() == {"revoked": 1}
+    started = other.get("/auth/login", params={"fresh": "true"}).headers["location"]
+    sent = parse_qs(urlsplit(started).query)
+    assert (sent["prompt"], sent["max_age"]) == (["login"], ["0"])
+    provider.change_claims = lambda claims: claims.update(auth_time=int(time.time()))
+    assert other.get(path_of(provider.approve(started))).status_code == 303
+    assert other.ask("POST", "/api/v1/me/sessions/all/revoke", headers=other.csrf()).json() == {"revoked": 1}
 
 
 def test_parameters_that_come_twice_and_late_responses_are_refused(
