@@ -19,19 +19,15 @@ from pyspark.sql import functions as F
 
 from federator.model import Kind
 from federator.model.rows import RECORD_COLUMNS
-from federator.pipeline.crawl_columns import COLUMNS as TYPES
 from federator.pipeline.crawl_columns import RECORD
+from federator.pipeline.record_parts import RecordParts
+from federator.pipeline.search_words import add_search_words, build_search_words, check_search_words, incoming_rows
 from federator.pipeline.small_crawls import DIFFERING, MAX_ROWS, compare_staged_keys, run_in_task, select_records
 from federator.pipeline.staging_area import StagingArea
 from federator.pipeline.validation import ValidatedCrawl, staged_rows
 from federator.planning.publication import Effect, removable
-from federator.runtime.redaction import has_known_secret
-from federator.store.lexemes import COLUMNS, row_lexemes
 from federator.store.partition_reader import KEY_COLUMNS, IndexReader, KeyRange
 
-_SECRET_COLUMNS = ["location", "properties", "doc", "owner"]
-_WORD_INPUTS = ["is_table", *COLUMNS]
-_RECORDS_WITH_WORDS_DDL = ", ".join(f"`{name}` {TYPES[name]}" for name in RECORD_COLUMNS) + ", `words` string"
 _DIFFERING = tuple(effect.value for effect in DIFFERING)
 _KEYS_DDL = "is_table smallint, path string, kind string, digest string, observed_at double"
 
@@ -55,17 +51,18 @@ class StagedRecords:
 class DifferingKeys:
     """The keys of the objects that differ, with the crawl's effect on each, at ``path`` in the staging area.
 
-    Iterating yields the keys of the records to close, each ``(is_table, path)``: removed objects and replaced records. They are read
-    in batches, because there may be millions.
+    Iterating yields the keys of the records that the driver closes, each ``(is_table, path)``: those of ``closed``. They are read in
+    batches, because there may be millions.
     """
 
     staging: StagingArea
     path: str
     crawled: ValidatedCrawl
+    closed: frozenset[Effect] = frozenset({Effect.CHANGED, Effect.MISSING})
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         for effect, keys in self.read():
-            if effect is not Effect.ADDED:
+            if effect in self.closed:
                 yield from keys
 
     def read(self) -> Iterator[tuple[Effect, list[tuple[int, str]]]]:
@@ -84,13 +81,15 @@ class DifferingKeys:
 class RevisionDelta:
     """The changes of a crawl: the keys of the records to close, the records to insert, and the counts.
 
-    ``closed`` are keys ``(is_table, path)``. ``counts`` are the objects by effect and ``is_table``.
+    ``closed`` are keys ``(is_table, path)``. ``counts`` are the objects by effect and ``is_table``. The records are staged, or they are
+    ``parts`` that tasks write into the index; then ``closed`` has only removed objects.
     """
 
     source: str
     counts: Counter[tuple[Effect, int]] = field(default_factory=Counter)
     closed: Iterable[tuple[int, str]] = ()
     records: StagedRecords | None = None
+    parts: RecordParts | None = None
 
     @property
     def added(self) -> int:
@@ -113,12 +112,11 @@ class RevisionDelta:
         return cls(source)
 
     def iter_inserts(self) -> Iterator[Sequence[Any]]:
-        """Yield new and changed records for ``revisions.add_records``. ``observed_at`` is null: a crawl is not a direct
-        observation."""
+        """Yield new and changed records for ``revisions.add_records``."""
         for batch in self.records.read() if self.records is not None else ():
-            columns = [batch.column(name).to_pylist() for name in RECORD_COLUMNS]
-            words = _checked_words(self.source, batch) if "words" in batch.schema.names else _search_words(self.source, batch)
-            yield from zip(*columns, [None] * len(batch), words, strict=True)
+            has_words = "words" in batch.schema.names
+            words = check_search_words(self.source, batch) if has_words else build_search_words(self.source, batch)
+            yield from incoming_rows(batch, words)
 
     def _count(self, effect: Effect) -> int:
         return self.counts[effect, 0] + self.counts[effect, 1]
@@ -136,7 +134,8 @@ def diff_crawl(
     if crawled.small and reader.count_records(crawled.source, revision, crawled.namespaces_to_read) <= MAX_ROWS:
         return _diff_in_task(spark, reader, crawled, crawled.staged, revision, staging)
     records = staged_rows(spark, crawled.staged).where(F.col("row") == RECORD)
-    compared = _compare_keys(spark, reader, crawled, records, revision)
+    # If pages shift during the listing, an object may appear twice; it differs once.
+    compared = _compare_keys(spark, reader, crawled, records, revision).dropDuplicates(["is_table", "path"])
     differing = staging.write(compared, f"{crawled.source}.differing")
     keys = DifferingKeys(staging, differing, crawled)
     counts = _count_effects(keys.read())
@@ -146,10 +145,13 @@ def diff_crawl(
         return delta
     written_keys = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
     full = records.select(*RECORD_COLUMNS).join(written_keys, ["is_table", "path"], "left_semi")
-    # If pages shift during the listing, an object may appear twice; keep one of the copies.
+    # Keep one of the copies.
     full = full.dropDuplicates(["is_table", "path"]).select(*RECORD_COLUMNS)
-    # For few records, another stage of Python workers would take longer than the driver.
-    rows = staging.write(_with_search_words(full, crawled.source) if written > MAX_ROWS else full, f"{crawled.source}.rows")
+    # For few records, another stage of Python workers would take longer than the driver, if it can read what was staged.
+    if (written > MAX_ROWS or staging.is_remote) and not reader.is_sqlite:
+        parts = RecordParts(crawled.source, full, reader, replaces=delta.changed > 0)
+        return replace(delta, closed=replace(keys, closed=frozenset({Effect.MISSING})), parts=parts)
+    rows = staging.write(add_search_words(full, crawled.source) if written > MAX_ROWS else full, f"{crawled.source}.rows")
     return replace(delta, records=StagedRecords(staging, rows))
 
 
@@ -178,31 +180,6 @@ def _count_effects(effects: Iterable[tuple[Effect, list[tuple[int, str]]]]) -> C
 def current_time() -> float:
     """Return the time after which an observation does not count: the clock was set back since."""
     return time.time()
-
-
-def _with_search_words(records: DataFrame, source: str) -> DataFrame:
-    """Add the search words of each record in the tasks, because the driver uses only one core."""
-
-    def add_words(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch.append_column("words", pa.array(_search_words(source, batch), pa.string()))
-
-    return records.mapInArrow(add_words, _RECORDS_WITH_WORDS_DDL)
-
-
-def _search_words(source: str, batch: pa.RecordBatch) -> list[str | None]:
-    columns = batch.select(_WORD_INPUTS).to_pydict()
-    return [row_lexemes(source, dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-
-
-def _checked_words(source: str, batch: pa.RecordBatch) -> list[str | None]:
-    """Return the search words that the tasks added. Those of rows with secrets are built again: tasks do not know all secrets."""
-    words: list[str | None] = batch.column("words").to_pylist()
-    texts = zip(*batch.select(_SECRET_COLUMNS).to_pydict().values(), strict=True)
-    rows = [number for number, row in enumerate(texts) if has_known_secret("\n".join(filter(None, row)))]
-    for number, row_words in zip(rows, _search_words(source, batch.take(pa.array(rows, pa.int64()))), strict=True):
-        words[number] = row_words
-    return words
 
 
 def _compare_keys(

@@ -1,4 +1,6 @@
-"""Publish: write the changes of a crawl as the source's next revision, and update the misses of its tables. Needs no Spark.
+"""Publish: write the changes of a crawl as the source's next revision, and update the misses of its tables.
+
+Without parts that tasks write (``pipeline.record_parts``), it needs no Spark.
 
 The calling function holds the source's lease. Each transaction checks it and raises LeaseLost if it was lost.
 """
@@ -110,6 +112,7 @@ def _write_revision(
     draft = revisions.begin_draft(index, lease, crawled.source, run_id, crawled.began_at)
     revisions.close_records(index, lease, draft, delta.closed)
     revisions.add_records(index, lease, draft, delta.iter_inserts())
+    parts = delta.parts.write(index, lease, draft) if delta.parts is not None else None
     with index.write() as connection:
         lease.require_held(connection)
         coverage.write_coverage(connection, draft, crawled.coverage.values(), previous_coverage)
@@ -122,6 +125,7 @@ def _write_revision(
         removed=delta.removed,
         values=source_columns,
         evidence={**revision_columns, **_count_lost_tables(index, draft, delta)},
+        parts=parts,
     )
     return draft.number
 

@@ -13,11 +13,15 @@ _LOG_HINT = "see .federator/spark.log for details"
 _PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PYTHON_HINT = f"executors need Python {_PYTHON_VERSION}: name it with spark.pyspark.python in [spark.conf]"
 _PACKAGES_HINT = "executors need this version's packages: federator spark pack, then [spark] archive"
+_REFERENCE_HINT = (
+    "executors resolve references too: set spark.executorEnv.NAME in [spark.conf], or NAME where workers are started"
+)
 # Texts of Spark and Python that show that the executors are not prepared, each with the hint.
 _HINTS = (
     (re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version"), _PYTHON_HINT),
     (re.compile(r'Cannot run program "[^"]*python[^"]*"'), _PYTHON_HINT),
     (re.compile(r"PACKAGE_NOT_INSTALLED"), "pip install 'lance-federator[spark-connect]'"),
+    (re.compile(r"the environment variable \w+ is not set"), _REFERENCE_HINT),
     (re.compile(r"No module named '?(?:federator|pyarrow|lance|pandas|pydantic|thrift|boto3)"), _PACKAGES_HINT),
 )
 
@@ -40,8 +44,19 @@ def translate_spark_errors(activity: str) -> Iterator[None]:
         raise StateError(f"Spark could not {activity}: {_innermost_cause(text)}", hint=hint) from error
 
 
+# The last line of a Python traceback: the type of the error, and its message.
+_PYTHON_ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
+
+
 def _innermost_cause(text: str) -> str:
-    """Return the last cause that a Java trace names, else the first line that is not py4j's. At most 500 characters."""
+    """Return the error of a Python worker, else the last cause that a Java trace names, else the first line that is not py4j's.
+
+    At most 500 characters. Of a worker, only messages without secrets are shown: the federator's own, and of missing packages.
+    """
+    _, is_python, traceback = text.rpartition("Traceback (most recent call last):")
+    if is_python and (error := _PYTHON_ERROR.search(traceback)):
+        is_shown = error["type"].startswith("federator.") or error["type"] == "ModuleNotFoundError"
+        return ((is_shown and error["message"]) or f"a task failed with {error['type']}")[:500]
     lines = [
         line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while calling")
     ]

@@ -44,7 +44,7 @@ class StagingArea:
 
     def read(self, path: str, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """Return staged rows (all columns, or these) in batches of at most ``BATCH_ROWS``, of which the driver holds a few."""
-        if self._is_remote:
+        if self.is_remote:
             frame = self.spark.read.parquet(path)
             frame = frame if columns is None else frame.select(*columns)
             schema = to_arrow_schema(frame.schema)
@@ -59,20 +59,20 @@ class StagingArea:
 
     def count(self, path: str) -> int:
         """Return the number of staged rows."""
-        if self._is_remote:
+        if self.is_remote:
             return self.spark.read.parquet(path).count()
         return sum(fragment.count_rows() for fragment in pq.ParquetDataset(path).fragments)
 
     def is_small(self, path: str) -> bool:
         """Return whether a single Python task should read ``path``. It must not be remote, because only Spark can read it there."""
-        return not self._is_remote and self.count(path) <= MAX_ROWS
+        return not self.is_remote and self.count(path) <= MAX_ROWS
 
     def remove(self) -> None:
         """Remove a remote directory. A local one is removed with the run's other files.
 
         A client of Spark Connect cannot delete it: all that is in it is replaced by an empty file.
         """
-        if not self._is_remote:
+        if not self.is_remote:
             return
         if not hasattr(self.spark, "_jvm"):
             self.spark.range(0).coalesce(1).write.mode("overwrite").parquet(self.root)
@@ -82,7 +82,8 @@ class StagingArea:
         directory.getFileSystem(self.spark._jsc.hadoopConfiguration()).delete(directory, True)
 
     @property
-    def _is_remote(self) -> bool:
+    def is_remote(self) -> bool:
+        """Whether only Spark can read it."""
         return "://" in self.root
 
 

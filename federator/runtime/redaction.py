@@ -120,6 +120,11 @@ def mask_value(text: str) -> str:
     return _value_pattern.sub(MASKED, text) if _value_pattern is not None and has_known_secret(text) else text
 
 
+def list_known_secrets() -> tuple[str, ...]:
+    """Return the texts that ``has_known_secret`` looks for. Each has 6 or more characters."""
+    return _complete_secrets
+
+
 def has_known_secret(text: str) -> bool:
     """Return whether a text may contain what ``mask_value`` masks as a known secret."""
     return any(secret in text for secret in _complete_secrets)

@@ -68,7 +68,7 @@ class Lease:
         """Raise LeaseLost if another process has taken the lease."""
         query = select(t.lease.c.token).where(t.lease.c.name == self.name)
         if connection.dialect.name == "postgresql":
-            _limit_transaction_time(connection)
+            limit_transaction_time(connection)
             query = query.with_for_update(read=True)
         if self.lost.is_set() or connection.execute(query).scalar() != self.token:
             raise LeaseLost(f"the lease {self.name!r} was lost to another process")
@@ -205,7 +205,7 @@ def _hold_row_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
 
 def _try_take_row(index: Index, name: str, holder: str) -> int | None:
     with index.write() as connection:
-        _limit_transaction_time(connection)
+        limit_transaction_time(connection)
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
         row = connection.execute(select(t.lease.c.expires_at).where(t.lease.c.name == name)).scalar()
         now = _database_now(connection)
@@ -224,7 +224,7 @@ def _may_be_taken(expires_at: float, now: float) -> bool:
     return expires_at <= 0 or now >= expires_at + CALL_DEADLINE_SECONDS
 
 
-def _limit_transaction_time(connection: Connection) -> None:
+def limit_transaction_time(connection: Connection) -> None:
     """Let the server end this transaction if its process freezes: the locked row would keep every successor waiting."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {int(LEASE_TTL_SECONDS * 1000)}"))
@@ -248,7 +248,7 @@ def _renew_until(index: Index, lease: Lease, stop: threading.Event) -> None:
 def _set_expiry(index: Index, lease: Lease, seconds: float | None) -> bool:
     """Let a lease end so many seconds from now; None releases it. Return False if another process has taken it."""
     with index.write() as connection:
-        _limit_transaction_time(connection)
+        limit_transaction_time(connection)
         held_row = (t.lease.c.name == lease.name) & (t.lease.c.token == lease.token)
         values = {"expires_at": 0.0 if seconds is None else _database_now(connection) + seconds}
         return connection.execute(t.lease.update().where(held_row).values(values)).rowcount > 0

@@ -61,9 +61,13 @@ class IndexReader:
 
     url: str
 
+    @property
+    def is_sqlite(self) -> bool:
+        return self._resolved_url.startswith("sqlite")
+
     def open(self) -> Index:
         """Open the index. The caller closes it."""
-        return open_index(resolve_reference(self.url, where="[index] url"))
+        return open_index(self._resolved_url)
 
     def read_range(
         self, source: str, revision: int, columns: Sequence[str], key_range: KeyRange, *, is_table: bool | None = None
@@ -122,6 +126,10 @@ class IndexReader:
                 return sum(connection.execute(count).scalar_one() for count in counts)
         finally:
             index.close()
+
+    @property
+    def _resolved_url(self) -> str:
+        return resolve_reference(self.url, where="[index] url")
 
     def _iter_batches(self, queries: Sequence[Select[Any]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if not queries:

@@ -7,33 +7,26 @@ its inserted rows are deleted and the rows that it closed are opened again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, text, update
 
 from federator.connector import StateError
-from federator.model import Record
-from federator.model.rows import RECORD_COLUMNS, record_to_row
-from federator.store import lexemes, search_entries
+from federator.store import draft_parts, search_entries
 from federator.store import tables as t
+from federator.store.draft_parts import WrittenPart
+from federator.store.draft_rows import DraftRevision as DraftRevision
+from federator.store.draft_rows import close_open_records, insert_records
+from federator.store.draft_rows import incoming_row as incoming_row
 from federator.store.engine import Index
 from federator.store.leases import Lease
-from federator.store.sql import ROWS_PER_CHUNK, allocate_ids, bulk_insert, chunked
+from federator.store.sql import ROWS_PER_CHUNK, chunked
+from federator.store.vocabulary import insert_vocabulary
 
-#: the columns of a row for ``add_records``; ``words`` has the lexemes of a table (``lexemes.row_lexemes``)
-INCOMING_COLUMNS = (*RECORD_COLUMNS, "observed_at", "words")
-_PATH = INCOMING_COLUMNS.index("path")
-
-
-@dataclass(frozen=True, slots=True)
-class DraftRevision:
-    """A revision that is being written and is not visible."""
-
-    source: str
-    number: int
+#: how long publishing and sweeping wait for tasks that write into the draft. The server ends idle ones after ``LEASE_TTL_SECONDS``.
+LOCK_WAIT_SECONDS = 300.0
 
 
 def register_source(index: Index, source: str, impl: str, config_digest: str) -> None:
@@ -78,56 +71,42 @@ def begin_draft(index: Index, lease: Lease, source: str, run_id: str, read_began
     return DraftRevision(source, last + 1)
 
 
-def incoming_row(record: Record, observed_at: float | None = None) -> tuple[Any, ...]:
-    """Return a record as a row for ``add_records``."""
-    row = record_to_row(record)
-    return (*(row[name] for name in RECORD_COLUMNS), observed_at, lexemes.row_lexemes(record.source, row))
-
-
 def add_records(index: Index, lease: Lease, draft: DraftRevision, rows: Iterable[Sequence[Any]]) -> int:
-    """Insert records and their search entries. Return their number. ``rows`` have the order of ``INCOMING_COLUMNS``.
+    """Insert records and their search entries. Return their number. ``rows`` have the order of ``draft_rows.INCOMING_COLUMNS``.
 
     Close a record that is to be replaced first (``close_records``).
     """
-    names = ["id", *INCOMING_COLUMNS[:-1], "source", "valid_from"]
-    source, number = draft.source, draft.number
 
     def write(connection: Connection, chunk: list[Sequence[Any]]) -> None:
-        ids = allocate_ids(connection, t.record, len(chunk))
-        numbered = list(zip(ids, chunk, strict=True))
-        bulk_insert(connection, t.record, names, ((key, *row[:-1], source, number) for key, row in numbered))
-        search_entries.insert_entries(
-            connection, [(key, source, row[_PATH], row[-1]) for key, row in numbered if row[-1] is not None]
-        )
+        insert_vocabulary(connection, insert_records(connection, draft, chunk))
 
     return _write_in_chunks(index, lease, rows, write)
 
 
 def close_records(index: Index, lease: Lease, draft: DraftRevision, keys: Iterable[tuple[int, str]]) -> int:
     """End the validity of open records with the given keys, each ``(is_table, path)``. Return the number of keys."""
-    r = t.record.c
-    key = (r.source == draft.source) & (r.is_table == bindparam("key_is_table")) & (r.path == bindparam("key_path"))
-    statement = update(t.record).where(key, r.valid_to.is_(None), r.valid_from < draft.number).values(valid_to=draft.number)
-
-    def write(connection: Connection, chunk: list[tuple[int, str]]) -> None:
-        connection.execute(statement, [{"key_is_table": is_table, "key_path": path} for is_table, path in chunk])
-
-    return _write_in_chunks(index, lease, keys, write)
+    return _write_in_chunks(index, lease, keys, lambda connection, chunk: close_open_records(connection, draft, chunk))
 
 
 def publish_draft(
     index: Index, lease: Lease, draft: DraftRevision, *, added: int, changed: int, removed: int, values: Mapping[str, Any],
-    evidence: Mapping[str, Any] = MappingProxyType({}),
+    evidence: Mapping[str, Any] = MappingProxyType({}), parts: Collection[WrittenPart] | None = None,
 ) -> None:  # fmt: skip
     """Make the draft current in one transaction.
 
-    ``values`` are further columns of the ``source`` row, ``evidence`` of the ``revision`` row.
+    ``values`` are further columns of the ``source`` row, ``evidence`` of the ``revision`` row. ``parts`` are those that tasks have
+    written, with all new and changed records; None if this process has written them. Raise StateError if the index has other parts.
     """
     now = time.time()
     with index.write() as connection:
-        lease.require_held(connection)
         state = {"state": "published", "published_at": now, "added": added, "changed": changed, "removed": removed}
-        connection.execute(update(t.revision).where(_is_draft_row(draft)).values({**state, **evidence}))
+        _limit_lock_wait(connection)
+        # First, because it waits for the tasks that still write into the draft: a locked lease could not be renewed meanwhile.
+        connection.execute(update(t.revision).where(draft.row).values({**state, **evidence}))
+        lease.require_held(connection)
+        if parts is not None:
+            draft_parts.require_parts(connection, draft, parts, added + changed)
+            draft_parts.delete_parts(connection, draft)
         update_source(connection, draft.source, {"revision": draft.number, "published_at": now, **values})
     search_entries.delete_replaced_entries(index, draft.source, draft.number, added=added + changed)
 
@@ -135,25 +114,30 @@ def publish_draft(
 def sweep_unpublished(index: Index, lease: Lease, source: str) -> int:
     """Delete the draft revisions of a source that were never published. Return their number."""
     with index.write() as connection:
+        _limit_lock_wait(connection)
+        # First, because it waits for the tasks that still write into a draft: a locked lease could not be renewed meanwhile.
+        is_draft = (t.revision.c.source == source) & (t.revision.c.state == "open")
+        swept = update(t.revision).where(is_draft).values(state="swept").returning(t.revision.c.number)
+        numbers = list(connection.execute(swept).scalars())
         lease.require_held(connection)
-        query = select(t.revision.c.number).where(t.revision.c.source == source, t.revision.c.state == "open")
-        numbers = list(connection.execute(query).scalars())
         for number in numbers:
             _revert_draft(connection, DraftRevision(source, number))
     return len(numbers)
 
 
 def _revert_draft(connection: Connection, draft: DraftRevision) -> None:
+    draft_parts.delete_parts(connection, draft)
     search_entries.delete_draft_entries(connection, draft.source, draft.number)
     for table in (t.record, t.coverage):
         same_source = table.c.source == draft.source
         connection.execute(delete(table).where(same_source, table.c.valid_from == draft.number))
         connection.execute(update(table).where(same_source, table.c.valid_to == draft.number).values(valid_to=None))
-    connection.execute(update(t.revision).where(_is_draft_row(draft)).values(state="swept"))
 
 
-def _is_draft_row(draft: DraftRevision) -> Any:
-    return (t.revision.c.source == draft.source) & (t.revision.c.number == draft.number)
+def _limit_lock_wait(connection: Connection) -> None:
+    """Fail instead of waiting forever for a task that is frozen, or whose machine was lost, in the middle of a statement."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET LOCAL lock_timeout = {int(LOCK_WAIT_SECONDS * 1000)}"))
 
 
 def _write_in_chunks(index: Index, lease: Lease, rows: Iterable[Any], write: Any) -> int:

@@ -7,12 +7,14 @@ record. So entries may be inserted early and deleted late.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, exists, or_, select
 
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.fulltext import FTS5_WORDS, render_tsvector
+from federator.store.leases import Lease
 from federator.store.lexemes import COLUMNS, row_lexemes
 from federator.store.sql import ROWS_PER_CHUNK, bulk_insert
 from federator.store.vocabulary import extract_new_vocabulary, extract_vocabulary, insert_vocabulary, lexemes_text
@@ -26,14 +28,31 @@ r, e = t.record.c, t.search_entry.c
 _ROW = (r.id, r.source, r.is_table, *(r[name] for name in COLUMNS))
 
 
-def insert_entries(connection: Connection, entries: Sequence[tuple[int, str, str, str]]) -> None:
-    """Insert entries, each the record's id, its source, its path key and its lexemes (``lexemes.row_lexemes``)."""
+def insert_entries(connection: Connection, entries: Sequence[tuple[int, str, str, str]]) -> set[str]:
+    """Insert entries, each the record's id, its source, its path key and its lexemes (``lexemes.row_lexemes``).
+
+    Return their vocabulary, which the caller inserts.
+    """
     if connection.dialect.name == "sqlite":
         bulk_insert(connection, t.search_entry, _ENTRY, entries)
         bulk_insert(connection, FTS5_WORDS, ("rowid", "words"), ((entry[0], entry[3]) for entry in entries))
     else:
         bulk_insert(connection, t.search_entry, _ENTRY, ((*entry[:3], render_tsvector(entry[3])) for entry in entries))
-    insert_vocabulary(connection, extract_new_vocabulary(entry[3] for entry in entries))
+    return extract_new_vocabulary(entry[3] for entry in entries)
+
+
+def insert_missing_entries(index: Index, lease: Lease, source: str, number: int) -> int:
+    """Insert the entries of those tables of a draft revision that have none. Return their number."""
+    has_no_entry = ~exists(select(e.id).where(e.id == r.id))
+    draft_tables = select(*_ROW).where(r.source == source, r.valid_from == number, r.is_table == 1, has_no_entry)
+    inserted, last = 0, 0
+    while True:
+        with index.write() as connection:
+            lease.require_held(connection)
+            last, count = _insert_page(connection, draft_tables, last)
+            if not count:
+                return inserted
+            inserted += count
 
 
 def delete_draft_entries(connection: Connection, source: str, number: int) -> None:
@@ -61,15 +80,22 @@ def backfill_entries(connection: Connection) -> int:
         return 0
     published = and_(t.source.c.name == r.source, r.valid_from <= t.source.c.revision)
     current = or_(r.valid_to.is_(None), r.valid_to > t.source.c.revision)
-    query = select(*_ROW).join(t.source, published).where(current, r.is_table == 1).order_by(r.id)
-    inserted, last = 0, 0
-    while rows := connection.execute(query.where(r.id > last).limit(ROWS_PER_CHUNK)).mappings().all():
-        with_lexemes = ((row, row_lexemes(row["source"], {**row})) for row in rows)
-        insert_entries(
-            connection, [(row["id"], row["source"], row["path"], words) for row, words in with_lexemes if words is not None]
-        )
-        inserted, last = inserted + len(rows), rows[-1]["id"]
-    return inserted
+    query = select(*_ROW).join(t.source, published).where(current, r.is_table == 1)
+    inserted = last = 0
+    while True:
+        last, count = _insert_page(connection, query, last)
+        if not count:
+            return inserted
+        inserted += count
+
+
+def _insert_page(connection: Connection, tables: Select[Any], after: int) -> tuple[int, int]:
+    """Insert the entries of the next ``tables`` by id. Return the last id and their number."""
+    rows = connection.execute(tables.where(r.id > after).order_by(r.id).limit(ROWS_PER_CHUNK)).mappings().all()
+    with_lexemes = ((row, row_lexemes(row["source"], {**row})) for row in rows)
+    entries = [(row["id"], row["source"], row["path"], words) for row, words in with_lexemes if words is not None]
+    insert_vocabulary(connection, insert_entries(connection, entries))
+    return (rows[-1]["id"] if rows else after), len(rows)
 
 
 def _backfill_vocabulary(connection: Connection) -> None:

@@ -1,6 +1,7 @@
 """One crawl in a process of its own: ``python -m tests.bench.crawl_round CONFIG``.
 
-Prints JSON: the counts of the crawl, and by stage its seconds and the peak PSS of the driver, the JVM and the Python workers in MiB.
+Prints JSON: the counts of the crawl, and by stage its seconds, the processor seconds of the driver's Python process, and the
+peak PSS of the driver, the JVM and the Python workers in MiB.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ _STAGES = {
 
 @dataclass
 class _Recorder:
-    """Seconds and peaks by stage. The peaks are by kind of process."""
+    """Seconds, processor seconds and peaks by stage. The peaks are by kind of process."""
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    cpu: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     peaks: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
     stage: str = "rest"
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -45,11 +47,12 @@ class _Recorder:
 
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
-            before, self.stage, began = self.stage, stage, time.perf_counter()
+            before, self.stage, began, cpu = self.stage, stage, time.perf_counter(), time.process_time()
             try:
                 return function(*args, **kwargs)
             finally:
                 self.seconds[stage] += time.perf_counter() - began
+                self.cpu[stage] += time.process_time() - cpu
                 self.stage = before
 
         setattr(module, name, timed)
@@ -92,7 +95,8 @@ def main(config: str) -> None:
     assert result.state == "ok", result.errors
     session.stop_session()
     counts = {name: asdict(source) for name, source in result.sources.items()}
-    print(json.dumps({"total": total, "seconds": recorder.seconds, "peaks": recorder.peaks, "sources": counts}))
+    figures = {"total": total, "seconds": recorder.seconds, "cpu": recorder.cpu, "peaks": recorder.peaks, "sources": counts}
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -74,7 +74,8 @@ def _rounds(index: Index, url: str, directory: Path) -> Iterator[list[Row]]:
 def _round_rows(name: str, wall: float, measured: dict[str, Any]) -> list[Row]:
     peaks = measured["peaks"]["run"]
     rows = [_figure(f"{name}: the whole process", f"{wall:.1f} s")]
-    rows += [_figure(f"  {stage}", f"{seconds:.1f} s") for stage, seconds in measured["seconds"].items()]
+    for stage, seconds in measured["seconds"].items():
+        rows.append(_figure(f"  {stage} (processor of the driver)", f"{seconds:.1f} s ({measured['cpu'][stage]:.1f} s)"))
     rows += [_figure(f"  peak PSS of the {kind}", f"{peaks[kind]:.0f} MiB") for kind in ("driver", "JVM", "workers")]
     return [*rows, _figure("  peak PSS of all of them", f"{peaks['all']:.0f} MiB")]
 

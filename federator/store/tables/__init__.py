@@ -9,7 +9,16 @@ Import the tables from this package: ``metadata`` is complete only when all its 
 from __future__ import annotations
 
 from federator.store.tables.base import metadata
-from federator.store.tables.crawls import absence, coverage, pending_publication, record, revision, source, source_identity
+from federator.store.tables.crawls import (
+    absence,
+    coverage,
+    draft_part,
+    pending_publication,
+    record,
+    revision,
+    source,
+    source_identity,
+)
 from federator.store.tables.datasets import alias, dataset, dataset_past, drift, drift_seen, root, root_gap, root_table
 from federator.store.tables.mirrors import approval, journal, ledger, plan
 from federator.store.tables.service import (
@@ -47,6 +56,7 @@ __all__ = [
     "dataset",
     "dataset_past",
     "deployment",
+    "draft_part",
     "drift",
     "drift_seen",
     "journal",

@@ -6,7 +6,7 @@ a draft revision are already stored; a reader sees the source as of ``source.rev
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Double, Index, Integer, PrimaryKeyConstraint, SmallInteger, Table, Text, text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, PrimaryKeyConstraint, SmallInteger, Table, Text, text
 
 from federator.store.tables.base import RowId, metadata
 
@@ -51,6 +51,18 @@ revision = Table(
     Column("went_back", Text),
     PrimaryKeyConstraint("source", "number"),
     Index("ix_revision_run", "run_id"),
+)  # fmt: skip
+
+# A part of a draft that a Spark task has written: its records, their folded digest, and its tables without a search entry.
+draft_part = Table(
+    "draft_part", metadata,
+    Column("source", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("part", Integer, nullable=False),
+    Column("records", Integer, nullable=False),
+    Column("digest", BigInteger, nullable=False),
+    Column("unindexed", Integer, nullable=False),
+    PrimaryKeyConstraint("source", "number", "part"),
 )  # fmt: skip
 
 source_identity = Table(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, update
 
-from federator.store import Connection, Index, coverage, records, revisions
+from federator.store import Connection, Index, coverage, draft_rows, records, revisions
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from tests.fixtures.index_content import fill, namespace, table
@@ -38,7 +38,7 @@ class TestHistory:
                 for n in range(3, self.REVISIONS)
                 for i in (n, n + 7)
             ]
-            names = [*revisions.INCOMING_COLUMNS[:-1], "valid_from"]
+            names = [*draft_rows.INCOMING_COLUMNS[:-1], "valid_from"]
             with index.write() as connection:
                 rows = [
                     {**dict(zip(names, values, strict=True)), "source": "lake", "valid_to": values[-1] + 1} for values in closed
