@@ -1,7 +1,8 @@
 """Takes a picture of each view of a running service, for the documentation.
 
 Start ``federator demo``; then ``python -m tests.web.pictures URL docs/pictures``, with the URL that the demo prints. The objects in
-the pictures are found by the API, so that any service with a plan and with copied tables will do.
+the pictures are found by the API, so that any service with a plan, copied tables and a report (``federator report inventory``) will
+do.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ def find_addresses(get: Callable[[str], Any]) -> Mapping[str, str]:
     copied = dataset["declarations"][0]["id"]
     plan = next(plan["digest"] for plan in get("plans?limit=50")["plans"] if plan["changes"])
     run = next(run["id"] for run in get("runs?limit=50")["runs"] if run["kind"] == "sync")
+    report = next(
+        report["id"] for report in get("reports")["reports"] if any(file["name"] == "report.json" for file in report["files"])
+    )
     source = copied.partition("$")[0]
     namespace = copied.rpartition("$")[0]
     mirror = get("mirrors")["mirrors"][0]["name"]
@@ -36,6 +40,7 @@ def find_addresses(get: Callable[[str], Any]) -> Mapping[str, str]:
         "search": "search?q=order", "mirrors": "mirrors", "mirror": f"mirrors/{quote(mirror)}", "plans": "plans",
         "plan": f"plans/{plan}", "runs": "runs", "run": f"runs/{run}", "drift": "drift", "datasets": "datasets",
         "dataset": f"datasets/{quote(dataset['location'], safe='')}", "changes": "changes", "audit": "audit", "reports": "reports",
+        "report": f"reports/{report}",
         "settings": "settings",
     }  # fmt: skip
 

@@ -6,18 +6,18 @@ import {button, empty, more, panel, path, table, tableRow} from "../parts.js";
 import {readPerson, unlessAllowed} from "../sign_in.js";
 import {attempt, reload} from "../router.js";
 import {followRequest, requestLine} from "./requests.js";
-import {runLink} from "./runs.js";
 
-const COLUMNS = [["Report"], ["Data of"], ["By"], ["Run"], ["Files", "long"]];
+const COLUMNS = [["Report"], ["Data of"], ["By"], ["Files", "long"]];
 const KINDS = ["inventory", "drift", "mirrors", "freshness", "growth", "access"];
 
 export const titleOf = kind => kind[0].toUpperCase() + kind.slice(1);
 
+/* Buttons that save the files of a report; they show the kind of each file. */
 export const fileButtons = report => report.files.map(file =>
-  button(`${file.name} (${size(file.size)})`, () => attempt(() => download(`/api/v1/reports/${encodeURIComponent(report.id)}/${encodeURIComponent(file.name)}`, file.name)), {shape: "report", "aria-label": `Save ${file.name}`}));
+  button(`${file.name.split(".").pop()} (${size(file.size)})`, () => attempt(() => download(`/api/v1/reports/${encodeURIComponent(report.id)}/${encodeURIComponent(file.name)}`, file.name)), {shape: "report", "aria-label": `Save ${file.name}`}));
 
 const cellsOf = report => [make("a", {href: path("reports", report.id)}, report.name === report.kind ? titleOf(report.kind) : [name(report.name), ` (${titleOf(report.kind)})`]),
-  ago(report.made_at), name(report.actor), runLink(report.id), make("span", {class: "files"}, fileButtons(report))];
+  ago(report.made_at), name(report.actor), make("span", {class: "files"}, fileButtons(report))];
 
 /* A form for the kind or the name of a report, and the line that follows its request. */
 function maker(names, person, signal) {

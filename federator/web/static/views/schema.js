@@ -38,7 +38,7 @@ export function schemaPanel(schema) {
   return panel("Columns", {note: known}, summary, table([["Column", "full"], ["Declared", "long full"], [schema.version === null ? "Stored" : `Stored, version ${schema.version}`, "long full"], ["Differs", "full"], ...copies.length ? [["In copies", "full"]] : []],
     columns.map(column => {
       const cells = row(column, copies);
-      if (!both) cells[3] = make("span", {class: "q", text: "not known"});
+      if (!both) cells[3] = make("span", {class: "q nw", text: "not known"});
       return cells;
     }), "Columns"));
 }
