@@ -15,7 +15,13 @@ from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.table_handle import MAIN, TableHandle
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
-from federator.lance.foreign_locations import is_file_of_table, list_lost_locations, require_own_files, resolve_location
+from federator.lance.foreign_locations import (
+    is_file_of_table,
+    list_lost_locations,
+    require_no_new_table_behind_link,
+    require_own_files,
+    resolve_location,
+)
 from federator.model import local_path
 from federator.planning.key_types import parse_duration
 
@@ -190,6 +196,8 @@ def _open_written(handle: TableHandle, branch: str | None) -> Any | None:
 def _write_dataset(handle: TableHandle, reader: Any, mode: str, dataset: Any = None) -> dict[str, Any]:
     import lance
 
+    if dataset is None:
+        require_no_new_table_behind_link(handle.location, handle.mounts)
     counting = _CountingReader(reader)
     path = local_path(handle.location)
     data = Path(path, "data") if path is not None and mode == "create" and not os.path.lexists(f"{path}/data") else None

@@ -66,8 +66,16 @@ def require_own_files(location: str, allowed: Sequence[str], mounts: Sequence[st
     if path is None:
         return
     own, prefixes = resolve_location(location), list(map(resolve_location, allowed))
-    root = own if Path(path).is_symlink() or any(_has_link_below(mount, path) for mount in mounts) else None
+    root = own if _is_reached_by_link(path, mounts) else None
     _require_allowed(location, _list_targets({path}, [own, *prefixes]), root, own, prefixes)
+
+
+def require_no_new_table_behind_link(location: str, mounts: Sequence[str]) -> None:
+    """Raise PermissionDenied if ``location`` has no table and is reached through a link that is not the operator's
+    (``require_own_files``): the link could lead into any directory that this service may write, also the root of another source."""
+    path = local_path(location)
+    if path is not None and not Path(path, "_versions").exists() and _is_reached_by_link(path, mounts):
+        raise PermissionDenied("the location is a symbolic link, and no table is created through it", hint="declare its target")
 
 
 def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> None:
@@ -102,9 +110,18 @@ def list_lost_locations(location: str, canonical: str, declared: Iterable[str]) 
 
 
 def resolve_location(location: str) -> str:
-    """Return the canonical location, with the symbolic links of a path resolved."""
+    """Return the canonical location, with the symbolic links of a path resolved as far as they can be read."""
     path = local_path(location)
-    return canonical_location(location if path is None else os.path.realpath(path))
+    # A null character cannot be part of a path, but any catalog can declare one.
+    return canonical_location(location if path is None or "\0" in path else _real_path(path))
+
+
+def _real_path(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        # A link in a directory that this service may not read. What is behind it, it cannot open either.
+        return os.path.normpath(path)
 
 
 def is_inside(location: str, prefixes: Iterable[str]) -> bool:
@@ -121,6 +138,10 @@ def is_file_of_table(path: str) -> bool:
     """Return whether a path below a table's location is Lance's own. Its names begin with _ or a dot, except data and branches."""
     name = path.partition("/")[0]
     return name[:1] in ("_", ".") or name in ("data", "tree")
+
+
+def _is_reached_by_link(path: str, mounts: Sequence[str]) -> bool:
+    return Path(path).is_symlink() or any(_has_link_below(mount, path) for mount in mounts)
 
 
 def _has_link_below(mount: str, path: str) -> bool:

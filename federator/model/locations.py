@@ -38,6 +38,8 @@ _AMBIGUOUS_KEY = re.compile(r"[\x00-\x1f\x7f?#\\]|%(?!25|3F|23|5C|7F|[01][0-9A-F
 # Only these characters are encoded, because other catalogs do not decode locations.
 _DECODED_BY_LANCE = re.compile(r"[%?#\\\x00-\x1f\x7f]| $")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+# A path on Linux has at most 4,096 bytes, and a key in an object store 1,024.
+_MAX_LENGTH = 4096
 _STRIPPED = "".join(map(chr, range(0x21)))
 _KEPT_ENCODED = re.compile(r"%|[\ud800-\udfff]|[\x00-\x20]+\Z")
 
@@ -164,8 +166,11 @@ def _azure_uri(scheme: str, rest: str) -> str | None:
 
 
 def parent_locations(location: str) -> list[str]:
-    """Return the canonical locations of the directories above a location, nearest first, up to its bucket or root."""
-    parsed = _parse_or_none(location)
+    """Return the canonical locations of the directories above a location, nearest first, up to its bucket or root.
+
+    Empty for a location that is longer than file systems and object stores permit: no table can be there.
+    """
+    parsed = _parse_or_none(location) if len(location) <= _MAX_LENGTH else None
     parents: list[str] = []
     while parsed is not None and parsed.path:
         parsed = _normalize(parsed._replace(path=parsed.path.rpartition("/")[0]))

@@ -178,9 +178,7 @@ def get_any_table(index: Index, settings: Settings, scopes: Scopes, path: Path) 
     record = _find_table_record(index, source.name, path[1:])
     if record is None:
         raise missing
-    return VisibleTable(
-        path, source, record, partial(may_read_locations, index, settings.location_aliases, scopes, record.location)
-    )
+    return VisibleTable(path, source, record, partial(may_read_locations, index, settings, scopes, source, record.location))
 
 
 def _find_table_record(index: Index, source: str, path: Path) -> TableRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,15 +10,17 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import requests
 from sqlalchemy import event
 
 from federator.api.lance.foreign_access import may_read_locations
 from federator.lance.foreign_locations import ForeignLocations
-from federator.model import LocationAliases
 from federator.model.scopes import Scopes
+from federator.settings import parse_settings
+from federator.testing.contract import unique_name
 from tests.fixtures.index_content import fill
 from tests.fixtures.index_content import table as record
-from tests.unit.api.lance.conftest import Service, served
+from tests.unit.api.lance.conftest import CALLER, Service, served
 
 
 def test_the_list_of_versions_shows_nothing_of_one_that_refers_to_a_hidden_table(tmp_path: Path) -> None:
@@ -53,14 +56,14 @@ def test_the_list_of_versions_shows_nothing_of_one_that_refers_to_a_hidden_table
 
 
 def test_all_links_of_a_table_are_one_query(own_service: Service) -> None:
-    index, scopes = own_service.index, Scopes.parse(["m"])
-    fill(index, "m", *(record("m", "ns", f"t{number}", location=f"/lake/t{number}.lance") for number in range(100)))
+    index, settings, scopes = own_service.index, own_service.settings, Scopes.parse(["mem"])
+    fill(index, "mem", *(record("mem", "ns", f"t{number}", location=f"/lake/t{number}.lance") for number in range(100)))
 
     def may_read(numbers: Iterable[int]) -> tuple[bool, int]:
         statements: list[Any] = []
         event.listen(index.engine, "before_cursor_execute", note := lambda *_: statements.append(None))
-        outside = [[f"file:///lake/t{number}.lance/data"] for number in numbers]
-        allowed = may_read_locations(index, LocationAliases(), scopes, "/lake/own.lance", ForeignLocations(outside), list)
+        outside = ForeignLocations([[f"file:///lake/t{number}.lance/data"] for number in numbers])
+        allowed = may_read_locations(index, settings, scopes, settings.source("mem"), "/lake/own.lance", outside, list)
         event.remove(index.engine, "before_cursor_execute", note)
         return allowed, len(statements)
 
@@ -68,3 +71,99 @@ def test_all_links_of_a_table_are_one_query(own_service: Service) -> None:
     assert allowed
     assert may_read(range(100)) == (True, number)
     assert may_read(range(101)) == (False, number)
+
+
+def test_what_is_declared_around_a_hidden_table_does_not_cover_it(tmp_path: Path) -> None:
+    """A clone of a hidden table is not readable for whoever may declare a location above it, or sees its directory as a table."""
+    disk = tmp_path / "disk"
+    hidden = lance.write_dataset(pa.table({"a": [1, 2, 3]}), str(disk / "team" / "secret.lance"))
+    hidden.tags.create("now", 1)
+    hidden.shallow_clone(str(disk / "clone.lance"), "now")
+    sources = {
+        "s": {"impl": "dir", "root": str(disk)},
+        "team": {"impl": "dir", "root": str(disk / "team")},
+        "other": {"impl": "federator.testing:CONNECTOR", "store": unique_name("other")},
+    }
+    with served(tmp_path, sources) as service:
+        for name in ("s", "team"):
+            service.crawl(name)
+        fill(
+            service.index,
+            "other",
+            *(record("other", f"n{number}", "t", location=str(disk.parents[number])) for number in range(2)),
+        )
+        fill(
+            service.index,
+            "s",
+            record("s", "clone", location=str(disk / "clone.lance")),
+            record("s", "team", location=str(disk / "team")),
+        )
+        for scopes, status in (("s$clone", 403), ("s", 403), ("s$clone,other", 403), ("s,team", 200)):
+            answer = service.post("/v1/table/s%24clone/count_rows", caller=f"viewer {scopes}")
+            assert answer.status_code == status, (scopes, answer.text)
+
+
+def test_a_declaration_covers_what_its_own_source_could_open(own_service: Service) -> None:
+    """Whoever declares a location in a catalog has not the keys of another source, or means the bucket of another store."""
+    index, base = own_service.index, "s3://lake/base.lance"
+    (secret := own_service.root / "secret").write_text("b", encoding="utf-8")
+    keys = {"storage.access_key_id": f"file:{secret}", "storage.secret_access_key": f"file:{secret}"}
+    memory = {"impl": "federator.testing:CONNECTOR", "store": unique_name("m"), "schemes": ["file", "s3"]}
+    sources = {
+        "own": {**memory, **keys},
+        "alike": {**memory, **keys},
+        "without": memory,
+        "elsewhere": {**memory, **keys, "storage.endpoint": "http://127.0.0.1:1"},
+    }
+    settings = parse_settings({"sources": sources}, own_service.root / "federator.toml")
+    for name in sources:
+        fill(index, name, record(name, "ns", "t", location=base))
+
+    def may_read(*visible: str) -> bool:
+        outside = ForeignLocations([[f"{base}/data"]])
+        return may_read_locations(
+            index, settings, Scopes.parse(visible), settings.source("own"), "s3://lake/c.lance", outside, list
+        )
+
+    assert may_read("own")
+    assert may_read("alike")
+    assert not may_read("without", "elsewhere")
+
+
+def test_no_table_is_created_through_a_link(tmp_path: Path) -> None:
+    """The link of somebody who may write in the source's directory leads to the root of another source, or anywhere."""
+    for name in ("disk", "vault", "out"):
+        (tmp_path / name).mkdir()
+    lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "vault" / "secret.lance"))
+    sources = {name: {"impl": "dir", "root": str(tmp_path / name)} for name in ("disk", "vault")}
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, pa.schema([("a", pa.int64())])) as stream:
+        stream.write_table(pa.table({"a": [7]}))
+    with served(tmp_path, sources) as service:
+        service.crawl("vault")
+        for name in ("vault", "out"):
+            (tmp_path / "disk" / f"{name}.lance").symlink_to(tmp_path / name)
+            fill(service.index, "disk", record("disk", name, location=str(tmp_path / "disk" / f"{name}.lance")))
+            for operation in ("create?mode=overwrite", "create", "insert", "insert?mode=overwrite", "merge_insert?on=a"):
+                url = f"{service.url}/v1/table/disk%24{name}/{operation}"
+                answer = requests.post(url, data=sink.getvalue(), headers={CALLER: f"writer disk${name}"}, timeout=60)
+                assert answer.status_code in (400, 403, 404, 409), (operation, answer.text)
+        assert sorted(path.name for path in (tmp_path / "vault").iterdir()) == ["secret.lance"]
+        assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_location_that_cannot_be_resolved_disturbs_no_drop(tmp_path: Path) -> None:
+    """Any catalog can declare what is no path, or what this service may not look into."""
+    lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "disk" / "t.lance"))
+    sources = {
+        "s": {"impl": "dir", "root": str(tmp_path / "disk"), "allow_drop": True},
+        "odd": {"impl": "federator.testing:CONNECTOR", "store": unique_name("odd")},
+    }
+    with served(tmp_path, sources) as service:
+        service.crawl("s")
+        odd = ("/x\0y", "file:///x%00", "/" + "a/" * 20_000 + "x", "/" + "a" * 5000, "/proc/1/root/x", "/proc/self/fd/999999/x")
+        fill(service.index, "odd", *(record("odd", f"t{number}", location=text) for number, text in enumerate(odd)))
+        assert service.get("/api/v1/datasets").status_code == 200
+        dropped = service.post("/v1/table/s%24t/drop", caller="admin s")
+        assert dropped.status_code == 200, dropped.text
+    assert not (tmp_path / "disk" / "t.lance").exists()
