@@ -10,6 +10,7 @@ from federator.api.models.requests import DeclareRequest
 from federator.api.paging import require_storable
 from federator.api.principals import Role
 from federator.api.problems import problem_docs
+from federator.api.queued_requests import queue_once
 from federator.connector import InvalidInput
 from federator.model import canonical_location, is_location
 from federator.stages.declare import DeclareSpec, check_declare_spec
@@ -53,6 +54,6 @@ def request_declarations(
     # Only a principal with the scope '*' may use the credentials of the storage roots.
     argument = {"places": locations, "into": into, "template": template, "roots": principal.scopes.covers_all}
     with index.write() as connection:
-        request = requests.queue_request(connection, "declare", argument, actor=principal.name)
+        request = queue_once(connection, "declare", argument, principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
     return request

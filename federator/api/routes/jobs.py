@@ -11,6 +11,7 @@ from federator.api.models.jobs import JobPage
 from federator.api.paging import etag_response, not_modified_docs, page_by_name
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
+from federator.api.queued_requests import queue_once
 from federator.settings import Settings
 from federator.store import Index, requests
 from federator.views.runs import Visibility
@@ -84,7 +85,7 @@ def run_job(
     principal.require(Role.OPERATOR)
     job = _get_visible_job(settings, visibility, name)
     with index.write() as connection:
-        return requests.queue_request(connection, job.kind, request_argument(job.kind, job.subject), actor=principal.name)
+        return queue_once(connection, job.kind, request_argument(job.kind, job.subject), principal.name)
 
 
 def _visible_jobs(settings: Settings, visibility: Visibility) -> list[Job]:

@@ -21,6 +21,7 @@ from federator.api.models.requests import DecisionRequest
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.principals import Role
 from federator.api.problems import RequestRejected, problem_docs
+from federator.api.queued_requests import queue_once
 from federator.api.routes.runs import get_visible_plan, get_whole_plan, require_applicable
 from federator.apply.plan_decisions import Decision, decide_plan
 from federator.connector import InvalidInput
@@ -28,7 +29,7 @@ from federator.connector.options import mask_secrets
 from federator.planning.release import Release
 from federator.planning.user_declarations import user_plan_target
 from federator.settings import Settings
-from federator.store import Connection, Index, approvals, requests
+from federator.store import Connection, Index, approvals
 from federator.store.plans import PlanRecord, StoredPlan
 from federator.views import plans
 from federator.views.positions import parse_position
@@ -147,7 +148,7 @@ def request_apply(
     with index.write() as connection:
         stored = _require_if_match(connection, visibility, digest, if_match)
         release = require_applicable(connection, stored.digest, visibility)
-        request = requests.queue_request(connection, "apply", {"plans": [stored.digest]}, actor=principal.name)
+        request = queue_once(connection, "apply", {"plans": [stored.digest]}, principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
     return ApplyRequested(**fields_of(request), waiting=_waiting(release))
 

@@ -13,6 +13,7 @@ from federator.api.models.reports import ReportRequest, Reports
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
+from federator.api.queued_requests import queue_once
 from federator.connector import StateError
 from federator.settings.retention import ReportKind
 from federator.stages.report import ReportSpec
@@ -63,7 +64,7 @@ def request_report(
     principal.require_full_scope(Role.OPERATOR)
     name = ReportSpec.from_settings(settings, require_storable(spec.report, "report")).name
     with index.write() as connection:
-        request = requests.queue_request(connection, "report", {"report": name}, actor=principal.name)
+        request = queue_once(connection, "report", {"report": name}, principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
     return request
 

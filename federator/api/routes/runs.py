@@ -14,7 +14,8 @@ from federator.api.models.runs import RunDetail, RunPage
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
-from federator.api.verify_requests import find_verify_request, list_verifiable
+from federator.api.queued_requests import queue_once
+from federator.api.verify_requests import list_verifiable
 from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
 from federator.model import parse_path_key
 from federator.planning.plan import Plan
@@ -82,15 +83,15 @@ def request_run(
     """Queue a run. The principal's scopes must cover its sources as a whole, and the tables to verify. `Location` is the URL of the
     request, which has the run id as soon as the run has started.
 
-    A principal's queued request to verify the same tables is returned again. It may have five unfinished ones (429 beyond).
+    A principal's equal request that is still queued is returned again. It may have 20 unfinished ones of a kind, and five to verify
+    tables (429 beyond). The worker takes requests of principals in turn.
     """
     principal.require(Role.OPERATOR)
     with index.write() as connection:
         argument = _build_argument(connection, settings, spec, visibility)
         if spec.full:
             argument["full"] = True
-        request = find_verify_request(connection, argument, principal.name) if spec.kind == "verify" else None
-        request = request or requests.queue_request(connection, spec.kind, argument, actor=principal.name)
+        request = queue_once(connection, spec.kind, argument, principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
     return request
 

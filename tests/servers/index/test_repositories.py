@@ -288,6 +288,20 @@ class TestRepositories:
         row_, _, _ = runs.get_run(index, run.id)
         assert (row_.progress, row_.summary, runs.is_running(index, run.id)) == (None, {"tables": 1}, False)
 
+    def test_the_requests_of_actors_are_taken_in_turn(self, index: Index) -> None:
+        with index.write() as connection:
+            for number in range(3):
+                requests.queue_request(connection, "crawl", {"sources": [f"s{number}"]}, actor="busy")
+            for actor in ("schedule", "other"):
+                requests.queue_request(connection, "crawl", {"sources": [actor]}, actor=actor)
+            taken = []
+            while queued := requests.list_queued(connection, requests.RUN_KINDS, limit=1):
+                taken.append(queued[0].actor)
+                requests.set_request_state(connection, queued[0].id, requests.DONE, run_id=f"0199f0c2a4{len(taken)}-0")
+                if len(taken) == 4:
+                    requests.queue_request(connection, "crawl", {"sources": ["late"]}, actor="other")
+        assert taken == ["busy", "schedule", "other", "busy", "other", "busy"]
+
     def test_requests_and_schedules(self, index: Index) -> None:
         with index.write() as connection:
             first = requests.queue_request(connection, "crawl", {"sources": ["a"]}, actor="api")

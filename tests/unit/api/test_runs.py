@@ -40,6 +40,20 @@ def test_a_run_is_asked_for_and_queued(api: Api, index: Index) -> None:
         assert requests.list_queued(connection, requests.RUN_KINDS)[-1].argument == {"full": True}
 
 
+def test_equal_requests_are_one_and_those_of_a_principal_are_bounded(api: Api, index: Index) -> None:
+    first = api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).json()
+    assert api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).json()["id"] == first["id"]
+    with index.write() as connection:
+        assert requests.claim_request(connection, first["id"])
+        for number in range(19):
+            requests.queue_request(connection, "crawl", {"sources": [f"s{number}"]}, actor="api")
+    refused = api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]})
+    assert (refused.status_code, refused.headers["retry-after"], refused.json()["code"]) == (429, "5", 21)
+    with index.write() as connection:
+        requests.set_request_state(connection, first["id"], requests.DONE)
+    assert api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).status_code == 202
+
+
 @pytest.mark.parametrize(
     "body",
     [
