@@ -211,6 +211,6 @@ print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark
 
 
 def test_the_id_of_a_request_does_not_count_requests(api: Api) -> None:
-    first, second = (api.post("/api/v1/runs", json={"kind": "crawl"}).json()["id"] for _ in range(2))
+    first, second = (api.post("/api/v1/runs", json={"kind": "crawl", "full": full}).json()["id"] for full in (False, True))
     assert second - first > 1
     assert 2**50 < first < second < 2**53
