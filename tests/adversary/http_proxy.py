@@ -104,6 +104,7 @@ class HttpProxy(Proxy):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: HttpProxy  # type: ignore[assignment]
 
     def log_message(self, *_: object) -> None: ...

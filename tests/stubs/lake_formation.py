@@ -34,6 +34,7 @@ def lake_formation(issue: Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
