@@ -190,7 +190,7 @@ def test_a_plan_is_requested_like_over_the_api(running: Running) -> None:
     assert (queued.kind, queued.argument, queued.actor) == ("plan", {"mirrors": ["open"]}, "token:plans")
     assert person.questions == ["Read the catalogs of these mirrors and plan their changes, without applying them: open"]
     assert text_of(operator.call("request_plan", {"mirrors": []}, elicitation_callback=person)).startswith(
-        "mirrors: List should"
+        "mirrors: must be a list of at least 1 item"
     )
 
 
