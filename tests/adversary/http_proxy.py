@@ -11,7 +11,6 @@ import json
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.adversary.lies import (
@@ -33,6 +32,7 @@ from tests.adversary.lies import (
     Stale,
 )
 from tests.adversary.proxy import Proxy, address, resetting
+from tests.fixtures.http_handler import KeepAliveHandler
 
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding", "proxy-connection"}
 _TIMEOUT = 60
@@ -102,12 +102,8 @@ class HttpProxy(Proxy):
         return self._first.get((request.method, request.path, request.body)) or self.forward(request, self.target)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(KeepAliveHandler):
     server: HttpProxy  # type: ignore[assignment]
-
-    def log_message(self, *_: object) -> None: ...
 
     def _handle(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)

@@ -14,6 +14,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.fixtures.http_handler import KeepAliveHandler
+
 Path = tuple[str, ...]
 OPERATIONS = (
     "ListOperations", "ListNamespaces", "NamespaceExists", "GetNamespace", "CreateNamespace", "AlterNamespace", "DropNamespace",
@@ -190,11 +192,7 @@ class GeneralRestStub:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         stub = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            # Headers and body are two small packets: the second would wait 40 ms for the first one's receipt.
-            disable_nagle_algorithm = True
-
+        class Handler(KeepAliveHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
                 status, headers, text = stub.answer(self.path.strip("/"), body, self.headers.get("Authorization", ""))
@@ -204,8 +202,5 @@ class GeneralRestStub:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
-
-            def log_message(self, *arguments: Any) -> None:
-                """Says nothing."""
 
         return Handler

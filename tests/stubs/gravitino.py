@@ -17,9 +17,11 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.fixtures.http_handler import KeepAliveHandler
 
 Properties = dict[str, str]
 _PREFIX = ["", "lance", "v1"]
@@ -220,13 +222,8 @@ class GravitinoStub(ThreadingHTTPServer):
         self.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(KeepAliveHandler):
     server: GravitinoStub
-    protocol_version = "HTTP/1.1"
-    # A response is written in parts. Without this, each waits up to 40 ms for the acknowledgement of the one before.
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_: object) -> None: ...
 
     def _answer(self) -> None:
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))

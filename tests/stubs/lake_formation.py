@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import botocore.session
 from botocore.validate import ParamValidator
+
+from tests.fixtures.http_handler import KeepAliveHandler
 
 OPERATION: Any = (
     botocore.session.Session().get_service_model("lakeformation").operation_model("GetTemporaryGlueTableCredentials")
@@ -32,10 +34,7 @@ def lake_formation(issue: Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
     """The server on a free port of loopback."""
     stub = LakeFormation(issue)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class Handler(KeepAliveHandler):
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             report = ParamValidator().validate(request, OPERATION.input_shape)
@@ -49,9 +48,6 @@ def lake_formation(issue: Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

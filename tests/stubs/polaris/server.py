@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.fixtures.http_handler import KeepAliveHandler
 from tests.stubs.polaris.answers import Answer, Refusal, no_route
 from tests.stubs.polaris.state import State
 
@@ -218,9 +219,8 @@ def _levels(text: str) -> tuple[str, ...]:
 
 
 def _handler(stub: PolarisStub) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        # One write an answer: head and body apart would wait for the client's delayed acknowledgement.
+    class Handler(KeepAliveHandler):
+        # One write an answer.
         wbufsize = -1
 
         def answer(self) -> None:
@@ -237,7 +237,5 @@ def _handler(stub: PolarisStub) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(text)
 
         do_GET = do_POST = do_DELETE = do_PUT = do_HEAD = answer
-
-        def log_message(self, *_: object) -> None: ...
 
     return Handler

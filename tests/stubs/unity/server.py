@@ -10,10 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.fixtures.http_handler import KeepAliveHandler
 from tests.stubs.unity.world import Json, Query, Refused, World
 
 API = "/api/2.1/unity-catalog"
@@ -93,12 +94,10 @@ class UnityStub:
         self._thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(KeepAliveHandler):
     stub: UnityStub
-    protocol_version = "HTTP/1.1"
-    # One packet for head and body, sent at once: else each answer waits for the client's delayed acknowledgement.
+    # One packet for head and body.
     wbufsize = -1
-    disable_nagle_algorithm = True
 
     def handle_any(self) -> None:
         if self.stub.stopped:
@@ -171,8 +170,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(key, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None: ...
 
 
 def _json(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import pytest
 
@@ -23,6 +23,7 @@ from federator.connector.call_policy import CallPolicy, CircuitBreaker, CircuitO
 from federator_connectors._http.authentication import AccessToken, FixedHeaders, RefreshingToken
 from federator_connectors._http.client import HttpClient
 from federator_connectors._http.response import TlsOptions, error_for_status
+from tests.fixtures.http_handler import KeepAliveHandler
 
 Script = list[tuple[int, dict[str, str], str]]
 
@@ -35,10 +36,7 @@ class Server:
         self.asked: list[tuple[str, str, dict[str, str], str]] = []
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
+        class Handler(KeepAliveHandler):
             def _answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
                 outer.asked.append((self.command, self.path, dict(self.headers), body))
@@ -54,9 +52,6 @@ class Server:
                 self.wfile.write(text.encode())
 
             do_GET = do_POST = do_DELETE = _answer
-
-            def log_message(self, *_: object) -> None:
-                pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/api"
