@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from federator.connector import FederatorError
 from federator.lance.foreign_locations import ForeignLocations, Resolve, is_inside
@@ -27,18 +27,29 @@ def may_read_locations(
 ) -> bool:
     """Return whether a principal may read the locations outside of the table at ``location`` that opening it would read.
 
-    Each location of ``foreign.outside`` must be at or below a table that the scopes cover (``_are_readable``). The same holds for
-    ``foreign.root``, the target of a symbolic link at the table itself. Instead, the target may be undeclared, if no table outside
-    the scopes has a link to it or is inside it. ``resolve`` resolves symbolic links.
+    The scopes must cover one of the declarations nearest to each location of ``foreign.outside``, at it or above. A nearer one that is
+    hidden is the table to which the location belongs, whatever is declared around it. In an object store, the declaration's source
+    must have the options with which ``source`` reads the location: what it could not open, it does not permit.
+
+    The same holds for ``foreign.root``, the target of a symbolic link at the table itself. Instead, the target may be undeclared, if no
+    table outside the scopes has a link to it or is inside it. ``resolve`` resolves symbolic links.
     """
-    if not _are_readable(index, settings, scopes, source, foreign.outside):
-        return False
     aliases = settings.location_aliases
     own_location = canonical_location(location, aliases) if location else None
     target = [spelling for spelling in foreign.root if spelling != own_location]
-    if not target or _are_readable(index, settings, scopes, source, [target]):
+    *outside, nearest_to_target = _list_nearest_declarations(index, [*foreign.outside, target])
+
+    def is_readable(spellings: Sequence[str], nearest: Sequence[TableRecord]) -> bool:
+        return any(
+            scopes.covers((table.source, *table.path)) and _opens_alike(settings, source, table.source, spellings[0])
+            for table in nearest
+        )
+
+    if not all(map(is_readable, foreign.outside, outside)):
+        return False
+    if not target or is_readable(target, nearest_to_target):
         return True
-    if any(_list_nearest_declarations(index, [target])[0]):
+    if nearest_to_target:
         return False
     # That the table with the link is visible is no permission for the target: another principal may have made the link.
     resolved_target = target[0]
@@ -49,39 +60,21 @@ def may_read_locations(
     )
 
 
-def _are_readable(
-    index: Index, settings: Settings, scopes: Scopes, source: SourceSettings, locations: Sequence[Sequence[str]]
-) -> bool:
-    """Return whether the scopes cover, for each location, one of the declarations nearest to it, at it or above.
-
-    A nearer one that is hidden is the table to which the location belongs, whatever is declared around it. In an object store, the
-    declaration's source must have the options with which ``source`` reads the location: what it could not open, it does not permit.
-    """
-    return all(
-        any(
-            scopes.covers((table.source, *table.path)) and _opens_alike(settings, source, table.source, spellings[0])
-            for table in nearest
-        )
-        for spellings, nearest in zip(locations, _list_nearest_declarations(index, locations), strict=True)
-    )
-
-
 def _list_nearest_declarations(index: Index, locations: Sequence[Sequence[str]]) -> list[list[TableRecord]]:
     """Return the declarations nearest to each location, at it or above, in any of its spellings. Empty if there are none."""
-    at_or_above = [[[spelling, *parent_locations(spelling)] for spelling in spellings] for spellings in locations]
+    levels = [[*zip_longest(*([each, *parent_locations(each)] for each in spellings))] for spellings in locations]
+    above = {each for levels_of_one in levels for level in levels_of_one for each in level if each is not None}
     with index.read() as connection:
-        declared = records.list_declarations_at(connection, sorted({*chain.from_iterable(chain.from_iterable(at_or_above))}))
-    return [
-        next(
-            (
-                found
-                for level in zip_longest(*spellings)
-                if (found := [table for above in level for table in declared.get(above or "", ())])
-            ),
-            [],
-        )
-        for spellings in at_or_above
-    ]
+        declared = records.list_declarations_at(connection, sorted(above))
+
+    def find_nearest(levels_of_one: Sequence[Sequence[str | None]]) -> list[TableRecord]:
+        for level in levels_of_one:
+            tables = [table for each in level if each is not None for table in declared.get(each, ())]
+            if tables:
+                return tables
+        return []
+
+    return list(map(find_nearest, levels))
 
 
 def _opens_alike(settings: Settings, source: SourceSettings, other: str, location: str) -> bool:
