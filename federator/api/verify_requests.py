@@ -23,10 +23,11 @@ def list_verifiable(connection: Connection, ids: Sequence[str], scopes: Scopes) 
     if not ids:
         raise InvalidInput("verify takes tables: their object ids")
     known = read_freshness(connection, scopes)
-    for table_id in ids:
+    distinct = sorted(set(ids))
+    for table_id in distinct:
         node = parse_path_key(require_storable(table_id, "tables"))
         read_table(connection, node, known, scopes=scopes)
         table = records.find_table(connection, node[0], node[1:])
         assert table is not None
         require_verifiable(table)
-    return sorted(set(ids))
+    return distinct

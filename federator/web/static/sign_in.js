@@ -56,7 +56,8 @@ function showForm(reason, resolve) {
   dialog.showModal();
 }
 
-const ROLES = ["viewer", "operator", "writer", "admin"];
+/** The roles, each of which may do what those before it may. */
+export const ROLES = ["viewer", "operator", "writer", "admin"];
 let reading = null;
 
 /** The response of /api/v1/me, read once. @returns {Promise<any>} */

@@ -4,6 +4,7 @@ import {getElement, make, name} from "../dom.js";
 import {ago, state} from "../format.js";
 import {button, copyButton, empty, more, note, panel, table, tableRow} from "../parts.js";
 import {announce, attempt} from "../router.js";
+import {ROLES} from "../sign_in.js";
 
 const COLUMNS = [["Token", "name"], ["Role"], ["Scopes", "name"], ["State"], ["Created"], ["Expires"], ["Action"]];
 const TONES = {active: "ok", expired: "outdated", revoked: "rejected"};
@@ -34,7 +35,7 @@ const field = (label, input) => make("label", {for: input.id}, make("span", {cla
 
 function form(sources, created) {
   const title = make("input", {id: "token-name", required: true, maxlength: 100, pattern: "[A-Za-z0-9][A-Za-z0-9._@\\-]*", autocomplete: "off", placeholder: "ci"});
-  const role = make("select", {id: "token-role"}, ["viewer", "operator", "writer", "admin"].map(each => make("option", {value: each, text: each})));
+  const role = make("select", {id: "token-role"}, ROLES.map(each => make("option", {value: each, text: each})));
   const scopes = make("textarea", {id: "token-scopes", rows: 2, required: true, placeholder: "* for everything, or one path a line: lake_hive$sales"});
   const lifetime = make("select", {id: "token-lifetime"}, LIFETIMES.map(([value, text]) => make("option", {value, text, selected: value === "90"})));
   const result = make("div", {"aria-live": "polite"}), submit = make("button", {class: "btn main", text: "Create the token"});
