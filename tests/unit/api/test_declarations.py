@@ -49,12 +49,7 @@ class World:
         return worlds.as_caller(self.app, self.index, role, Scopes.parse(scopes), f"{role} {scopes}")
 
     def work(self) -> None:
-        """Carries out what waits, as the worker's loop does."""
-        with self.index.read() as connection:
-            waiting = requests.list_queued(connection, requests.RUN_KINDS)
-        for request in waiting:
-            self.runner.request = request
-            self.runner.execute(request)
+        worlds.execute_queued(self.index, self.runner, requests.RUN_KINDS)
 
 
 @pytest.fixture

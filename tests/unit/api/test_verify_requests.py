@@ -54,10 +54,7 @@ class World:
             return requests.list_queued(connection, requests.SHORT_RUN_KINDS)
 
     def work(self) -> None:
-        """Carries out what waits, as the worker's loop does."""
-        for request in self.queued():
-            self.runner.request = request
-            self.runner.execute(request)
+        worlds.execute_queued(self.index, self.runner, requests.SHORT_RUN_KINDS)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from federator.settings import Settings
 from federator.store import Index, coverage, plans, requests, revisions, tokens, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
+from federator.worker.runner import RequestRunner
 from tests.fixtures.index_content import fill, namespace, table
 from tests.unit.api import linked_tables
 from tests.unit.api.conftest import Api
@@ -143,6 +144,15 @@ def as_caller(app: FastAPI, index: Index, role: str, scopes: Scopes, name: str) 
     """An app, asked with a new token of that name."""
     secret, _ = tokens.create_token(index, name, role=role, scopes=scopes, lifetime=3600, actor="tests")
     return Api(app, headers={"Authorization": f"Bearer {secret}"})
+
+
+def execute_queued(index: Index, runner: RequestRunner, kinds: Sequence[str]) -> None:
+    """Carries out what waits, as the worker's loop does."""
+    with index.read() as connection:
+        waiting = requests.list_queued(connection, kinds)
+    for request in waiting:
+        runner.request = request
+        runner.execute(request)
 
 
 def _cover(index: Index, visible: Scopes) -> None:

@@ -74,7 +74,7 @@ def test_all_links_of_a_table_are_one_query(own_service: Service) -> None:
 
 
 def test_what_is_declared_around_a_hidden_table_does_not_cover_it(tmp_path: Path) -> None:
-    """A clone of a hidden table is not readable for whoever may declare a location above it, or sees its directory as a table."""
+    """Who may declare a location above a hidden table, or sees its directory as a table, cannot read a clone of it."""
     disk = tmp_path / "disk"
     hidden = lance.write_dataset(pa.table({"a": [1, 2, 3]}), str(disk / "team" / "secret.lance"))
     hidden.tags.create("now", 1)
