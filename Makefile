@@ -78,9 +78,10 @@ docs: .venv-docs/.installed ## build the documentation into build/docs; a broken
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "build/docs/index.html"
 
-.venv-docs/.installed: requirements-docs.lock $(STAMP)
+.venv-docs/.installed: requirements-docs.lock .ci/docs/mermaid $(STAMP)
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-docs
 	$(BIN)/uv pip install --quiet --system-certs --python .venv-docs/bin/python --require-hashes -r requirements-docs.lock
+	@.ci/docs/mermaid
 	@touch $@
 
 helm: setup ## helm, kubeconform and Kubernetes' schemas from the Go module proxy, which the tests of deploy/helm need

@@ -8,8 +8,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from federator.connector import Capabilities, Catalog, ConfigError, Connector, SourceSpec
-from federator.connector.call_metrics import PROCESS_METER, CallMeter, MeteredCatalog
+from federator.connector import Capabilities, Catalog, ConfigError, Connector, ConnectorSettings, SourceSpec
+from federator.connector.call_metrics import PROCESS_METER, CallMeter
+from federator.connector.opened_catalog import OpenedCatalog
+from federator.connector.options import MAX_REQUESTS_KEY, read_count
 
 GROUP = "federator.connectors"
 #: the environment variable with the impls that Spark's worker daemon imports before it forks
@@ -56,17 +58,40 @@ def _load(impl: str) -> object:
     )
 
 
-def source_capabilities(spec: SourceSpec) -> Capabilities:
-    """Return the capabilities of a configured source. Secret references are resolved in this process. Raise ConfigError."""
-    connector = get_connector(spec.impl)
-    return connector.capabilities_for(connector.parse_settings(spec.properties, where=f"[sources.{spec.name}] "))
+def parse_connector_settings(spec: SourceSpec) -> ConnectorSettings:
+    """Return the settings of a configured source, of its connector's own type. Secret references are resolved in this process.
+
+    Raise ConfigError with the source's section, also if a reference cannot be resolved.
+    """
+    settings: ConnectorSettings = get_connector(spec.impl).parse_settings(spec.properties, where=f"[sources.{spec.name}] ")
+    return settings
 
 
-def open_catalog(spec: SourceSpec, meter: CallMeter = PROCESS_METER) -> Catalog:
-    """Open a configured source. Secret references are resolved in this process, and ``meter`` counts the calls.
+def read_root(spec: SourceSpec) -> str | None:
+    """Return the configured storage root of a source as a URI; None if it has none. No secret is resolved.
 
-    Raise ConfigError or CatalogError.
+    Raise ConfigError if the root cannot be known.
     """
     connector = get_connector(spec.impl)
-    settings = connector.parse_settings(spec.properties, where=f"[sources.{spec.name}] ")
-    return MeteredCatalog(connector.open_catalog(spec.name, settings), meter)
+    root: str | None = connector.settings_type.read_root(connector.impl, spec.properties)
+    return root
+
+
+def crawl_concurrency(spec: SourceSpec) -> int:
+    """Return how many tasks may read a source at once: each of them makes one request or more at a time."""
+    concurrency = get_connector(spec.impl).crawl_concurrency(spec.properties)
+    return min(concurrency, read_count(spec.properties, MAX_REQUESTS_KEY, concurrency))
+
+
+def source_capabilities(spec: SourceSpec) -> Capabilities:
+    """Return the capabilities of a configured source. Secret references are resolved in this process. Raise ConfigError."""
+    return get_connector(spec.impl).capabilities_for(parse_connector_settings(spec))
+
+
+def open_catalog(spec: SourceSpec, meter: CallMeter = PROCESS_METER, *, processes: int = 1) -> Catalog:
+    """Open a configured source. Secret references are resolved in this process, and ``meter`` counts the calls.
+
+    ``processes`` is the number of processes that share the source's call limits. Raise ConfigError or CatalogError.
+    """
+    settings = parse_connector_settings(spec).share_limits(processes)
+    return OpenedCatalog(get_connector(spec.impl).open_catalog(spec.name, settings), meter)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from federator.demo.servers.process import OWNER_VARIABLE
 from federator.runtime import redaction
 
 pytest_plugins = [
@@ -21,6 +22,8 @@ pytest_plugins = [
 # The tests start hundreds of commands and Spark workers. Without cached byte code, each of them compiles its libraries again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Servers that tests start, also through commands, end with this process, even if it is killed.
+os.environ[OWNER_VARIABLE] = str(os.getpid())
 
 
 # Objects that a test may allocate before the youngest generation is collected; Python's default of 700 is for smaller processes.

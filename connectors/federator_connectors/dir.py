@@ -6,10 +6,13 @@ A subdirectory is a table even if it is empty or contains other files. Opening s
   whose names start with ``_`` or ``.`` are not tables. New tables are created as ``x.lance`` with the marker ``.lance-reserved``
   until data is written. The marker ``.lance-deregistered`` hides a deregistered table; its data stays, and RegisterTable shows the
   table again. No marker is written or removed in a subdirectory that is a symbolic link (403): change the link itself.
+- A subdirectory that may not be entered, a prefix that an object store denies (403), or a link that cannot be followed (permissions, a
+  loop), is an undescribed table: it is not absent, keeps its record, and the crawl names its path. A link to nothing is absent.
 - The directory is a path or a URI: ``file:``, ``s3://``, ``gs://``, ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage
   options in ``dir.storage.*``. A relative path starts at the directory of the configuration file, or at the working directory if
   there is no such file.
-- A directory cannot store properties or locations outside itself: both are Unsupported, and so is altering. Without a namespace,
+- A directory cannot store locations outside itself: they are Unsupported, and so is altering. It does not store the properties of a
+  declaration, which is accepted without them, as pylance does; in a namespace of a manifest they are stored. Without a namespace,
   ``x`` is only at ``x.lance`` or ``x``. A mirror into a directory refuses other locations in its plan (``no_location``).
 - If pylance has created a ``__manifest``, its child namespaces and its tables are read, too; its tables may be anywhere below the
   directory. ``dir.manifest_enabled = true`` also creates namespaces; ``false`` ignores the manifest. Tables in a namespace are
@@ -58,14 +61,14 @@ class DirConnector(Connector[DirSettings]):
     )
 
     def capabilities_for(self, settings: DirSettings) -> Capabilities:
-        found = replace(self.capabilities, locations=LocationRules(directory=settings.root_uri))
+        capabilities = replace(self.capabilities, locations=LocationRules(directory=settings.root_uri))
         if settings.manifest_enabled == OFF:
-            return replace(found, max_depth=0, levels=())
+            return replace(capabilities, max_depth=0, levels=())
         if settings.manifest_enabled == ON:
             # The manifest joins the names of an object id with a dollar sign.
             names = replace(NAMES, pattern=r"(?!.*\$)" + NAMES.pattern)
-            return replace(found, names=names, creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)))
-        return found
+            return replace(capabilities, names=names, creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)))
+        return capabilities
 
     def open(self, source: str, settings: DirSettings) -> DirCatalog:
         return DirCatalog(source, settings)

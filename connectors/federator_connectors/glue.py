@@ -19,7 +19,8 @@ Where the Lance Glue spec is silent, or the service differs:
 - Denied access has code 16, as in the spec; code 15 does not occur. DescribeTable also returns the properties, with ``table_type``.
 - Listings omit objects that Lake Formation hides (``listing_filtered``).
 - Reads are retried in botocore's adaptive mode. Writes are sent once, whatever the machine's AWS settings are. ``limit.*`` counts
-  retries, too.
+  retries, too. ``client.pool-size`` limits the concurrent requests to Glue of one namespace, however many callers it has; reads and
+  writes have connections of their own, because their timeouts differ.
 - With ``vend = "catalog"``, credentials for a table's files come from Lake Formation: ``GetTemporaryGlueTableCredentials`` with the
   table's ARN, ``SELECT`` for readers, and also ``INSERT`` and ``DELETE`` for writers. The source's role needs these permissions on the
   whole table and ``lakeformation:GetDataAccess``, the location must be registered, and the account must allow external engines full

@@ -11,7 +11,12 @@ Where the Lance Hive spec is silent, or a real metastore differs:
 - A table is declared in two calls, so that the metastore creates no directory. CASCADE deregisters one table after the other.
 - A database without a location gets one below ``root``; without ``root`` the metastore chooses one in its warehouse, as a working
   directory of this process would be of no use to it. A table is declared at its database's location, because other engines look
-  for it there; ``default_location = "root"`` is the layout of the newer text.
+  for it there. ``default_location = "root"`` is the layout of the newer text for both; then ``root`` is the working directory by
+  default, as in the texts.
+- A metastore with a filter hook (``metastore.filter.hook``, in Hive 4 on the server by default) omits what its principal may not see
+  from listings and from reads, and no response shows that. Set ``listing_filtered = true`` there: the guard ``emptied_namespace`` then
+  holds a plan if all tables of a namespace become absent at once. If the hook hides single tables, their copies are deregistered
+  within the limits of the other guards.
 - ``client.pool-size`` limits all connections of one namespace, not those of each concurrent call. A write is never repeated.
 """
 

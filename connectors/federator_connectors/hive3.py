@@ -5,15 +5,20 @@ Paths are ``(catalog, database, table)``.
 Where the Lance Hive spec is silent, or a real metastore differs:
 
 - A declared table has ``EXTERNAL=TRUE``, which is read back: without it a metastore makes a managed table, whose data it may delete.
-- ``lance-namespace-impls`` declares tables without it, with ``managed_by=storage``. They are listed and described, read-only, with this
-  reason. With ``storage_managed = "origins"`` mirrors copy them, too. Nothing here changes or deregisters them, and CASCADE refuses
-  their database. Other managed tables are not listed, and describing them is InvalidInput (13).
+- ``lance-namespace-impls`` declares tables without it, with ``managed_by=storage``. They are listed, and described with this as the
+  reason why they are read-only. With ``storage_managed = "origins"`` mirrors copy them, too. The federator neither changes nor
+  deregisters them, and CASCADE refuses their database. Other managed tables are not listed, and describing them is InvalidInput (13).
 - A table is declared in two calls, so that the metastore creates no directory. CASCADE deregisters one table after the other.
 - A database without a location gets one below ``root``; without ``root`` the metastore chooses one in its warehouse, as a working
   directory of this process would be of no use to it. A table is declared at its database's location, because other engines look
-  for it there; ``default_location = "root"`` is the layout of the newer text.
+  for it there. ``default_location = "root"`` is the layout of the newer Lance spec for both; then ``root`` is the working directory
+  by default, as in the Lance specs.
 - A Hive catalog stores a location and a description. Other properties of a catalog, and an owner, are InvalidInput (13), because they
   would be lost.
+- A metastore with a filter hook (``metastore.filter.hook``, in Hive 4 on the server by default) omits what its principal may not see
+  from listings and from reads, and no response shows that. Set ``listing_filtered = true`` there: the guard ``emptied_namespace`` then
+  holds a plan if all tables of a namespace become absent at once. If the hook hides single tables, their copies are deregistered
+  within the limits of the other guards.
 - ``client.pool-size`` limits all connections of one namespace, not those of each concurrent call. A write is never repeated.
 """
 

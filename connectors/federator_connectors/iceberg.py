@@ -5,25 +5,29 @@ Paths are ``(warehouse, namespace, ..., table)``, with namespaces nested to any 
 AWS Glue's and S3 Tables' Iceberg endpoints ([iceberg.md](../how-to/iceberg.md)).
 
 A Lance table is represented by a *companion*: an Iceberg table with one column ``dummy``, the property ``table_type=lance``, and the
-Lance table's location. Where the Lance text is silent, or the real server differs:
+Lance table's location. Where the Lance Iceberg spec is silent, or the real server differs:
 
 - The companion's metadata files are not inside the Lance directory, but beside it in ``_iceberg/<name>``, with Iceberg's property
-  ``write.metadata.path``. A server that ignores this property, or assigns a location of its own, is refused when a table is declared
-  (0); the companion that it made is removed again, or stays if the server deletes the files of dropped tables and they may be those of
-  a written Lance table. Companions that others declared may have ``metadata/`` inside; they are read.
+  ``write.metadata.path``. Before a process declares the first table of a warehouse, it tests the server: it creates an Iceberg table
+  ``federator_drop_test`` at a new location in ``_iceberg/``, looks where the server put it and its metadata, and drops and purges it. A
+  server that ignores the property, or assigns a location of its own, is refused (0) and has written nothing into the Lance directory.
+  So the server must allow to drop tables. Each later companion is compared, too. If the server puts one elsewhere, the companion is
+  dropped again. It stays if the server deletes the files of dropped tables and its location may have a written Lance table. Companions
+  of other clients may have ``metadata/`` inside the Lance directory; they are read.
+- A location with a level named ``_iceberg``, ``.`` or ``..`` is refused (13): a companion's metadata would be inside a Lance table.
 - The federator deregisters with ``purgeRequested=false``. Before a process deregisters the first written table of a warehouse, it makes
   a *drop test*: it creates and drops an Iceberg table ``federator_drop_test`` in that table's namespace, in ``_iceberg/`` beside the
-  table, and lists whether the metadata that the server wrote is still there. If not, no written table is deregistered (0). A process
-  that is killed meanwhile leaves that table; the next drop test in the namespace removes it, or the drop of the namespace. Its files
-  stay.
+  table, and lists whether the metadata that the server wrote is still there. If not, no written table is deregistered (0). If the
+  process is killed or a response is lost, this table stays until the next write in the namespace or the drop of the namespace. Its
+  files stay.
 - A table in a store that cannot be listed with ``storage.*`` cannot be tested and is not deregistered (0). ``keeps_files = true`` or
   ``false`` states what the server's documentation says. It replaces the test, unless this process saw data deleted.
 - A companion with rows of an Iceberg client is not deregistered (0): nothing else would lead to these rows.
 - Before and after each deregistration, the table's location is listed with ``storage.*``, which takes a second or more for an object
   store. If the data was deleted, this is an error (18).
-- A warehouse without a ``prefix`` in ``/v1/config`` has URLs without one, as in Iceberg's specification; the Lance text would use the
+- A warehouse without a ``prefix`` in ``/v1/config`` has URLs without one, as in Iceberg's specification; the Lance spec would use the
   warehouse's name, which the real server does not accept. An ``overrides`` value takes precedence. The ``uri`` there is ignored.
-- A table without a location goes below its namespace's location, which the real server gives every namespace; the Lance text has
+- A table without a location goes below its namespace's location, which the real server gives every namespace; the Lance spec has
   ``{root}/{warehouse}/{namespace}/{table}``. Here that is the default of a namespace without a location, with ``.lance`` at its end.
 - The levels of a namespace are joined with ``%1F``, or with the server's ``namespace-separator``. Names of namespaces have no periods:
   Iceberg's own server keeps ``a.b`` as two levels.

@@ -9,8 +9,10 @@ Where the specs are silent, or a server differs:
 - A repeated page token is an error, not an endless listing. A 404 without the protocol's error body means that the route does not
   exist; it never proves that an object is absent.
 - A table is declared at a given location with RegisterTable, which does not touch storage. If the server only accepts locations
-  relative to its root, the path below ``rest.root`` is sent; the last attempt is DeclareTable. The table is then read back: if the
-  server chose another location, its declaration is removed and the operation fails. Without a location and without ``rest.root`` the
+  relative to its root, the path below ``rest.root`` is sent; the last attempt is DeclareTable. A name that exists is refused first (5),
+  because some servers answer a second declaration like the first one. The table is then read back: if the server chose another
+  location and said so in its response, the declaration is removed and the operation fails (0). A declaration that the response does
+  not describe may be another client's: it stays (14). Without a location and without ``rest.root`` the
   server chooses; the routes of ``general`` then need a location.
 - ``client.pool-size`` limits all connections of one namespace, as in the Hive spec. A crawl reads two shards at once, with a pool each.
 - ``lance``: nothing can be altered. ``general``: properties can be altered, locations cannot. DropTable is sent only with
@@ -20,8 +22,8 @@ Where the specs are silent, or a server differs:
 - Gravitino's and LanceDB's servers were **not run**, because no package registry has them. In November 2026 Maven Central had
   ``gravitino-api`` 1.1.0, but neither ``gravitino-server`` nor ``lance-rest-server``; LanceDB's is a hosted service. A stub of
   Gravitino's, written after its sources of August 2026 (``tests/stubs/gravitino.py`` names file and lines of each fact), passes the
-  contract suite but for three checks: it cannot describe its root, its own locations have no ending, and dropping a namespace that
-  is not empty is code 13. It lists the tables of schemas only, so it needs ``rest.depth = 2``; without that, the listings of the root
+  contract suite but for two checks: it cannot describe its root, and dropping a namespace that is not empty is code 13. It lists
+  the tables of schemas only, so it needs ``rest.depth = 2``; without that, the listings of the root
   and of each catalog count as failed. Its URL ends in ``/lance``. It cannot rename. Its first version, 1.1, listed whole ids
   (``catalog$schema$table``), which are accepted, and sent HTTP statuses as codes, which prove no absence. LanceDB needs
   ``rest.api_key`` and ``rest.header.x-lancedb-database``; a table that it describes without a location is undescribed.
@@ -32,10 +34,11 @@ Where the specs are silent, or a server differs:
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from federator.connector import Capabilities, Connector, NameRules
+from federator.connector import Capabilities, Connector, NameRules, read_count
 from federator.lance.lazy_facade import lazy_facade_class
 from federator_connectors._rest.settings import GENERAL, RestSettings
 
@@ -52,6 +55,7 @@ class RestConnector(Connector[RestSettings]):
     impl = "rest"
     extra = "rest"
     settings_type = RestSettings
+    reads_deployments = True
     capabilities = Capabilities(
         min_depth=0,
         max_depth=_MAX_DEPTH,
@@ -65,15 +69,18 @@ class RestConnector(Connector[RestSettings]):
 
     def capabilities_for(self, settings: RestSettings) -> Capabilities:
         general = settings.protocol == GENERAL
-        found = self.capabilities if settings.depth is None else _with_depth(self.capabilities, settings.depth)
+        capabilities = self.capabilities if settings.depth is None else _with_depth(self.capabilities, settings.depth)
         return replace(
-            found,
+            capabilities,
             names=_name_rules("" if general else settings.delimiter),
             writes_tables=settings.drop_keeps_data if general else True,
             can_alter=general,
-            alters_namespaces_at=found.creates_namespaces_at if general else frozenset(),
+            alters_namespaces_at=capabilities.creates_namespaces_at if general else frozenset(),
             keeps_properties=settings.returns_properties,
         )
+
+    def min_depth(self, properties: Mapping[str, str]) -> int:
+        return read_count(properties, "depth", self.capabilities.min_depth)
 
     def open(self, source: str, settings: RestSettings) -> RestCatalog:
         """Open the catalog. It connects at the first call."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 from starlette.middleware.gzip import GZipMiddleware
@@ -18,6 +19,7 @@ from starlette.routing import BaseRoute
 import federator
 from federator.api import http_middleware, problems, security_middleware
 from federator.api.cursor_seal import CursorSeal
+from federator.api.dependencies import HOLD_SHARE
 from federator.api.docs_page import STYLE_DIGEST, add_examples, render_docs
 from federator.api.lance import serving as lance
 from federator.api.live_states import LiveStates
@@ -50,10 +52,25 @@ from federator.api.routes import (
     tree,
 )
 from federator.api.run_streams import RunStreams
+from federator.api.shares import ThreadShares
 from federator.connector.options import resolve_reference
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 from federator.settings import Settings, load_settings
 from federator.store import open_index
+
+#: group in the OpenAPI document and on ``/docs`` → modules of routes
+_ROUTES_BY_GROUP = {
+    "Overview and search": (overview, search),
+    "Tree and tables": (tree, table_details, datasets, history, explain),
+    "Sources": (sources,),
+    "Runs and live status": (runs, events, live),
+    "Mirrors, plans and declarations": (mirrors, plans, declarations),
+    "Jobs": (jobs,),
+    "Reports": (reports,),
+    "Audit log and notifications": (audit, notifications),
+    "Access": (me, tokens),
+    "Health and metrics": (health, metrics),
+}
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -73,37 +90,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     app = FastAPI(
         title="Lance Federator", version=federator.__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
-        redirect_slashes=False, max_body_size=1_000_000,
+        redirect_slashes=False, max_body_size=1_000_000, dependencies=[HOLD_SHARE],
         description="All Lance tables of a company in one tree. Errors are problem documents (RFC 9457); times are UTC.",
     )  # fmt: skip
     app.state.index, app.state.settings, app.state.run_streams = index, settings, RunStreams(index)
+    app.state.thread_shares = ThreadShares()
     app.state.cursor_seal, app.state.live_states = CursorSeal(index), LiveStates(index)
     problems.install_problem_handlers(app)
-    for module in (
-        overview,
-        tree,
-        table_details,
-        search,
-        datasets,
-        history,
-        explain,
-        sources,
-        runs,
-        events,
-        live,
-        plans,
-        declarations,
-        mirrors,
-        jobs,
-        audit,
-        reports,
-        notifications,
-        metrics,
-        tokens,
-        me,
-        health,
-    ):
-        app.include_router(module.router)
+    app.router.routes.extend(_shared_routes())
     sessions = sign_in.install_sign_in(app, settings, index)
     install_page(app, sign_in=sign_in.LOGIN_PATH if sessions is not None else None)
     documented = list(app.routes)
@@ -119,6 +113,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     security_middleware.install_security(app, settings, index, token, open_paths=open_paths, sessions=sessions)
     http_middleware.install_http_middleware(app, inline_style=STYLE_DIGEST)
     return app
+
+
+@cache
+def _shared_routes() -> Sequence[BaseRoute]:
+    """Return the routes of the service's own API. None refers to an app, so all apps of a process share what FastAPI derives from them
+    at the first request: 0.1 s of models and dependencies."""
+    router = APIRouter(dependencies=[HOLD_SHARE])
+    for group, modules in _ROUTES_BY_GROUP.items():
+        for module in modules:
+            router.include_router(module.router, tags=[group])
+    return router.routes
 
 
 def _documentation(request: Request) -> HTMLResponse:

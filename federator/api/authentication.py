@@ -71,7 +71,7 @@ class Authenticator:
         self._known.pop(digest, None)
         if credential.startswith(tokens.PREFIX):
             cached = self._load_token(digest, now)
-        elif self._oidc is not None and credential.count(".") == 2:
+        elif self._oidc is not None and self.needs_provider(credential):
             cached = _CachedPrincipal(self._oidc.verify(credential), now + CACHE_SECONDS)
         else:
             raise RequestRejected(401, "Unauthenticated", "the token is unknown")
@@ -79,6 +79,10 @@ class Authenticator:
             self._known.clear()
         self._known[digest] = cached
         return cached.principal
+
+    def needs_provider(self, credential: str) -> bool:
+        """Whether checking a credential may read the keys of the identity provider."""
+        return self._oidc is not None and not credential.startswith(tokens.PREFIX) and credential.count(".") == 2
 
     def _load_token(self, digest: str, now: float) -> _CachedPrincipal:
         token = tokens.find_token(self._index, digest)

@@ -33,12 +33,12 @@ def read_grant(settings: OidcSettings, claims: Mapping[str, Any]) -> Grant:
     if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
         raise reject_token(f"its claim {settings.name_claim!r} is not a valid name")
     known = role_names(settings).keys() | settings.scopes.keys()
-    values = tuple(sorted({value for value in _iter_texts(_find_claim(claims, settings.role_claim)) if value in known}))
+    values = tuple(sorted(known.intersection(_iter_values(_find_claim(claims, settings.role_claim)))))
     try:
         scopes = Scopes.parse(_iter_texts(_find_claim(claims, settings.scopes_claim)))
     except ValueError as error:
         raise reject_token(f"its claim {settings.scopes_claim!r}: {error}") from None
-    return Grant(name, values, scopes.to_texts)
+    return Grant(name, values, scopes.texts)
 
 
 def grant_principal(settings: OidcSettings, grant: Grant) -> Principal:
@@ -82,7 +82,12 @@ def _find_claim(claims: Mapping[str, Any], name: str) -> object:
     return value
 
 
+def _iter_values(value: object) -> Iterator[str]:
+    """Yield the texts of a list, or one text: the name of a group may have spaces, and must not give the roles of its words."""
+    yield from (text for text in (value if isinstance(value, list) else (value,)) if isinstance(text, str))
+
+
 def _iter_texts(value: object) -> Iterator[str]:
-    """Yield the texts of a list, or the words of one text."""
-    texts = value.split() if isinstance(value, str) else value if isinstance(value, list) else ()
+    """Yield the texts of a list, or those of one text that spaces separate: only they do (RFC 6749, 3.3). An empty text has none."""
+    texts = value.split(" ") if isinstance(value, str) and value else value if isinstance(value, list) else ()
     yield from (text for text in texts if isinstance(text, str))

@@ -7,13 +7,12 @@ no other package: HMAC-SHA-256 makes the tag, and SHAKE-256 over key and tag mak
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import hmac
 from functools import cached_property
 
 from federator.connector import InvalidInput
+from federator.runtime.base64url import decode_base64url, encode_base64url
 from federator.runtime.redaction import mask_url_secrets
 from federator.store import Index
 from federator.store.key_values import read_key
@@ -41,12 +40,12 @@ class CursorSeal:
     def _encrypt(self, position: str) -> str:
         text = position.encode()
         tag = self._tag(text)
-        return _PREFIX + base64.urlsafe_b64encode(tag + self._apply_key_stream(tag, text)).decode()
+        return _PREFIX + encode_base64url(tag + self._apply_key_stream(tag, text))
 
     def _decrypt(self, sealed: str) -> str:
         try:
-            content = base64.b64decode(sealed, altchars=b"-_", validate=True)
-        except (binascii.Error, ValueError):
+            content = decode_base64url(sealed)
+        except ValueError:
             content = b""
         tag, encrypted = content[:_TAG_BYTES], content[_TAG_BYTES:]
         text = self._apply_key_stream(tag, encrypted)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from inspect import iscoroutinefunction
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
 from federator.api.cursor_seal import CursorSeal
-from federator.api.principals import Principal
+from federator.api.principals import ANONYMOUS, Principal
+from federator.api.shares import IDENTITY_PROVIDER, PrincipalThreads, ThreadShares
 from federator.settings import Settings
 from federator.store import Index
 from federator.views.runs import Visibility
@@ -43,6 +46,33 @@ async def _get_visibility(request: Request) -> Visibility:
     return Visibility(principal.name, principal.scopes, settings.visible_mirrors(principal.scopes), origins)
 
 
+async def _hold_share(request: Request) -> AsyncIterator[None]:
+    """Hold the principal's share while the route runs in a thread. Coroutines use threads through ``PrincipalThreads``."""
+    principal = await _get_principal(request)
+    if principal is ANONYMOUS or iscoroutinefunction(request.scope["endpoint"]):
+        yield
+        return
+    shares: ThreadShares = request.app.state.thread_shares
+    async with shares.hold(principal.name):
+        yield
+
+
+async def _hold_provider_share(request: Request) -> AsyncIterator[None]:
+    """Hold a share of all those who sign in: nobody is known yet, and the identity provider may not respond."""
+    shares: ThreadShares = request.app.state.thread_shares
+    async with shares.hold(IDENTITY_PROVIDER):
+        yield
+
+
+async def _get_threads(request: Request) -> PrincipalThreads:
+    return PrincipalThreads(request.app.state.thread_shares, (await _get_principal(request)).name)
+
+
+#: a dependency of every route; it ends before the response is sent, so that a slow client holds nothing
+HOLD_SHARE = Depends(_hold_share, scope="function")
+#: a dependency of the routes that call the identity provider
+HOLD_PROVIDER_SHARE = Depends(_hold_provider_share, scope="function")
+ThreadsDep = Annotated[PrincipalThreads, Depends(_get_threads)]
 IndexDep = Annotated[Index, Depends(_get_index)]
 SettingsDep = Annotated[Settings, Depends(_get_settings)]
 CursorSealDep = Annotated[CursorSeal, Depends(_get_cursor_seal)]

@@ -12,7 +12,7 @@ from federator.api.principals import LOCAL_PRINCIPAL, Principal
 from federator.connector import InvalidInput, PermissionDenied
 from federator.lance.foreign_locations import is_inside, resolve_location
 from federator.model import local_path
-from federator.registry import get_connector
+from federator.registry import parse_connector_settings
 from federator.settings import SourceSettings
 
 
@@ -30,7 +30,7 @@ def require_own_paths(
     paths = [location for location in locations if _may_be_path(location)]
     if not paths or principal is LOCAL_PRINCIPAL:
         return
-    settings = get_connector(source.impl).parse_settings(source.spec.properties, where=f"[sources.{source.name}] ")
+    settings = parse_connector_settings(source.spec)
     allowed = [resolve_location(base) for base in (settings.root, *settings.allowed_bases, *roots) if base]
     if not all(is_inside(resolve_location(path), allowed) for path in paths):
         raise PermissionDenied(

@@ -1,4 +1,4 @@
-"""Limits on slow and large requests: size and time of the head, progress of the body, and the number of connections.
+"""Limits on slow and large requests: size and time of the head, progress of bodies and responses, and the number of connections.
 
 The head of a request is its request line and its headers. The limits apply to the connection itself: before and after authentication,
 and whether or not the route reads the body.
@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
+from contextlib import suppress
+from fcntl import ioctl
+from itertools import chain
+from termios import TIOCOUTQ
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -30,44 +35,61 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     The host of an absolute target replaces that of the header.
 
     A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
-    connections, the one that has waited longest for the end of its head is closed, so that clients that send complete requests are
-    served while others only hold connections open. If no connection waits for a head, the new connection is answered with 503.
+    connections, the one that has waited longest for the end of its head is closed, or else the one whose client has not read for the
+    longest time, so that clients that send complete requests and read are served while others only hold connections open. If there is
+    neither, the new connection is answered with 503.
 
     A body must end, or progress by ``body_progress`` bytes, in each period of ``body_seconds``. Otherwise the request is answered with
     408, or the connection is closed if its response has begun. Time in which the service itself does not read does not count.
+
+    A client must read a response, or ``body_progress`` bytes of it, in each period of ``response_seconds``. Otherwise the connection is
+    closed.
     """
 
     body_seconds: ClassVar[float] = ServeSettings().body_timeout
     body_progress: ClassVar[int] = ServeSettings().body_progress
+    response_seconds: ClassVar[float] = ServeSettings().response_timeout
 
-    #: the connections that wait for the end of a head, in the order in which they began; the values are not used
-    _waiting_for_head: ClassVar[dict[LimitedHttpProtocol, None]] = {}
+    #: the timers of the connections that wait for the end of a head, in the order in which they began
+    _waiting_for_head: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
+    #: the timers of the connections whose clients do not read, in the order in which they stopped
+    _unread: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head_bytes = 0
         self._is_reading_head = True
-        self._head_timer: asyncio.TimerHandle | None = None
         self._is_reading_body = False
         self._body_timer: asyncio.TimerHandle | None = None
         self._body_bytes = 0
         self._was_reading_paused = False
+        self._unread_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
+        # ``pause_writing`` is called as soon as the client's window is full, also at the end of a response.
+        transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MAX_CONNECTIONS:
-            longest_waiting = next(iter(self._waiting_for_head), None)
+            longest_waiting = next(chain(self._waiting_for_head, self._unread), None)
             if longest_waiting is None:
                 self._refuse("503 Service Unavailable")
                 return
             longest_waiting.transport.abort()
-            longest_waiting._stop_head_timer()
+            longest_waiting._stop_waiting()
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_head_timer()
+        self._stop_waiting()
         self._stop_body_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._start_unread_timer()
+
+    def resume_writing(self) -> None:
+        _stop_timer(self._unread, self)
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -84,7 +106,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._start_body_timer()
 
     def on_headers_complete(self) -> None:
-        self._stop_head_timer()
+        _stop_timer(self._waiting_for_head, self)
         self._is_reading_head, self._head_bytes = False, 0
         self._is_reading_body = True
         hosts = sum(name == b"host" for name, _ in self.headers)
@@ -116,15 +138,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _start_head_timer(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
-            self._waiting_for_head[self] = None
+        if self not in self._waiting_for_head:
+            self._waiting_for_head[self] = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-            del self._waiting_for_head[self]
+    def _stop_waiting(self) -> None:
+        _stop_timer(self._waiting_for_head, self)
+        _stop_timer(self._unread, self)
 
     def _start_body_timer(self) -> None:
         self._body_bytes, self._was_reading_paused = 0, self.flow.read_paused
@@ -154,6 +173,25 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.cycle.message_event.set()
         self._refuse_with_problem(path, 408, "Request timeout", detail)
 
+    def _start_unread_timer(self) -> None:
+        self._unread_bytes = self._count_unread()
+        self._unread[self] = self.loop.call_later(self.response_seconds, self._check_unread)
+
+    def _count_unread(self) -> int:
+        """Return the bytes of the response that the client has not received. The system has a part of them, and counts it on Linux."""
+        queued = bytearray(4)
+        with suppress(OSError):
+            ioctl(self.transport.get_extra_info("socket").fileno(), TIOCOUTQ, queued)
+        return self.transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
+
+    def _check_unread(self) -> None:
+        read = self._unread_bytes - self._count_unread()
+        _stop_timer(self._unread, self)
+        if read >= self.body_progress:
+            self._start_unread_timer()
+        else:
+            self.transport.abort()
+
     def _refuse_with_problem(self, path: str, status: int, title: str, detail: str) -> None:
         """Send a problem without the app, and close the connection."""
         response = problem_response(path, status, title, detail, {"Connection": "close"})
@@ -167,7 +205,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
+def _stop_timer(timers: dict[LimitedHttpProtocol, asyncio.TimerHandle], connection: LimitedHttpProtocol) -> None:
+    if (timer := timers.pop(connection, None)) is not None:
+        timer.cancel()
+
+
 def build_limited_protocol(settings: ServeSettings) -> type[LimitedHttpProtocol]:
     """Return the protocol class with the configured limits. uvicorn creates an instance for each connection."""
-    limits = {"body_seconds": settings.body_timeout, "body_progress": settings.body_progress}
+    limits = {
+        "body_seconds": settings.body_timeout, "body_progress": settings.body_progress, "response_seconds": settings.response_timeout
+    }  # fmt: skip
     return type("ConfiguredHttpProtocol", (LimitedHttpProtocol,), limits)

@@ -1,16 +1,23 @@
-"""Outermost middleware: security headers on every response, HEAD requests, and the error for too large bodies.
+"""Outermost middleware: security headers on every response, HEAD requests, and the errors for too large bodies and at shutdown.
 
 Every response has the security headers, also server errors and CORS preflights. A HEAD request is a GET whose body is not sent. A
-request body beyond the size limit is refused before routing; its error is a problem document like any other.
+request body beyond the size limit is refused before routing, and a call that does not end in time after SIGTERM is cancelled; their
+errors are problem documents like any other.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from federator.api.problems import problem_response
+from federator.connector import ServiceUnavailable
+
+#: headers of a response with secrets, which nothing may store
+NO_STORE = {"Cache-Control": "no-store"}
 
 _CONTENT_SECURITY_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 # The pages use none of the devices that a browser could offer.
@@ -26,7 +33,7 @@ def install_http_middleware(app: Starlette, *, inline_style: str) -> None:
 
 
 class HttpMiddleware:
-    """ASGI middleware that adds the security headers, serves HEAD, and rewrites the plain error for too large bodies."""
+    """ASGI middleware: security headers, HEAD, and problem documents for too large bodies and cancelled calls."""
 
     def __init__(self, app: ASGIApp, *, inline_style: str) -> None:
         self._app = app
@@ -40,7 +47,7 @@ class HttpMiddleware:
             await self._app(scope, receive, send)
             return
         is_head = scope["method"] == "HEAD"
-        is_complete = False
+        has_started = is_complete = False
 
         async def send_message(message: Message) -> None:
             nonlocal is_complete
@@ -61,7 +68,9 @@ class HttpMiddleware:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
         async def send_with_headers(message: Message) -> None:
+            nonlocal has_started
             if message["type"] == "http.response.start":
+                has_started = True
                 self._add_security_headers(MutableHeaders(scope=message))
             await send(message)
 
@@ -69,7 +78,16 @@ class HttpMiddleware:
             # End an event stream after its headers: the body of a HEAD request is never sent.
             return {"type": "http.disconnect"} if is_head and is_complete else await receive()
 
-        await self._app({**scope, "method": "GET"} if is_head else scope, receive_message, send_message)
+        try:
+            await self._app({**scope, "method": "GET"} if is_head else scope, receive_message, send_message)
+        except asyncio.CancelledError:
+            # The server cancels only calls that are still in flight when the grace time after SIGTERM ends.
+            if has_started:
+                raise
+            await problem_response(
+                _path(scope), 503, "Shutting down", "the service ends, and the call did not end in time", {"Connection": "close"},
+                code=ServiceUnavailable.code, hint="repeat the call; a write may have been made, so check its outcome first",
+            )(scope, receive, send_message)  # fmt: skip
 
     def _add_security_headers(self, headers: MutableHeaders) -> None:
         headers["X-Content-Type-Options"] = "nosniff"

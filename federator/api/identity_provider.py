@@ -38,8 +38,10 @@ class ProviderDocument:
 
     authorization_endpoint: str
     token_endpoint: str
+    #: the redirect to the service has a parameter ``iss``
     sends_issuer: bool
-    client_secret_basic: bool
+    #: the client may be authenticated with HTTP Basic
+    accepts_basic: bool
 
 
 def fetch_document(settings: OidcSettings) -> dict[str, Any]:
@@ -55,14 +57,14 @@ def fetch_document(settings: OidcSettings) -> dict[str, Any]:
 
 
 class IdentityProvider:
-    """The endpoints of a sign-in. The discovery document is cached for an hour."""
+    """The endpoints of a sign-in. The discovery document is cached for an hour. Threads may use it: at worst, two read it at once."""
 
     def __init__(self, settings: OidcSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._clock = settings, clock
         self._document: tuple[float, ProviderDocument] | None = None
         self._failure: tuple[float, ServiceUnavailable] | None = None
 
-    def document(self) -> ProviderDocument:
+    def get_document(self) -> ProviderDocument:
         """Return the discovery document. Raise ServiceUnavailable if it cannot be read, or names an endpoint without HTTPS."""
         now = self._clock()
         if self._document is not None and now - self._document[0] < _CACHE_SECONDS:
@@ -83,7 +85,7 @@ class IdentityProvider:
 
         Raise TokenRequestRefused if the provider refuses the code, ServiceUnavailable if it does not answer properly.
         """
-        endpoint = self.document().token_endpoint
+        endpoint = self.get_document().token_endpoint
         request = Request(endpoint, urlencode(form).encode(), dict(headers))  # noqa: S310  # checked by check_web_url
         try:
             return fetch_json(request, self._settings.timeout)
@@ -108,7 +110,7 @@ def _parse_document(document: Mapping[str, Any]) -> ProviderDocument:
         check_web_url(str(document.get("token_endpoint"))),
         sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
         # OpenID Connect Discovery: client_secret_basic if the document does not list the methods.
-        client_secret_basic=not isinstance(methods, list) or "client_secret_basic" in methods,
+        accepts_basic=not isinstance(methods, list) or "client_secret_basic" in methods,
     )
 
 
@@ -133,6 +135,7 @@ def fetch_json(request: Request, timeout: float) -> dict[str, Any]:
 
 
 def _error_code(error: HTTPError) -> str:
+    """Return the ``error`` of a refusal (RFC 6749, section 5.2), or its HTTP status if it has none that can be shown."""
     try:
         code = json.loads(error.read(10_000))["error"]
     except (*PROVIDER_ERRORS, KeyError, TypeError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import time
@@ -19,6 +18,7 @@ from federator.api.claims import Grant, grant_principal, read_authentication_tim
 from federator.api.identity_provider import PROVIDER_ERRORS, RETRY_SECONDS, fetch_document, fetch_json
 from federator.api.principals import Principal
 from federator.connector import ServiceUnavailable
+from federator.runtime.base64url import encode_base64url
 from federator.settings import OidcSettings
 from federator.settings.field_types import check_web_url
 
@@ -152,4 +152,4 @@ def _half_hash(token: str, access_token: str) -> str:
     """Return the ``at_hash`` of an access token: the left half of its hash by the id token's algorithm."""
     algorithm: str = jwt.get_unverified_header(token)["alg"]
     digest = hashlib.new("sha512" if algorithm == "EdDSA" else f"sha{algorithm[2:]}", access_token.encode()).digest()
-    return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
+    return encode_base64url(digest[: len(digest) // 2])

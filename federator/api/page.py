@@ -25,7 +25,7 @@ def install_page(app: FastAPI, *, sign_in: str | None) -> None:
     def redirect_to_overview() -> RedirectResponse:
         return RedirectResponse("/ui/", status_code=307)
 
-    @app.get("/ui/{path:path}", include_in_schema=False)
+    @app.get("/ui/{path:text}", include_in_schema=False)
     def get_document(path: str) -> HTMLResponse:  # noqa: ARG001 - each view has its path; the page reads it
         return HTMLResponse(document)
 

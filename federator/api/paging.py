@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Iterable
@@ -15,12 +13,13 @@ from federator.api.models.base import to_json
 from federator.connector import InvalidInput
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.model.text import is_storable
+from federator.runtime.base64url import decode_base64url, encode_base64url
 
 
 def encode_cursor(listing: str, after: str, revision: int | None = None, *, scopes: Scopes = EVERYTHING) -> str:
     """Encode a cursor: the end of a page, its listing and revision, and the principal's scopes."""
     text = json.dumps([_cursor_binding(listing, scopes), after, revision], ensure_ascii=False, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return encode_base64url(text.encode())
 
 
 def decode_cursor(
@@ -33,9 +32,8 @@ def decode_cursor(
     if cursor is None:
         return "", newest
     try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        binding, after, revision = json.loads(text)
-    except (binascii.Error, ValueError, TypeError, RecursionError):
+        binding, after, revision = json.loads(decode_base64url(cursor))
+    except (ValueError, TypeError, RecursionError):
         raise InvalidInput("the cursor is malformed", hint="omit the cursor to start again") from None
     if binding != _cursor_binding(listing, scopes) or not isinstance(after, str) or type(revision) is not type(newest):
         raise InvalidInput("the cursor belongs to another listing", hint="omit the cursor to start again")
@@ -49,7 +47,7 @@ def _cursor_binding(listing: str, scopes: Scopes) -> list[str]:
 
 
 def _fingerprint(scopes: Scopes) -> str:
-    return "" if scopes.covers_all else hashlib.sha256(json.dumps(scopes.to_texts).encode()).hexdigest()[:16]
+    return "" if scopes.covers_all else hashlib.sha256(json.dumps(scopes.texts).encode()).hexdigest()[:16]
 
 
 def page_by_name(

@@ -62,12 +62,14 @@ class Principal:
         """Raise PermissionDenied unless the principal has at least ``role`` and the scope '*'. For responses about the whole tree."""
         self.require(role)
         if not self.scopes.covers_all:
-            scopes = ", ".join(self.scopes.to_texts) or "none"
+            scopes = ", ".join(self.scopes.texts) or "none"
             raise PermissionDenied(f"this operation needs the scope '*'; {self.name} has the scopes {scopes}")
 
 
 #: the principal of requests without a credential, where none is required: this machine's own user
 LOCAL_PRINCIPAL = Principal("api", Role.ADMIN, EVERYTHING)
+#: the principal of paths that need no credential
+ANONYMOUS = Principal("nobody", Role.VIEWER, Scopes())
 
 
 def can_receive_secrets(principal: Principal, source: SourceSettings, path: Path) -> bool:

@@ -29,8 +29,10 @@ _FIXED_TITLES = {
     "HistoryExpired": "Beyond horizon",
     "ProcessTimeout": "No answer",
     "RecreateInterrupted": "Halfway",
+    "UnknownId": "State error",
 }
 STATUS = lance.STATUS
+_RETRY_SECONDS = 10
 _log = logs.get_logger(__name__)
 
 
@@ -123,7 +125,8 @@ def error_response(path: str, error: FederatorError, *, may_prompt: bool = True)
         headers = (challenge if error.status == 401 else {}) | error.headers
         return problem_response(path, error.status, error.title, error.message, headers, code=error.code)
     status, code = _status(error)
-    return problem_response(path, status, _title(error), error.message, code=code, hint=error.hint)
+    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 429 else {}
+    return problem_response(path, status, _title(error), error.message, headers, code=code, hint=error.hint)
 
 
 def _status(error: FederatorError) -> tuple[int, int | None]:
@@ -153,6 +156,11 @@ async def _handle_invalid_request(request: Request, error: Exception) -> JSONRes
 
 async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    # FastAPI hides what ended the body behind a status 400.
+    if isinstance(error.__cause__, FederatorError):
+        return await _handle_federator_error(request, error.__cause__)
+    if isinstance(error.__cause__, DatabaseError):
+        return await _handle_database_error(request, error.__cause__)
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(_allowed_methods(request))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from functools import partial
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from federator.api.problems import RequestRejected
 from federator.api.shared_readings import SharedReadings
+from federator.api.shares import OpenCounts
 from federator.model.scopes import EVERYTHING
 from federator.store import Index
 from federator.views import runs
@@ -20,7 +19,7 @@ from federator.views.runs import Visibility
 
 POLL_SECONDS = 1.0
 MAX_STREAMS = 128
-MAX_STREAMS_PER_CALLER = 16
+MAX_STREAMS_PER_PRINCIPAL = 16
 _RETRY_SECONDS = 10
 _ALL = Visibility("", EVERYTHING)
 
@@ -31,23 +30,13 @@ class RunStreams:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._versions = SharedReadings[str]()
-        self._open: Counter[str] = Counter()
+        self._open = OpenCounts(
+            "event streams", per_principal=MAX_STREAMS_PER_PRINCIPAL, total=MAX_STREAMS, retry_seconds=_RETRY_SECONDS
+        )
 
-    @contextmanager
-    def counted(self, caller: str) -> Iterator[None]:
-        """Count a stream of a caller. Raise RequestRejected (429) if the caller, or all callers together, have too many."""
-        if self._open[caller] >= MAX_STREAMS_PER_CALLER or self._open.total() >= MAX_STREAMS:
-            raise RequestRejected(
-                429, "Too many requests", f"too many event streams are open, retry in {_RETRY_SECONDS} s",
-                headers={"Retry-After": str(_RETRY_SECONDS)},
-            )  # fmt: skip
-        self._open[caller] += 1
-        try:
-            yield
-        finally:
-            self._open[caller] -= 1
-            if not self._open[caller]:
-                del self._open[caller]
+    def counted(self, principal: str) -> AbstractContextManager[None]:
+        """Count a stream of a principal, as ``OpenCounts.counted``."""
+        return self._open.counted(principal)
 
     async def version(self, run_id: str) -> str:
         """Return the digest of a run's state, which may be one second old. Raise StateError if the run does not exist."""
@@ -60,15 +49,15 @@ class RunStreams:
 
 
 class EventStreamResponse(StreamingResponse):
-    """Server-sent events that count as a stream of their caller until the response ends, also if the client disconnects."""
+    """Server-sent events that count as a stream of their principal until the response ends, also if the client disconnects."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[str], streams: RunStreams, caller: str) -> None:
+    def __init__(self, events: AsyncIterator[str], streams: RunStreams, principal: str) -> None:
         # These headers keep proxies from buffering events.
         super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        self._streams, self._caller = streams, caller
+        self._streams, self._principal = streams, principal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._streams.counted(self._caller):
+        with self._streams.counted(self._principal):
             await super().__call__(scope, receive, send)

@@ -10,17 +10,17 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from federator.api.authentication import Authenticator
-from federator.api.principals import LOCAL_PRINCIPAL, Principal, Role
+from federator.api.principals import ANONYMOUS, LOCAL_PRINCIPAL, Principal
 from federator.api.problems import RequestRejected, database_error_response, error_response
 from federator.api.rate_limit import RequestRateLimiter
 from federator.api.routes.sign_in import OPEN_PATHS as SIGN_IN_PATHS
 from federator.api.sessions import BrowserSession, SessionAuthenticator
+from federator.api.shares import IDENTITY_PROVIDER, PrincipalThreads, ThreadShares
 from federator.connector import ConfigError, FederatorError
 from federator.connector.options import read_secret, resolve_reference
-from federator.model.scopes import Scopes
 from federator.settings import Settings
 from federator.store import DatabaseError, Index
 
@@ -30,7 +30,6 @@ _PAGE_PREFIXES = ("/ui/", "/web/")
 #: headers that pages of allowed origins may send and read
 _ALLOWED_REQUEST_HEADERS = ("Authorization", "X-Api-Key", "Content-Type", "If-Match", "If-None-Match")
 _EXPOSED_RESPONSE_HEADERS = ("ETag", "Location", "Retry-After", "Federator-Freshness", "Federator-Index", "Federator-Operation")
-_ANONYMOUS = Principal("nobody", Role.VIEWER, Scopes())
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -90,8 +89,8 @@ def install_security(
     authentication = Authenticator(index, token=token, oidc=verifier, required=requires_credential(settings))
     limits = RequestRateLimiter(serve.requests_per_second, serve.burst)
     app.add_middleware(
-        SecurityMiddleware, authentication=authentication, sessions=sessions, limits=limits, loopback=loopback,
-        origins=serve.cors_origins, open_paths=open_paths,
+        SecurityMiddleware, authentication=authentication, sessions=sessions, limits=limits, shares=app.state.thread_shares,
+        loopback=loopback, origins=serve.cors_origins, open_paths=open_paths,
     )  # fmt: skip
     if serve.cors_origins:
         # CORS is outside the security checks, because browsers send preflight requests without a credential.
@@ -109,7 +108,7 @@ class SecurityMiddleware:
 
     def __init__(
         self, app: ASGIApp, *, authentication: Authenticator, sessions: SessionAuthenticator | None, limits: RequestRateLimiter,
-        loopback: bool, origins: Sequence[str], open_paths: Collection[str],
+        shares: ThreadShares, loopback: bool, origins: Sequence[str], open_paths: Collection[str],
     ) -> None:  # fmt: skip
         self._open_paths = open_paths
         self._app = app
@@ -118,6 +117,8 @@ class SecurityMiddleware:
         self._limits = limits
         self._loopback = loopback
         self._origins = origins
+        # A provider that does not respond holds up those alone whose credentials it must confirm.
+        self._provider_threads = PrincipalThreads(shares, IDENTITY_PROVIDER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -137,7 +138,25 @@ class SecurityMiddleware:
         except DatabaseError as error:
             await database_error_response(scope["path"], error)(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await self._app(scope, self._admitting_body(scope, receive), send)
+
+    def _admitting_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Return ``receive`` that identifies the principal again at the end of the body: a slow body could outlast its credential.
+
+        It raises RequestRejected if the credential is no longer that of the same principal with the same rights.
+        """
+        principal: Principal = scope["principal"]
+        if principal is ANONYMOUS or scope["method"] in _SAFE_METHODS:
+            return receive
+
+        async def receive_admitted() -> Message:
+            message = await receive()
+            is_end = message["type"] == "http.request" and not message.get("more_body", False)
+            if is_end and await self._identify(scope, Headers(scope=scope)) != principal:
+                raise RequestRejected(401, "Unauthenticated", "the rights of this credential changed while the body arrived")
+            return message
+
+        return receive_admitted
 
     async def _admit(self, scope: Scope, headers: Headers) -> Principal:
         # Other servers than ``federator serve`` may pass several.
@@ -149,10 +168,10 @@ class SecurityMiddleware:
                 421, "Misdirected request", f"this service accepts only localhost as Host, not {host or 'an empty Host'}"
             )
         if scope["path"] in self._open_paths or _is_page(scope):
-            return _ANONYMOUS
+            return ANONYMOUS
         if self._sessions is not None and scope["path"] in SIGN_IN_PATHS:
             self._refuse_after(self._limits.try_acquire(_address(scope)))
-            return _ANONYMOUS
+            return ANONYMOUS
         principal = await self._identify(scope, headers)
         if principal is not LOCAL_PRINCIPAL:
             self._refuse_after(self._limits.try_acquire(principal.name))
@@ -182,7 +201,10 @@ class SecurityMiddleware:
             return result
         # Counted before the lookup, so that guesses beyond the limit cost neither a query nor a signature check.
         self._refuse_after(self._limits.try_acquire(address))
-        principal = await run_in_threadpool(self._authentication.authenticate, result)
+        if self._authentication.needs_provider(result):
+            principal = await self._provider_threads.run(self._authentication.authenticate, result)
+        else:
+            principal = await run_in_threadpool(self._authentication.authenticate, result)
         self._limits.give_back(address)
         return principal
 

@@ -40,39 +40,40 @@ def run_service(
     if role not in ROLES:
         raise ConfigError(f"{role!r} is not a role", hint=f"use one of {', '.join(ROLES)}")
     chosen = {"host": host or settings.serve.host, "port": settings.serve.port if port is None else port}
-    settings = settings.model_copy(update={"serve": settings.serve.model_copy(update=chosen)})
+    # The worker records changes of the configuration, which the options of the command line are not.
+    served = settings.model_copy(update={"serve": settings.serve.model_copy(update=chosen)})
     with _private_stderr() as stream:
         chosen_format, level = settings.logs.format, settings.logs.level
         as_json = log_format == "json" if log_format is not None else None
         logs.configure(json=as_json, stream=stream, default_format=chosen_format, default_level=level)
         if role == "api":
             _create_sqlite_index(settings)
-            _serve_http(settings, stream, lambda: None)
+            with _bound_socket(served.serve.host, served.serve.port) as listener:
+                _serve_http(served, listener, stream, lambda: None)
         elif role == "worker":
             _run_worker(settings, stream)
         else:
             worker = Worker(settings)
-            with _worker_thread(worker):
-                _serve_http(settings, stream, worker.stop)
+            with _bound_socket(served.serve.host, served.serve.port) as listener, _worker_thread(worker):
+                _serve_http(served, listener, stream, worker.stop)
 
 
-def _serve_http(settings: Settings, stream: TextIO, stop_worker: Callable[[], None]) -> None:
+def _serve_http(settings: Settings, listener: socket.socket, stream: TextIO, stop_worker: Callable[[], None]) -> None:
     app = create_app(settings)
-    with _bound_socket(settings.serve.host, settings.serve.port) as listener:
-        config = uvicorn.Config(
-            app, http=build_limited_protocol(settings.serve), ws="none", log_config=None, server_header=False, proxy_headers=False,
-            timeout_graceful_shutdown=int(GRACE_SECONDS),
-        )  # fmt: skip
-        server = _Server(config, listener, stream)
+    config = uvicorn.Config(
+        app, http=build_limited_protocol(settings.serve), ws="none", log_config=None, server_header=False, proxy_headers=False,
+        timeout_graceful_shutdown=int(GRACE_SECONDS),
+    )  # fmt: skip
+    server = _Server(config, listener, stream)
 
-        def stop() -> None:
-            # A second signal: do not wait for open requests.
-            server.force_exit = server.should_exit
-            server.should_exit = app.state.live_states.is_closed = True
-            stop_worker()
+    def stop() -> None:
+        # A second signal: do not wait for open requests.
+        server.force_exit = server.should_exit
+        server.should_exit = app.state.live_states.is_closed = True
+        stop_worker()
 
-        with _handle_signals(stop):
-            server.run(sockets=[listener])
+    with _handle_signals(stop):
+        server.run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):

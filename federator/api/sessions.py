@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -16,11 +15,15 @@ from federator.api.authentication import CACHE_SECONDS
 from federator.api.claims import Grant, grant_principal
 from federator.api.principals import Principal
 from federator.api.problems import RequestRejected
+from federator.connector import PermissionDenied
+from federator.runtime.base64url import encode_base64url
 from federator.settings import OidcSettings
 from federator.settings.oidc import SignInSettings
 from federator.store import Index, sessions
 
 CSRF_HEADER = "X-CSRF-Token"
+#: for so long after entering credentials, a session may do what a stolen one must not
+FRESH_SECONDS = 300.0
 _MAX_CACHED = 10_000
 # The time of the last request is written at most this often.
 _USE_SECONDS = 60.0
@@ -30,15 +33,24 @@ _USE_SECONDS = 60.0
 class BrowserSession:
     """An authenticated session: the secret in its cookie, and its principal."""
 
-    secret: str
+    secret: str = field(repr=False)
     principal: Principal
+    #: when the person last entered credentials at the identity provider; None if it did not say so
     authenticated_at: float | None = None
 
     @property
     def csrf_token(self) -> str:
         """Derived from the secret, which scripts cannot read: only pages of the service learn it, from ``/api/v1/me``."""
-        digest = hmac.digest(self.secret.encode(), b"csrf", hashlib.sha256)
-        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        return encode_base64url(hmac.digest(self.secret.encode(), b"csrf", hashlib.sha256))
+
+
+def require_fresh_sign_in(session: BrowserSession | None, action: str) -> None:
+    """Raise PermissionDenied unless a session's person has entered credentials in the last five minutes."""
+    if session is None or time.time() - (session.authenticated_at or 0.0) > FRESH_SECONDS:
+        raise PermissionDenied(
+            f"{action} needs a sign-in with a browser in the last five minutes, with credentials entered again",
+            hint="sign in at /auth/login?fresh=true",
+        )
 
 
 class SessionAuthenticator:
@@ -54,6 +66,7 @@ class SessionAuthenticator:
         self._known: dict[str, tuple[float, BrowserSession]] = {}
 
     def authenticate_cached(self, secret: str) -> BrowserSession | None:
+        """Return the session with a secret without blocking. None if ``authenticate`` must read it."""
         cached = self._known.get(secret)
         return cached[1] if cached is not None and self._clock() < cached[0] else None
 
@@ -85,7 +98,7 @@ class SessionAuthenticator:
 
     def sign_in(self, grant: Grant, principal: Principal, *, replaced: str | None) -> str:
         """Create a session and return its secret. ``replaced``: the secret of the browser's earlier session."""
-        detail = {"role": principal.role.name.lower(), "scopes": list(principal.scopes.to_texts)}
+        detail = {"role": principal.role.name.lower(), "scopes": list(principal.scopes.texts)}
         return sessions.create_session(
             self._index, grant.name, role_values=grant.values, scopes=grant.scopes, limits=self.limits,
             now=self._clock(), replaced=replaced, actor=principal.name, detail=detail,

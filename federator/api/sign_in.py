@@ -7,14 +7,13 @@ The service stores nothing until a sign-in succeeds. A cookie binds a sign-in to
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, urlencode
 
@@ -23,6 +22,7 @@ from starlette.datastructures import QueryParams
 from federator.api.claims import Grant
 from federator.api.identity_provider import IdentityProvider, TokenRequestRefused
 from federator.api.problems import RequestRejected
+from federator.runtime.base64url import decode_base64url, encode_base64url
 from federator.settings import OidcSettings
 from federator.settings.oidc import SignInSettings
 
@@ -52,35 +52,34 @@ class StartedSignIn:
     """The provider's URL for the browser, and the value of the cookie that binds the sign-in to it."""
 
     url: str
-    cookie: str
+    cookie: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingSignIn:
     """The content of the cookie."""
 
-    secret: str
+    secret: str = field(repr=False)
     started_at: int
     return_to: str
 
     def to_cookie(self) -> str:
-        path = base64.urlsafe_b64encode(self.return_to.encode()).rstrip(b"=").decode()
-        return f"{self.secret}.{self.started_at}.{path}"
+        return f"{self.secret}.{self.started_at}.{encode_base64url(self.return_to.encode())}"
 
     @classmethod
     def from_cookie(cls, text: str) -> _PendingSignIn | None:
         secret, _, rest = text.partition(".")
         started, _, path = rest.partition(".")
         try:
-            return_to = base64.urlsafe_b64decode(path + "=" * (-len(path) % 4)).decode()
+            return_to = decode_base64url(path).decode()
             return cls(secret, int(started), return_to) if secret else None
-        except (ValueError, binascii.Error):
+        except ValueError:
             return None
 
     def derive(self, purpose: str) -> str:
         """Return 43 characters for one purpose. They change with each part of the cookie."""
         message = f"{purpose}\n{self.started_at}\n{self.return_to}".encode()
-        return _base64url(hmac.digest(self.secret.encode(), message, hashlib.sha256))
+        return encode_base64url(hmac.digest(self.secret.encode(), message, hashlib.sha256))
 
 
 class SignIn:
@@ -102,7 +101,7 @@ class SignIn:
         if not _LOCAL_PATH.fullmatch(return_to):
             raise SignInRefused("the address to return to is not a path of this service")
         pending = _PendingSignIn(secrets.token_urlsafe(32), int(self._clock()), return_to)
-        challenge = _base64url(hashlib.sha256(pending.derive("verifier").encode()).digest())
+        challenge = encode_base64url(hashlib.sha256(pending.derive("verifier").encode()).digest())
         parameters = {
             "response_type": "code", "client_id": self._sign_in.client_id, "redirect_uri": self._sign_in.redirect_uri,
             "scope": " ".join(self._sign_in.request_scopes), "state": pending.derive("state"), "nonce": pending.derive("nonce"),
@@ -111,7 +110,7 @@ class SignIn:
         if fresh:
             # A provider must then also send auth_time, which is the proof (OpenID Connect Core 1.0, section 3.1.2.1).
             parameters |= {"prompt": "login", "max_age": "0"}
-        endpoint = self._provider.document().authorization_endpoint
+        endpoint = self._provider.get_document().authorization_endpoint
         return StartedSignIn(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(parameters)}", pending.to_cookie())
 
     def finish(self, parameters: QueryParams, cookie: str | None) -> tuple[Grant, str]:
@@ -121,7 +120,7 @@ class SignIn:
         Raise RequestRejected if the id token is not valid, ServiceUnavailable if the provider does not answer.
         """
         pending = self._check_state(parameters, cookie)
-        document = self._provider.document()
+        document = self._provider.get_document()
         issuer = parameters.get("iss")
         if issuer != self._settings.issuer and (issuer is not None or document.sends_issuer):
             raise SignInRefused("the response is from another identity provider")
@@ -160,7 +159,7 @@ class SignIn:
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         if secret is None:
             form["client_id"] = client_id
-        elif self._provider.document().client_secret_basic:
+        elif self._provider.get_document().accepts_basic:
             # RFC 6749, section 2.3.1: both parts are encoded as in a form.
             pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
@@ -170,7 +169,3 @@ class SignIn:
             return self._provider.redeem_code(form, headers)
         except TokenRequestRefused as error:
             raise SignInRefused(f"the identity provider refused the code: {error}") from None
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

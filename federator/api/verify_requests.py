@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from federator.api.paging import require_storable
-from federator.connector import InvalidInput
+from federator.connector import InvalidInput, StateError
 from federator.model import parse_path_key
 from federator.model.scopes import Scopes
-from federator.stages.verify import require_verifiable
-from federator.store import Connection, records
+from federator.store import Connection
 from federator.views.freshness import read_freshness
 from federator.views.tree import read_table
 
@@ -26,8 +25,6 @@ def list_verifiable(connection: Connection, ids: Sequence[str], scopes: Scopes) 
     distinct = sorted(set(ids))
     for table_id in distinct:
         node = parse_path_key(require_storable(table_id, "tables"))
-        read_table(connection, node, known, scopes=scopes)
-        table = records.find_table(connection, node[0], node[1:])
-        assert table is not None
-        require_verifiable(table)
+        if obstacle := read_table(connection, node, known, scopes=scopes).unverifiable:
+            raise StateError(obstacle)
     return distinct

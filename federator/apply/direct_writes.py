@@ -35,7 +35,7 @@ from federator.connector import (
 from federator.connector.operation import new_operation_id, require_permission
 from federator.connector.options import mask_secrets
 from federator.model import Path, TableRecord, parent_path, path_key
-from federator.registry import get_connector
+from federator.registry import get_connector, parse_connector_settings
 from federator.settings import Settings
 from federator.store import Index, deployment, journal
 from federator.store.journal import NO_MIRROR, StoredIntent
@@ -147,10 +147,8 @@ class DirectWriter:
                 from federator.lance.facade import facade_class
 
                 spec = self._settings.source(source).spec
-                connector = get_connector(spec.impl)
-                settings = connector.parse_settings(spec.properties, where=f"[sources.{source}] ")
-                facade = facade_class(connector, "SourceNamespace")
-                self._facades[source] = facade.for_source(source, settings, self._list_declaring)
+                facade = facade_class(get_connector(spec.impl), "SourceNamespace")
+                self._facades[source] = facade.for_source(source, parse_connector_settings(spec), self._list_declaring)
             return self._facades[source]
 
     def close(self) -> None:

@@ -273,8 +273,8 @@ class Executor:
                 return Outcome(intent.change, OutcomeState.UNKNOWN, ApplyCode.LEASE, LEASE_ENDS)
             if (undone := undo_unfinished(connections.target, intent, self.clock())) is not None:
                 return undone
-            competing_path = self._preflight(connections).find_competing_path(intent.change)
-            return complete_recreate(connections.target, intent, self.clock, self._may_call, competing_path)
+            refusal = self._preflight(connections).find_recreate_refusal(intent.change)
+            return complete_recreate(connections.target, intent, self.clock, self._may_call, refusal)
         except CatalogError as error:
             message = f"the outcome is unknown: {error.message}"
             return Outcome(intent.change, OutcomeState.UNKNOWN, error.code, message, op_id=intent.op_id)

@@ -38,7 +38,7 @@ class Intent:
 
 
 class Journal(WriteJournal[Intent, Outcome], Protocol):
-    """One mirror's journal, with what is known of both sources.
+    """One mirror's journal, and what the index has of its two sources.
 
     An outcome is recorded together with its ledger entry. ``record_intent`` and ``record_outcome`` raise LeaseLost.
     """
@@ -73,14 +73,14 @@ class LeasedJournal(ABC, Generic[T]):
         return all(lease.outlasts(seconds) for lease in self.leases)
 
     def record_intent(self, intent: Intent) -> None:
-        with self._leased() as transaction:
+        with self._checked_transaction() as transaction:
             self._store_intent(transaction, intent)
 
     def record_outcome(self, intent: Intent, outcome: Outcome) -> None:
         change, done = outcome.change, outcome.state is OutcomeState.DONE
         entry: OwnedObject | None = None
         native_id: str | None = None
-        with self._leased() as transaction:
+        with self._checked_transaction() as transaction:
             had_entry = False
             if done:
                 entry = ledger_entry(self.rule, change, intent.op_id, outcome.record, outcome.ledger_digest)
@@ -88,12 +88,12 @@ class LeasedJournal(ABC, Generic[T]):
                 had_entry = self._replace_entry(transaction, change, entry, mirror)
             elif outcome.code is ApplyCode.RESTORED and outcome.record is not None:
                 native_id = outcome.record.native_id
-                self._identify(transaction, change, native_id)
+                self._store_native_id(transaction, change, native_id)
             code = journal_code(change, outcome.state, outcome.code, had_entry=had_entry)
             self._store_outcome(transaction, intent, outcome, code, entry, native_id)
 
     @contextmanager
-    def _leased(self) -> Iterator[T]:
+    def _checked_transaction(self) -> Iterator[T]:
         """Open a write transaction that starts with a check of every lease."""
         with self._transaction() as transaction:
             require_leases(self.leases, transaction)
@@ -110,7 +110,7 @@ class LeasedJournal(ABC, Generic[T]):
         """Replace the ledger entry of the target, of one mirror or, with None, of any. Return whether there was one."""
 
     @abstractmethod
-    def _identify(self, transaction: T, change: Change, native_id: str | None) -> None:
+    def _store_native_id(self, transaction: T, change: Change, native_id: str | None) -> None:
         """Store another native id in the ledger entry of the target."""
 
     @abstractmethod

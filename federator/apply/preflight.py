@@ -54,14 +54,16 @@ class PreflightCheck:
         loss = self.target.describe_recreate_loss(native)
         return native, Outcome(change, OutcomeState.SKIPPED, ApplyCode.NOT_RESTORABLE, loss) if loss else None
 
-    def find_competing_path(self, change: Change) -> str | None:
-        """Say which other target path now has the location of an unfinished recreate. Raise CatalogError if the target cannot be
-        observed.
+    def find_recreate_refusal(self, change: Change) -> str | None:
+        """Return why an unfinished recreate cannot be completed: another target path now has its location. None if no path has it.
 
-        The index may still have locations that the dead run had freed, so each path is observed.
+        The index may still have locations that the dead run had freed, so each path is observed. Raise CatalogError if that fails.
         """
         other = self._find_other_name(change, trust_index=False)
-        return other and other[1]
+        if other is None:
+            return None
+        _, detail = other
+        return detail
 
     def _check_namespace(self, change: Change) -> Outcome | None:
         path = parse_path_key(change.target_path)

@@ -20,18 +20,17 @@ from federator.planning.reasons import ApplyCode, Reason
 
 
 def complete_recreate(
-    target: Catalog, intent: Intent, clock: Callable[[], float], may_call: Callable[[], bool], competing_path: str | None
+    target: Catalog, intent: Intent, clock: Callable[[], float], may_call: Callable[[], bool], refusal: str | None
 ) -> Outcome:
     """Complete an unfinished recreate with the new declaration, or restore the old one if the new one is refused.
 
-    ``competing_path`` is another name that now has the new location; the new declaration is then refused. If the namespace is
+    ``refusal`` says why the new declaration is refused without a call: another path now has its location. If the namespace is
     absent too, the change fails: the ledger has an object that another process removed, and ``on_missing`` decides. Raise
     CatalogError if neither can be declared now: the intent stays open.
     """
     change, op_id = intent.change, intent.op_id
     assert change.before is not None
     assert change.after is not None
-    refusal = competing_path
     try:
         if refusal is None:
             try:

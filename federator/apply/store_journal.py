@@ -66,7 +66,7 @@ class StoreJournal(LeasedJournal[Connection]):
             ledger.upsert_entry(transaction, replace(entry, run_id=self.run.id))
         return deleted
 
-    def _identify(self, transaction: Connection, change: Change, native_id: str | None) -> None:
+    def _store_native_id(self, transaction: Connection, change: Change, native_id: str | None) -> None:
         ledger.record_native_id(transaction, self.rule.name, change.target_source, change.target_path, native_id)
 
     def _store_outcome(
@@ -109,8 +109,8 @@ class StoreJournal(LeasedJournal[Connection]):
 
     def origin_digest(self, path: str) -> str | None:
         with self.index.read() as connection:
-            found = records.find_record(connection, self.rule.origin, parse_path_key(path), is_table=True)
-        return found.digest if found else None
+            record = records.find_record(connection, self.rule.origin, parse_path_key(path), is_table=True)
+        return record.digest if record else None
 
 
 @dataclass(frozen=True, slots=True)

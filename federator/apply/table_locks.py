@@ -36,7 +36,7 @@ class TableLocks:
         """Hold the locks of tables. Paths are from the source's root, in any case. Wait up to ``wait`` seconds
         (``TABLE_WAIT_SECONDS``).
 
-        Raise ConcurrentModification if another write to one of the tables is then still in progress.
+        Raise ConcurrentModification if another write still holds one of the locks then.
         """
         ends_at = time.monotonic() + (TABLE_WAIT_SECONDS if wait is None else wait)
         with ExitStack() as held:
@@ -46,7 +46,7 @@ class TableLocks:
             yield
 
     def _hold(self, held: ExitStack, number: int, name: str, ends_at: float) -> None:
-        busy = ConcurrentModification(f"another write to {name} is in progress", hint="try again")
+        busy = ConcurrentModification(f"another write holds the lock of {name}", hint="try again")
         if not self._local[number].acquire(timeout=max(0.0, ends_at - time.monotonic())):
             raise busy
         held.callback(self._local[number].release)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from federator.audit.keys import is_valid_signature
 from federator.audit.sealing import seal_event
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
 #: the kind of the event that replaces the events removed by ``rotate_events``
 CHECKPOINT = "audit_checkpoint"
+
+
+class EventRef(NamedTuple):
+    """The number and digest of a sealed event."""
+
+    seq: int
+    digest: str
+
+
+#: stands before the first event
+_START = EventRef(0, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +54,7 @@ class ChainCheck:
     ``proven`` is, for each kind of attestation, the newest attested event. An attestation also proves all earlier events.
     """
 
-    base: tuple[int, str] = (0, "")
+    base: EventRef = _START
     seq: int = 0
     digest: str = ""
     finding: Finding | None = None
@@ -51,19 +62,19 @@ class ChainCheck:
 
     @property
     def attested_through(self) -> int:
-        return max(self.proven.values(), default=self.base[0])
+        return max(self.proven.values(), default=self.base.seq)
 
 
 def check_chain(
     events: Iterable[SealedEvent],
     attestations: Iterable[Attestation] = (),
     *,
-    base: tuple[int, str] | None = None,
+    base: EventRef | None = None,
     keys: Mapping[str, Ed25519PublicKey] | None = None,
 ) -> ChainCheck:
     """Verify sealed events in order, up to the first bad one.
 
-    ``base`` is the number and digest of the event before the first one, if they are known. Otherwise the chain must start with
+    ``base`` is the event before the first one, if it is known. Otherwise the chain must start with
     event 1, or contain a checkpoint for the missing events before it. With ``keys``, that checkpoint must be signed by one of them.
     """
     by_seq: dict[int, list[Attestation]] = {}
@@ -76,10 +87,10 @@ def check_chain(
     for event in events:
         if not started:
             started = True
-            check.base = (event.seq - 1, event.previous if event.seq > 1 else "")
+            check.base = EventRef(event.seq - 1, event.previous if event.seq > 1 else "")
             check.seq, check.digest = check.base
-            check.finding = _check_attestations(check, by_seq)
-        check.finding = check.finding or _find_broken_link(check, event) or _check_attestations(check, by_seq, event)
+            check.finding = _compare_attestations(check, by_seq)
+        check.finding = check.finding or _find_broken_link(check, event) or _compare_attestations(check, by_seq, event)
         if check.finding is not None:
             break
         check.seq, check.digest = event.seq, event.digest
@@ -102,7 +113,7 @@ def _find_broken_link(check: ChainCheck, event: SealedEvent) -> Finding | None:
         return Finding(expected, f"event {expected} was altered")
     if event.previous != check.digest:
         # The event's own digest is correct, so it was sealed after another event than the present one.
-        if check.seq == check.base[0]:
+        if check.seq == check.base.seq:
             return Finding(expected, f"event {expected} does not follow the event before it")
         return Finding(check.seq, f"event {check.seq} is not the event after which event {expected} was sealed")
     return None
@@ -117,9 +128,10 @@ def _digest_matches(event: SealedEvent) -> bool:
     return event == rebuilt
 
 
-def _check_attestations(
+def _compare_attestations(
     check: ChainCheck, by_seq: dict[int, list[Attestation]], event: SealedEvent | None = None
 ) -> Finding | None:
+    """Return a finding if an attestation of the event has another digest. Otherwise record in ``check`` what they prove."""
     seq, digest = (event.seq, event.digest) if event is not None else (check.seq, check.digest)
     for attestation in by_seq.get(seq, ()):
         if attestation.digest != digest:

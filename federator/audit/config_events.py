@@ -11,7 +11,7 @@ from federator.connector.storage_options import is_plain_option
 from federator.model import canonical_json, digest_of
 from federator.registry import get_connector
 from federator.runtime.redaction import mask_url_secrets
-from federator.settings import Settings
+from federator.settings import Settings, SourceSettings
 from federator.store import Index, audit_log
 from federator.store.runs import RunHandle
 
@@ -47,18 +47,21 @@ def _masked_settings(settings: Settings) -> dict[str, str]:
 
     The tables ``where``, ``replace`` and ``location`` of a mirror are complete, with their defaults.
     """
-    secret_names = {name: secret_keys(get_connector(source.impl).settings_type) for name, source in settings.sources.items()}
-    plain = {name: plain_storage_keys(source.impl, source.properties) for name, source in settings.sources.items()}
     masked = {}
     for path, value in _flatten(settings.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"path"})):
-        secret = is_secret_key(path[-1])
         if path[0] == "sources" and path[2] == "properties":
-            impl, source = settings.sources[path[1]].impl, path[1]
-            name = path[-1].removeprefix(f"{impl}.")
-            option = name.removeprefix("storage.")
-            secret = not is_plain_option(option, plain[source]) if option != name else secret or name in secret_names[source]
-        masked[".".join(path)] = MASKED if secret and not is_secret_reference(value) else mask_url_secrets(value)
+            is_secret = _is_secret_property(settings.sources[path[1]], path[-1])
+        else:
+            is_secret = is_secret_key(path[-1])
+        masked[".".join(path)] = MASKED if is_secret and not is_secret_reference(value) else mask_url_secrets(value)
     return masked
+
+
+def _is_secret_property(source: SourceSettings, key: str) -> bool:
+    name = key.removeprefix(f"{source.impl}.")
+    if name.startswith("storage."):
+        return not is_plain_option(name.removeprefix("storage."), plain_storage_keys(source.impl, source.properties))
+    return is_secret_key(key) or name in secret_keys(get_connector(source.impl).settings_type)
 
 
 def _flatten(value: Any, path: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

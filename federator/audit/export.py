@@ -7,11 +7,11 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from federator.audit.chain import Attestation, Finding, check_chain
+from federator.audit.chain import Attestation, EventRef, Finding, check_chain
 from federator.audit.heads import Head, list_heads
 from federator.audit.keys import Signer, is_valid_signature
 from federator.audit.verification import AuditProof, find_forged_head
@@ -34,11 +34,11 @@ _BATCH_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of an export: the events after ``after`` up to and including ``through``, each given by number and digest."""
+    """The content of an export: the events after ``after`` up to and including ``through``, and the heads among them."""
 
     chain: str
-    after: tuple[int, str]
-    through: tuple[int, str]
+    after: EventRef
+    through: EventRef
     at: float
     heads: tuple[Head, ...] = ()
     key: str | None = None
@@ -53,9 +53,8 @@ class Manifest:
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
         """Parse a manifest. Raise KeyError, TypeError or ValueError for data of another form."""
         heads = tuple(Head.from_json(head) for head in data["heads"])
-        (first, before), (last, digest) = data["after"], data["through"]
-        ends = (int(first), str(before)), (int(last), str(digest))
-        return cls(data["chain"], *ends, data["at"], heads, data["key"], data["signature"])
+        after, through = (EventRef(int(seq), str(digest)) for seq, digest in (data["after"], data["through"]))
+        return cls(data["chain"], after, through, data["at"], heads, data["key"], data["signature"])
 
 
 def export(index: Index, target: Path, *, start: int = 1, through: int | None = None, signer: Signer | None = None) -> Manifest:
@@ -63,7 +62,7 @@ def export(index: Index, target: Path, *, start: int = 1, through: int | None = 
 
     Raise StateError if there are no such events, or if ``target`` already exists.
     """
-    single = target.suffix.removeprefix(".") in _FORMATS
+    is_single_file = target.suffix.removeprefix(".") in _FORMATS
     if target.exists():
         raise StateError(f"{target} already exists", hint="choose another name: an export is never overwritten")
     with index.read() as connection:
@@ -72,17 +71,16 @@ def export(index: Index, target: Path, *, start: int = 1, through: int | None = 
     first = next(audit_log.iter_events(index, after=start - 1, through=last), None)
     if first is None or digest is None:
         raise StateError(f"there are no sealed events from {start} to {last}")
-    after = (first.seq - 1, first.previous)
-    heads = tuple(head for head in list_heads(index) if after[0] <= head.seq <= last)
-    manifest = Manifest(audit_log.find_chain_id(index), after, (last, digest), time.time(), heads)
+    after = EventRef(first.seq - 1, first.previous)
+    heads = tuple(head for head in list_heads(index) if after.seq <= head.seq <= last)
+    manifest = Manifest(audit_log.find_chain_id(index), after, EventRef(last, digest), time.time(), heads)
     if signer is not None:
-        signature = signer.sign(manifest.payload)
-        manifest = Manifest(manifest.chain, after, (last, digest), manifest.at, heads, signer.id, signature)
+        manifest = replace(manifest, key=signer.id, signature=signer.sign(manifest.payload))
     try:
-        if not single:
+        if not is_single_file:
             target.mkdir(parents=True)
-        for path in [target] if single else [target / f"events.{name}" for name in _FORMATS]:
-            events = audit_log.iter_events(index, after=after[0], through=last)
+        for path in [target] if is_single_file else [target / f"events.{name}" for name in _FORMATS]:
+            events = audit_log.iter_events(index, after=after.seq, through=last)
             (_write_lines if path.suffix == ".jsonl" else _write_parquet)(path, events)
         with _write_atomically(_heads_path(target)) as path:
             path.write_text(json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -96,7 +94,7 @@ def verify_export(path: Path, *, keys: Mapping[str, Ed25519PublicKey] | None = N
 
     Raise StateError if the path is not an export.
     """
-    manifest = _manifest(_heads_path(path))
+    manifest = _read_manifest(_heads_path(path))
     files = [path] if path.is_file() else [file for name in _FORMATS if (file := path / f"events.{name}").is_file()]
     if not files:
         raise StateError(f"{path} is not an export", hint="use a directory or file that federator audit export wrote")
@@ -118,7 +116,7 @@ def _verify_file(path: Path, manifest: Manifest, keys: Mapping[str, Ed25519Publi
         Attestation(head.seq, head.digest, "signed" if keys and head.signature else "recorded") for head in manifest.heads
     ]
     check = check_chain(iter_exported_events(path), attestations, base=manifest.after, keys=keys)
-    first, last = manifest.after[0] + 1, manifest.through[0]
+    first, last = manifest.after.seq + 1, manifest.through.seq
     signed = bool(keys) and is_valid_signature(manifest.payload, manifest.key, manifest.signature, keys or {})
     finding = check.finding
     if finding is None and check.seq > last:
@@ -126,10 +124,11 @@ def _verify_file(path: Path, manifest: Manifest, keys: Mapping[str, Ed25519Publi
     if finding is None and keys and not signed:
         finding = Finding(first, f"the export is not signed by a known key: its key is {manifest.key or 'none'}")
     finding = finding or find_forged_head(manifest.heads, keys)
-    return AuditProof(first, check.seq, check.digest, finding, last if signed and finding is None else 0, 0, 0)
+    signed_through = last if signed and finding is None else 0
+    return AuditProof(first, check.seq, check.digest, finding, signed=signed_through, anchored=0, unsealed=0)
 
 
-def _manifest(path: Path) -> Manifest:
+def _read_manifest(path: Path) -> Manifest:
     try:
         return Manifest.from_json(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -141,8 +140,8 @@ def _manifest(path: Path) -> Manifest:
 
 
 def _heads_path(target: Path) -> Path:
-    single = target.suffix.removeprefix(".") in _FORMATS
-    return target.with_name(f"{target.name}.{HEADS}") if single else target / HEADS
+    is_single_file = target.suffix.removeprefix(".") in _FORMATS
+    return target.with_name(f"{target.name}.{HEADS}") if is_single_file else target / HEADS
 
 
 def _write_lines(path: Path, events: Iterable[SealedEvent]) -> None:

@@ -31,9 +31,9 @@ def rotate_events(index: Index, target: Path, *, through: int, signer: Signer, a
         raise StateError(f"the export {target} is not intact, so nothing was removed: {finding.what}")
     with index.write() as connection:
         audit_log.lock_chain(connection)
-        if audit_log.find_digest(connection, through) != manifest.through[1]:
+        if audit_log.find_digest(connection, through) != manifest.through.digest:
             raise StateError(f"event {through} differs from the exported one", hint="federator audit verify")
-        _seal_checkpoint(connection, through, manifest.through[1], signer, actor)
+        _seal_checkpoint(connection, through, manifest.through.digest, signer, actor)
         with audit_log.deletion_allowed(connection):
             removed = audit_log.delete_events_through(connection, through)
     record_head(index, signer)

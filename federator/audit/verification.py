@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from federator.audit.anchors import Anchor
-from federator.audit.chain import Attestation, Finding, check_chain
+from federator.audit.chain import Attestation, EventRef, Finding, check_chain
 from federator.audit.heads import Head, list_heads
 from federator.audit.keys import is_valid_signature
 from federator.store import Index, audit_log
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 class AuditProof:
     """The log from ``first`` to ``last``, with the digest of the last event.
 
-    ``signed`` and ``anchored`` are the newest events with a valid signature and in the anchor (0: none). ``unsealed`` is the number
-    of events that are not in the chain yet.
+    ``signed`` is the newest event with a valid signature, ``anchored`` the newest one in the anchor (0: none). ``unsealed`` is the
+    number of events that are not in the chain yet.
     """
 
     first: int
@@ -42,6 +44,47 @@ class AuditProof:
     def tail(self) -> str:
         """``proven``, or ``unproven`` if events after ``anchored`` may have been cut off."""
         return "proven" if self.is_intact and self.last and self.anchored == self.last else "unproven"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditState:
+    """The state of the chain, from its newest events."""
+
+    sealed: Annotated[int, Field(examples=[18412], description="number of the newest event of the chain; 0: none")]
+    digest: Annotated[str, Field(description="digest of this event")]
+    unsealed: Annotated[int, Field(description="number of events that are not in the chain yet")]
+    checked: Annotated[
+        int, Field(description="number of newest events whose digests and order were verified for this response")
+    ]
+    finding: Annotated[str | None, Field(description="what is wrong with them; null: they are intact")]
+    signed: Annotated[
+        int, Field(description="newest event with a recorded signature, among those checked; 0: none. Its key is not checked")
+    ]
+    anchored: Annotated[int, Field(description="newest event that was published to the anchor, among those checked; 0: none")]
+
+
+def read_state(index: Index, *, newest: int = 1000) -> AuditState:
+    """Verify the newest events of the log, and tell how far it is sealed, signed and anchored.
+
+    ``verify_log`` verifies all events, the signatures and the anchor.
+    """
+    with index.read() as connection:
+        tip, digest = audit_log.get_chain_tip(connection)
+        before = max(0, tip - newest)
+        base = audit_log.find_digest(connection, before) if before else None
+    heads = audit_log.list_heads(index, after=before)
+    attestations = [Attestation(head.seq, head.digest, "recorded") for head in heads if head.seq <= tip]
+    events = audit_log.iter_events(index, after=before, through=tip)
+    check = check_chain(events, attestations, base=EventRef(before, base) if base is not None else None)
+    return AuditState(
+        sealed=tip,
+        digest=digest,
+        unsealed=audit_log.count_unsealed(index),
+        checked=check.seq - check.base.seq,
+        finding=check.finding.what if check.finding else None,
+        signed=max((head.seq for head in heads if head.signature), default=0),
+        anchored=max((head.seq for head in heads if head.anchored_at is not None), default=0),
+    )
 
 
 def verify_log(index: Index, *, keys: Keys | None = None, anchor: Anchor | None = None) -> AuditProof:
@@ -64,7 +107,7 @@ def verify_log(index: Index, *, keys: Keys | None = None, anchor: Anchor | None 
     ]
     finding = min((problem for problem in problems if problem is not None), key=lambda problem: problem.seq, default=None)
     return AuditProof(
-        first=check.base[0] + 1,
+        first=check.base.seq + 1,
         last=check.seq,
         digest=check.digest,
         finding=finding,

@@ -6,58 +6,25 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 import federator
-from federator.cli import (
-    audit,
-    conformance,
-    database,
-    datasets,
-    declare,
-    demo,
-    diff,
-    doctor,
-    explain,
-    export,
-    init,
-    instance,
-    jobs,
-    ledger,
-    mcp,
-    mirrors,
-    notifications,
-    plans,
-    reports,
-    run_commands,
-    runs,
-    search,
-    serve,
-    sessions,
-    sources,
-    spark,
-    tokens,
-    tree,
-)
-from federator.cli.context import CONFIG, LOG_FORMAT, NO_PAGER, OUTPUT, QUIET, GlobalOptions
+from federator.cli.command_modules import LazyCommands
+from federator.cli.context import CONFIG, LOG_FORMAT, NO_PAGER, OUTPUT, QUIET, CommandGroup, GlobalOptions
 from federator.cli.errors import FAILED, INTERRUPTED, print_unexpected_error, print_usage_error
 from federator.cli.printer import flush, prepare_streams
 
 
-class Root(TyperGroup):
+class Root(CommandGroup):
     """The root command group. It exits with the federator's exit codes instead of the parser's."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes | {"commands": LazyCommands()})
 
     def main(self, *args: Any, **extra: Any) -> Any:
         prepare_streams()
         code = self._code(*args, **{**extra, "standalone_mode": False, "prog_name": "federator"})
         flush()
         sys.exit(code)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List each command with its whole first sentence, which the parser would cut to one line."""
-        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(limit=1000)) for name, command in found if command])
 
     def _code(self, *args: Any, **extra: Any) -> int:
         try:
@@ -97,11 +64,3 @@ def root(
 ) -> None:
     """Index the Lance tables of a company, mirror declarations between its catalogs, and record each change in an audit log."""
     ctx.obj = GlobalOptions(config, output, quiet, log_format, no_pager)
-
-
-_GROUPS = (
-    init, doctor, conformance, run_commands, plans, mirrors, ledger, tree, search, datasets, declare, export, explain, runs, diff,
-    reports, audit, instance, sources, jobs, tokens, sessions, notifications, serve, mcp, demo, database, spark,
-)  # fmt: skip
-for group in _GROUPS:
-    group.register(app)

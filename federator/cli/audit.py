@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.errors import FAILED, OK, PARTIAL, print_message
-from federator.cli.printer import format_count, format_time
+from federator.cli.printer import format_time
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from federator.audit import AuditProof
 
-group = typer.Typer(help="The audit log: list, verify, export, rotate.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("The audit log: list, verify, export, rotate.")
 
 PUBLIC_KEY = Annotated[
     list[Path] | None, typer.Option("--public-key", metavar="FILE", help="Public key to check signatures with. Repeatable.")
@@ -45,7 +46,7 @@ def list_(
     with cli.index() as index:
         events = audit_log.list_recent_events(index, filters, limit=limit)
     if cli.json:
-        cli.out.document({"events": [asdict(event) for event in events]}, rows="events", entry=audit_log.AuditEvent)
+        cli.out.document({"events": [asdict(event) for event in events]}, rows="events", columns=audit_log.AuditEvent)
     elif not events:
         cli.print_note("no event matches")
     else:
@@ -68,7 +69,7 @@ def verify(
     if file is not None:
         from federator.audit.export import verify_export
 
-        return _print_proof(cli, verify_export(file, keys=keys), signs=bool(keys))
+        return _print_proof(cli, verify_export(file, keys=keys), checks_signatures=bool(keys))
     from federator.audit import verify_log
     from federator.audit.sealing import configured_anchor, configured_signer
 
@@ -78,7 +79,7 @@ def verify(
     anchor = configured_anchor(cli.settings)
     with cli.index() as index:
         proof = verify_log(index, keys=keys, anchor=anchor)
-    return _print_proof(cli, proof, signs=bool(keys), anchors=anchor is not None)
+    return _print_proof(cli, proof, checks_signatures=bool(keys), checks_anchor=anchor is not None)
 
 
 def export(
@@ -98,11 +99,11 @@ def export(
         result = write_export(index, target, start=start, signer=configured_signer(cli.settings))
     if cli.json:
         cli.out.document(
-            {"path": str(target), "from": result.after[0] + 1, "through": result.through[0], "signed_by": result.key}
+            {"path": str(target), "from": result.after.seq + 1, "through": result.through.seq, "signed_by": result.key}
         )
     else:
         signature = f"signed by key {result.key}" if result.key else "not signed: [audit] key is not set"
-        cli.out.line(f"{target}: {format_count(result.through[0] - result.after[0], 'event')}, {signature}")
+        cli.out.line(f"{target}: {format_count(result.through.seq - result.after.seq, 'event')}, {signature}")
 
 
 def rotate(
@@ -121,7 +122,7 @@ def rotate(
 ) -> None:
     """Move old events out of the index into an export, with a signed checkpoint in their place."""
     from federator.audit import seal_and_publish
-    from federator.audit.rotation import rotate_events as move
+    from federator.audit.rotation import rotate_events
     from federator.audit.sealing import configured_signer
     from federator.connector.options import resolve_reference
     from federator.store import audit_log, open_index
@@ -137,7 +138,7 @@ def rotate(
         try:
             with index.read() as connection:
                 last = audit_log.last_seq_before(connection, _parse_since(keep)) if through is None else through
-            removed = move(owner, target, through=last, signer=signer, actor=getpass.getuser()) if last > 0 else 0
+            removed = rotate_events(owner, target, through=last, signer=signer, actor=getpass.getuser()) if last > 0 else 0
             seal_and_publish(index, settings)
         finally:
             if owner is not index:
@@ -165,7 +166,8 @@ def keygen(
         cli.print_note(f'[audit] key = "file:{file.absolute()}"')
 
 
-def _print_proof(cli: Cli, proof: AuditProof, *, signs: bool, anchors: bool = False) -> int:
+def _print_proof(cli: Cli, proof: AuditProof, *, checks_signatures: bool, checks_anchor: bool = False) -> int:
+    """Print the proof and return the exit code: PARTIAL if the newest events are not signed or not anchored."""
     finding, count = proof.finding, max(proof.last - proof.first + 1, 0)
     if cli.json:
         cli.out.document({
@@ -175,25 +177,26 @@ def _print_proof(cli: Cli, proof: AuditProof, *, signs: bool, anchors: bool = Fa
         })  # fmt: skip
     elif finding is None:
         cli.out.line(f"intact: {format_count(count, 'event')}, head {proof.digest[:12] or '(none)'}")
-        cli.out.line(_proof_summary(proof, signs=signs, anchors=anchors))
+        cli.out.line(_proof_summary(proof, checks_signatures=checks_signatures, checks_anchor=checks_anchor))
     if finding is not None:
         print_message(f"first bad event {finding.seq}: {finding.what}")
         return FAILED
-    behind = (signs and proof.signed < proof.last) or (anchors and proof.anchored < proof.last)
+    behind = (checks_signatures and proof.signed < proof.last) or (checks_anchor and proof.anchored < proof.last)
     return PARTIAL if behind else OK
 
 
-def _proof_summary(proof: AuditProof, *, signs: bool, anchors: bool) -> str:
-    signed = f"signed up to event {proof.signed}" if signs else "signatures not checked: no key"
+def _proof_summary(proof: AuditProof, *, checks_signatures: bool, checks_anchor: bool) -> str:
+    signed = f"signed up to event {proof.signed}" if checks_signatures else "signatures not checked: no key"
     if proof.tail == "proven":
         return f"{signed}; anchored up to event {proof.anchored}: the tail is proven"
-    reason = f"anchored up to event {proof.anchored}" if anchors else "no anchor"
+    reason = f"anchored up to event {proof.anchored}" if checks_anchor else "no anchor"
     return f"{signed}; the tail is unproven: {reason}, so later events could have been cut off"
 
 
 def _format_detail(detail: dict[str, Any]) -> str:
     parts = [str(detail[name]) for name in ("action", "state", "code", "message", "trigger", "plan") if detail.get(name)]
-    return " ".join(parts) or ", ".join(detail)
+    # Of a changed configuration, the keys that changed are of interest, not the digests.
+    return " ".join(parts) or ", ".join(detail.get("changed") or detail)
 
 
 def _parse_since(text: str) -> float:

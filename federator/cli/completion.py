@@ -65,13 +65,14 @@ def complete_paths(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_plans(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete the short digests of the newest plans, with mirror and state."""
+    """Complete the short digests of the newest plans, with mirror and state: for a decision, of those that wait for one."""
     from federator.connector.errors import FederatorError
     from federator.store import plans
 
+    state = "held" if ctx.command.name in ("approve", "reject") else None
     try:
         with _cli(ctx).index() as index, index.read() as connection:
-            rows = plans.list_recent_plans(connection, limit=_PLANS)
+            rows = plans.list_recent_plans(connection, state=state, limit=_PLANS)
     except FederatorError:
         return []
     return [(row.digest[:12], f"{row.mirror}, {row.state}") for row in rows if row.digest.startswith(incomplete)]

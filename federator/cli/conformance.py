@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from federator.cli.documents import Output
 from federator.cli.errors import FAILED, INTERRUPTED, OK, print_message
 from federator.cli.printer import escape_text
 from federator.cli.terminal import Column
+from federator.cli.terminal_logs import configure_terminal_logs
 from federator.cli.tree import parse_path
 from federator.connector.errors import ConfigError
 
@@ -36,7 +36,7 @@ def conformance(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[IMPL] [KEY=VALUE]...",
+            metavar="IMPL KEY=VALUE",
             help="Connector, and its properties as in [sources.NAME]. A secret is a reference, '${VARIABLE}' or file:PATH.",
         ),
     ] = None,
@@ -67,7 +67,7 @@ def conformance(
         ),
     ] = False,
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Name of the server in the report.")] = "",
-    report: Annotated[
+    report_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Also write the report to this file, as Markdown.")
     ] = None,
     report_format: Annotated[
@@ -86,13 +86,10 @@ def conformance(
     cli.print_note(f"conformance of {title or uri or target.connector.impl}: this run")
     for line in target.describe():
         cli.print_note(f"  {escape_text(line)}")
-    from federator import logs
-
-    # The retries of calls to a server that does not respond are part of the checks.
-    logs.configure(json=False, level=os.environ.get(logs.LEVEL, "error"))
+    configure_terminal_logs("error")
     result = run.run_conformance(target, lambda check: _print_progress(cli, check), title or uri or "")
-    if report:
-        report.write_text(result.to_markdown(), encoding="utf-8")
+    if report_file:
+        report_file.write_text(result.to_markdown(), encoding="utf-8")
     if cli.json:
         cli.out.document(result.to_json())
     elif report_format is ReportFormat.MARKDOWN:

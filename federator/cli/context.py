@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from federator.cli.command_modules import COMMANDS
 from federator.cli.documents import Output
 from federator.cli.errors import Interrupted, describe_failure, print_error
-from federator.cli.printer import Printer, flush
+from federator.cli.printer import Printer, flush, print_to_stderr
 from federator.connector.errors import FederatorError, StateError
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 
@@ -69,6 +73,7 @@ class Cli:
     quiet: bool
     log_format: LogFormat | None = None
     paged: bool = False
+    is_config_option: bool = False
 
     @property
     def json(self) -> bool:
@@ -87,12 +92,19 @@ class Cli:
         """The printer for data on stdout."""
         return Printer(self.output, paged=self.paged)
 
+    def repeat_option(self, text: str) -> str:
+        """Return a text whose commands have the ``-c`` of this one, so that they can be copied."""
+        if not self.is_config_option:
+            return text
+        option = f"federator -c {shlex.quote(str(self.config))} "
+        return re.sub(rf"\bfederator (?=(?:{'|'.join(COMMANDS)})\b)", lambda _: option, text)
+
     def print_note(self, text: str) -> None:
         """Print a note on stderr, except with ``--quiet``."""
         if not self.quiet:
             # Where both streams go to one file, the note comes after the lines before it.
             flush()
-            typer.echo(text, err=True)
+            print_to_stderr(self.repeat_option(text))
 
     @contextmanager
     def index(self) -> Iterator[Index]:
@@ -117,6 +129,20 @@ class Cli:
             yield index
         finally:
             index.close()
+
+
+class CommandGroup(TyperGroup):
+    """A command whose help lists each of its commands with the whole first sentence, which the parser would cut to one line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(limit=1000)) for name, command in commands if command])
+
+
+def create_group(help: str) -> typer.Typer:
+    """Return a group of commands; without one of them, it shows its help."""
+    return typer.Typer(cls=CommandGroup, help=help, no_args_is_help=True, rich_markup_mode=None)
 
 
 def command(
@@ -146,6 +172,7 @@ def command(
                 quiet or global_options.quiet,
                 global_options.log_format,
                 paged and not no_pager and not global_options.no_pager,
+                is_config_option=(config or global_options.config) is not None,
             )
             try:
                 try:
@@ -153,14 +180,14 @@ def command(
                 finally:
                     cli.out.close()
             except FederatorError as error:
-                return print_error(error, json_format=cli.json)
+                return print_error(error, json_format=cli.json, format_hint=cli.repeat_option)
             except Interrupted as interruption:
                 return interruption.code
             except Exception as error:
                 failure = describe_failure(error)
                 if failure is None:
                     raise
-                return print_error(failure, json_format=cli.json)
+                return print_error(failure, json_format=cli.json, format_hint=cli.repeat_option)
 
         signature = inspect.signature(function, eval_str=True)
         own = [_parameter(p.name, p.annotation, p.default) for p in list(signature.parameters.values())[1:]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from federator.cli import result_output
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.interactive_run import open_run
 from federator.cli.printer import format_time
 from federator.cli.terminal import Column
@@ -16,7 +16,7 @@ from federator.cli.terminal import Column
 if TYPE_CHECKING:
     from federator.store import Index
 
-group = typer.Typer(help="The tables of the index.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("The tables of the index.")
 
 
 def upgrade(cli: Cli) -> None:

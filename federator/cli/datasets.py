@@ -9,10 +9,11 @@ import typer
 
 from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.printer import Printer, format_age, format_count, format_time
+from federator.cli.printer import Printer, format_age, format_time
 from federator.cli.terminal import Column
 from federator.cli.tree import AS_OF
 from federator.model.drift import DriftKind, DriftSeverity
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def datasets(
     location: Annotated[
         str | None,
         typer.Argument(
-            metavar="[LOCATION]", help="Location of one dataset to show in detail, in any spelling: s3a://lake/orders."
+            metavar="LOCATION", help="Location of one dataset to show in detail, in any spelling: s3a://lake/orders."
         ),
     ] = None,
     state: Annotated[
@@ -49,13 +50,13 @@ def datasets(
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of entries.")] = 200,
 ) -> None:
     """List datasets with their declarations, or show one dataset."""
-    from federator.connector.errors import StateError
+    from federator.connector.errors import ConfigError
     from federator.store import verifications
     from federator.views import datasets as views
     from federator.views.freshness import get_freshness
 
     if state is not None and state not in verifications.VERIFICATION_STATES:
-        raise StateError(
+        raise ConfigError(
             f"{state!r} is not a verification state", hint=f"use one of {', '.join(verifications.VERIFICATION_STATES)}"
         )
     filters = views.DatasetFilter(state, declared_in, conflicts)
@@ -64,7 +65,8 @@ def datasets(
         return
     if location is not None:
         with cli.index() as index:
-            _print_dataset(cli, views.get_dataset(index, location, cli.settings.location_aliases))
+            aliases = cli.settings.location_aliases
+            _print_dataset(cli, views.get_dataset(index, location, aliases, declared_in=declared_in))
         return
     with cli.index() as index:
         if declared_in is not None:
@@ -72,7 +74,7 @@ def datasets(
         page = views.list_datasets(index, filters, limit=limit)
     if cli.json:
         document = {"datasets": [asdict(view) for view in page.datasets], "more": page.next is not None}
-        cli.out.document(document, rows="datasets", entry=views.Dataset)
+        cli.out.document(document, rows="datasets", columns=views.Dataset)
         return
     if not page.datasets:
         cli.print_note("no dataset matches")
@@ -89,13 +91,14 @@ def _print_datasets_at(cli: Cli, location: str | None, as_of: str, filters: Data
     with cli.index() as index:
         snapshot = resolve_snapshot(index, as_of)
         if location is not None:
-            datasets, more = [history.get_dataset_at(index, location, cli.settings.location_aliases, snapshot)], False
+            aliases, source = cli.settings.location_aliases, filters.declared_in
+            datasets, more = [history.get_dataset_at(index, location, aliases, snapshot, declared_in=source)], False
         else:
             page = history.list_datasets_at(index, snapshot, **asdict(filters), limit=limit)
             datasets, more = page.datasets, page.next is not None
     if cli.json:
         document = {"at": snapshot.at, "datasets": [asdict(view) for view in datasets], "more": more}
-        cli.out.document(document, rows="datasets", entry=history.PastDataset)
+        cli.out.document(document, rows="datasets", columns=history.PastDataset)
         return
     if not datasets:
         cli.print_note("no dataset matched at that time")
@@ -176,12 +179,12 @@ def drift(
         if source is not None:
             get_freshness(index, source)
         findings = drift_views.list_drift(
-            index, kind=kind, severity=severity, source=source, resolved=resolved, limit=limit + 1
+            index, kind=kind, severity=severity, source=source, resolved=resolved, severe_first=True, limit=limit + 1
         )
     page = findings[:limit]
     if cli.json:
         document = {"drift": [asdict(finding) for finding in page], "more": len(findings) > limit}
-        cli.out.document(document, rows="drift", entry=drift_views.DriftView)
+        cli.out.document(document, rows="drift", columns=drift_views.DriftView)
         return
     if not page:
         cli.print_note("no drift")

@@ -12,9 +12,9 @@ from federator.cli import completion, plan_file, result_output
 from federator.cli.context import Cli, command
 from federator.cli.errors import FAILED, OK, PARTIAL, PENDING
 from federator.cli.interactive_run import open_run
-from federator.cli.printer import format_count
 from federator.cli.run_commands import YES, print_plans, print_result
 from federator.connector.errors import ConfigError
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from federator.stages.result import RunResult

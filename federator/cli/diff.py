@@ -9,9 +9,10 @@ import typer
 
 from federator.cli import completion
 from federator.cli.context import Cli, command
-from federator.cli.printer import format_count, format_time
+from federator.cli.printer import format_time
 from federator.cli.tree import parse_path
 from federator.connector.errors import ConfigError
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from federator.store import Index
@@ -38,24 +39,27 @@ def diff(
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of differences.")] = 1000,
 ) -> None:
     """Show the differences between two snapshots: objects, fields, and the mirror and run that caused them."""
-    from federator.views import diff
+    from federator.views import diff as views
+    from federator.views.freshness import get_freshness
 
-    kinds = [difference_kind.value for difference_kind in diff.DifferenceKind]
+    kinds = [difference_kind.value for difference_kind in views.DifferenceKind]
     if kind is not None and kind not in kinds:
         raise ConfigError(f"--kind: {kind!r} is not a kind of difference", hint=f"use one of {', '.join(kinds)}")
     path_prefix = parse_path(path) or ((source,) if source else ())
     if source is not None and path_prefix[0] != source:
         raise ConfigError(f"--path {path} is not in the source {source}")
     with cli.index() as index:
+        if path_prefix:
+            get_freshness(index, path_prefix[0])
         first, last = _resolve_snapshots(index, begin, end)
-        filters = diff.DifferenceFilter(path_prefix, diff.DifferenceKind(kind) if kind else None)
-        totals = diff.count_differences(index, first, last, filters)
-        page = diff.list_differences(index, first, last, filters, limit=limit)
+        filters = views.DifferenceFilter(path_prefix, views.DifferenceKind(kind) if kind else None)
+        totals = views.count_differences(index, first, last, filters)
+        page = views.list_differences(index, first, last, filters, limit=limit)
     if cli.json:
         cli.out.document({
             "from": _snapshot_json(first), "to": _snapshot_json(last), "totals": totals,
             "differences": [asdict(difference) for difference in page.differences], "more": page.next is not None,
-        }, rows="differences", entry=diff.Difference)  # fmt: skip
+        }, rows="differences", columns=views.Difference)  # fmt: skip
         return
     cli.out.line(f"{_format_snapshot(first)}  →  {_format_snapshot(last)}", style="bold")
     for difference in page.differences:

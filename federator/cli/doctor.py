@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.errors import FAILED, OK, PARTIAL
-from federator.cli.printer import format_count, format_duration
+from federator.cli.errors import FAILED, OK, PARTIAL, USAGE
+from federator.cli.printer import format_duration
 from federator.cli.terminal import Column
+from federator.cli.terminal_logs import configure_terminal_logs
 from federator.runtime.config_file import DEFAULT_FILE
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from federator.cli.health_checks import Check
@@ -55,6 +57,7 @@ def doctor(
     from federator.cli import health_checks
     from federator.cli.progress import ProgressDisplay
 
+    configure_terminal_logs("error")
     with ProgressDisplay(quiet=cli.quiet) as progress:
         checks = list(health_checks.run_checks(cli, progress, spark=spark))
     following = _next_command(cli, checks)
@@ -72,8 +75,8 @@ def doctor(
 def _next_command(cli: Cli, checks: list[Check]) -> str:
     """Return the command to run after these checks: the same one as long as one has failed, else the first that has not been run."""
     option = "" if str(cli.config) == DEFAULT_FILE else f" -c {cli.config}"
-    if any(check.name == "configuration" and check.state == "fail" for check in checks):
-        return f"federator{option} {'validate' if cli.config.exists() else 'init'}"
+    if _is_misconfigured(checks) and not cli.config.exists():
+        return f"federator{option} init"
     if any(check.state == "fail" for check in checks):
         return f"federator{option} doctor, after the failed checks are mended"
     with cli.unchecked_index() as index:
@@ -86,7 +89,13 @@ def _format_check(check: Check) -> str:
     return f"{check.message}; {check.hint}" if check.hint else check.message
 
 
+def _is_misconfigured(checks: list[Check]) -> bool:
+    return any(check.name == "configuration" and check.state == "fail" for check in checks)
+
+
 def _exit_code(checks: list[Check]) -> int:
+    if _is_misconfigured(checks):
+        return USAGE
     sources = [check for check in checks if check.source]
     failed = [check for check in sources if check.state == "fail"]
     if any(check.state == "fail" and not check.source for check in checks) or (failed and len(failed) == len(sources)):

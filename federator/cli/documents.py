@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from federator.runtime.text import escape_cell, escape_json
 
-_TIMES = frozenset({"at", "since", "first_seen", "last_seen"})
+_TIMES = frozenset({"at", "as_of", "since", "first_seen", "last_seen"})
 # Content that a digest or a hash chain covers: it is printed as it was recorded.
 _RECORDED = frozenset({"plan", "detail"})
 
@@ -41,6 +41,13 @@ def format_document(data: Any, output: Output, rows: str | None = None, keys: It
     return _format_csv(entries, keys)
 
 
+def flatten_tree(entries: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield each entry, without its ``children``, before the entries below it."""
+    for entry in entries:
+        yield {key: value for key, value in entry.items() if key != "children"}
+        yield from flatten_tree(entry.get("children", ()))
+
+
 def _format_csv(entries: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> str:
     """Return a table with a header. Lists and objects are JSON in their cell; null is an empty cell.
 
@@ -66,7 +73,7 @@ def _with_iso_times(value: Any, key: str = "") -> Any:
     """Return JSON data with times in UTC, as the API gives them. In the index they are seconds since the epoch."""
     if key in _RECORDED:
         return value
-    if isinstance(value, float) and (key in _TIMES or key.endswith("_at")):
+    if isinstance(value, float) and (key in _TIMES or key.endswith(("_at", "_since", "_until"))):
         return datetime.fromtimestamp(value, UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Mapping):
         return {name: _with_iso_times(inner, str(name)) for name, inner in value.items()}

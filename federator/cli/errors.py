@@ -5,12 +5,22 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from federator.cli.printer import escape_text
-from federator.connector.errors import CatalogError, ConfigError, FederatorError, StateError
+from federator.cli.printer import escape_text, print_to_stderr
+from federator.connector.errors import (
+    CatalogError,
+    ConfigError,
+    FederatorError,
+    InvalidInput,
+    NamespaceNotFound,
+    StateError,
+    TableNotFound,
+)
 from federator.runtime.input_faults import describe_fault
 
 if TYPE_CHECKING:
@@ -24,7 +34,7 @@ CODES = {
     PENDING: "changes are pending (only with --detailed-exitcode)",
     PARTIAL: "partial: some source or namespace failed, a change could not be attempted, or apply skipped one",
     HELD: "held by a guard until the plan is approved",
-    USAGE: "an error on the command line or in the configuration",
+    USAGE: "an error on the command line or in the configuration; no object, run or plan has the given name or id",
     INTERRUPTED: "interrupted",
 }
 
@@ -40,6 +50,9 @@ class Interrupted(Exception):
 #: exit code by the state of a run
 EXIT_CODE_BY_STATE = {"ok": OK, "partial": PARTIAL, "held": HELD, "failed": FAILED, "interrupted": INTERRUPTED}
 
+# Errors of the caller: what was written is wrong, or nothing has the given name.
+_MISTAKES = (ConfigError, InvalidInput, NamespaceNotFound, TableNotFound)
+
 TRACEBACK = "FEDERATOR_TRACEBACK"
 
 _DISK_HINTS = {
@@ -48,22 +61,31 @@ _DISK_HINTS = {
 }
 
 
-def print_error(error: FederatorError, *, json_format: bool = False) -> int:
+def print_error(error: FederatorError, *, json_format: bool = False, format_hint: Callable[[str], str] = str) -> int:
     """Print an expected error on stderr. Return the exit code."""
     if json_format:
         sys.stderr.write(json.dumps({"error": error_to_json(error)}, ensure_ascii=False) + "\n")
     else:
-        print_message(error.message, error.hint)
+        print_message(error.message, format_hint(error.hint) if error.hint else None)
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    return USAGE if isinstance(error, ConfigError) else FAILED
+    return USAGE if isinstance(error, _MISTAKES) or _is_unknown_id(error) else FAILED
+
+
+def _is_unknown_id(error: FederatorError) -> bool:
+    if not isinstance(error, StateError):
+        return False
+    # Import late: commands that do not read the index start faster without SQLAlchemy.
+    from federator.store.failures import UnknownId
+
+    return isinstance(error, UnknownId)
 
 
 def print_message(message: str, hint: str | None = None) -> None:
     """Print ``error: message`` and ``hint: ...`` on stderr."""
-    sys.stderr.write(
-        f"error: {escape_text(message, lines=True)}\n" + (f"hint: {escape_text(hint, lines=True)}\n" if hint else "")
-    )
+    print_to_stderr(f"error: {escape_text(message, lines=True)}")
+    if hint:
+        print_to_stderr(f"hint: {escape_text(hint, lines=True)}")
 
 
 def error_to_json(error: FederatorError) -> dict[str, Any]:
@@ -83,6 +105,9 @@ def print_usage_error(error: typer.TyperException) -> int:
         sys.stderr.write(text + "\n")
         return USAGE
     path = ctx.command_path if ctx is not None else "federator"
+    # A missing or superfluous argument: the first line of the help says what there is.
+    if ctx is not None and "argument" in text:
+        path = re.sub("Usage: |[{}]", "", ctx.get_usage()) + f"; {path}"
     print_message(text[:1].lower() + text[1:].rstrip("."), f"{path} --help")
     return USAGE
 

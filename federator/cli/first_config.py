@@ -58,7 +58,7 @@ _KERBEROS = (
     ),
 )
 _HIVE_TLS = ("TLS.", (("client.tls.enabled", "true"), ("client.tls.ca-file", '"/etc/ssl/metastore.pem"')))
-_HIVE_ROOT = ("Where tables are declared without a location of their own.", (("root", '"s3://lake"'),))
+_ROOT = ("Where tables are declared without a location of their own.", (("root", '"s3://lake"'),))
 
 #: connector → template, in the order of the questions
 TEMPLATES = {
@@ -66,37 +66,69 @@ TEMPLATES = {
         "files", "A directory of Lance tables: a path, or s3://bucket/prefix.", "path, relative to the file, or URI", "tables", "path"
     ),
     "hive3": SourceTemplate(
-        "hive", "A Hive Metastore 3 or 4.", "URI", "thrift://localhost:9083", "uri", (), (_KERBEROS, _HIVE_TLS, _HIVE_ROOT)
+        "hive", "A Hive Metastore 3 or 4.", "URI", "thrift://localhost:9083", "uri", (), (_KERBEROS, _HIVE_TLS, _ROOT)
     ),
     "hive2": SourceTemplate(
-        "hive2", "A Hive Metastore 2.", "URI", "thrift://localhost:9083", "uri", (), (_KERBEROS, _HIVE_TLS, _HIVE_ROOT)
+        "hive2", "A Hive Metastore 2.", "URI", "thrift://localhost:9083", "uri", (), (_KERBEROS, _HIVE_TLS, _ROOT)
     ),
     "glue": SourceTemplate(
         "aws", "AWS Glue, with the credentials of the environment.", "region", "us-east-1", "region", (),
         (
-            ("A role of another account.", (("assume_role_arn", '"arn:aws:iam::123456789012:role/federator"'),)),
+            (
+                "A role of another account.",
+                (
+                    ("assume_role_arn", '"arn:aws:iam::123456789012:role/federator"'),
+                    ("assume_role_external_id", '"${GLUE_EXTERNAL_ID}"'),
+                ),
+            ),
             (
                 "A key instead of the credentials of the environment.",
                 (("access_key_id", '"${GLUE_KEY_ID}"'), ("secret_access_key", '"${GLUE_SECRET}"')),
             ),
+            _ROOT,
         ),
     ),
     "unity": SourceTemplate(
         "unity", "One catalog of a Unity server.", "URL", "http://localhost:8080", "endpoint", (("catalog", '"unity"'),),
-        (("The server's token.", (("auth_token", '"${UNITY_TOKEN}"'),)),),
+        (
+            ("The server's token.", (("auth_token", '"${UNITY_TOKEN}"'),)),
+            (
+                "Databricks: a service principal instead.",
+                (("client_id", '"${UNITY_CLIENT_ID}"'), ("client_secret", '"${UNITY_CLIENT_SECRET}"')),
+            ),
+            _ROOT,
+        ),
     ),
     "polaris": SourceTemplate(
         "polaris", "Apache Polaris.", "URL", "http://localhost:8181", "endpoint", (),
-        (("Its login.", (("client_id", '"${POLARIS_CLIENT_ID}"'), ("client_secret", '"${POLARIS_CLIENT_SECRET}"'))),),
+        (
+            ("Its login.", (("client_id", '"${POLARIS_CLIENT_ID}"'), ("client_secret", '"${POLARIS_CLIENT_SECRET}"'))),
+            ("The realm, if it is not the server's default.", (("realm", '"POLARIS"'),)),
+            ("The catalogs, if the login may not list them.", (("catalogs", '"lake,staging"'),)),
+            _ROOT,
+        ),
     ),
     "iceberg": SourceTemplate(
-        "iceberg", "An Iceberg REST catalog. A crawl needs its warehouses.", "URL", "http://localhost:8181", "endpoint",
+        "iceberg", "An Iceberg REST catalog. A crawl needs its warehouses.", "URL, without /v1", "http://localhost:8181", "endpoint",
         (("warehouses", '"warehouse"'),),
-        (("Its login: client_id:client_secret.", (("credential", '"${ICEBERG_CREDENTIAL}"'),)),),
+        (
+            (
+                "Its login: client_id:client_secret. Some servers need a scope.",
+                (("credential", '"${ICEBERG_CREDENTIAL}"'), ("scope", '"PRINCIPAL_ROLE:ALL"')),
+            ),
+            ("A token instead.", (("auth_token", '"${ICEBERG_TOKEN}"'),)),
+            ("AWS: signed requests instead.", (("sigv4", "true"), ("signing_region", '"us-west-2"'))),
+            _ROOT,
+        ),
     ),
     "rest": SourceTemplate(
-        "lance", "A Lance REST server.", "URL", "http://localhost:2333", "uri", (),
-        (("The server's token.", (("auth_token", '"${LANCE_TOKEN}"'),)),),
+        "lance", "A Lance REST server.", "URL, without /v1", "http://localhost:2333", "uri", (),
+        (
+            ("The server's token.", (("auth_token", '"${LANCE_TOKEN}"'),)),
+            ("LanceDB: a key and a database.", (("api_key", '"${LANCEDB_KEY}"'), ("header.x-lancedb-database", '"db"'))),
+            ("Gravitino: a catalog and a schema are above each table.", (("depth", "2"),)),
+            _ROOT,
+        ),
     ),
 }  # fmt: skip
 

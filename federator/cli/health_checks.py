@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from federator.cli.context import Cli
 from federator.cli.progress import ProgressDisplay
-from federator.connector.errors import FederatorError, StateError
+from federator.connector.errors import FederatorError, NamespaceNotFound, StateError
 from federator.runtime.text import replace_html
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
     yield _check_index(cli)
     yield from _check_file_modes(cli)
     yield from _identities(cli)
-    yield from _check_sources(settings, progress)
+    yield from _check_sources(cli, progress)
     yield from _check_vending(settings)
     yield from _check_sign_in(settings)
     if spark:
@@ -181,33 +181,53 @@ def _identities(cli: Cli) -> Iterator[Check]:
             yield Check(f"identity {name}", FAIL, problem, confirm_command(name), source=name)
 
 
-def _check_sources(settings: Settings, progress: ProgressDisplay) -> Iterator[Check]:
+def _check_sources(cli: Cli, progress: ProgressDisplay) -> Iterator[Check]:
     """Open all sources concurrently and send one cheap request to each, so that a hanging source does not delay the others."""
     from federator.stages.result import ProgressEvent
 
     def ping(spec: SourceSpec) -> Check:
         progress(ProgressEvent("ask", spec.name))
-        check = _check_source(spec)
+        check = _check_source(spec, fingerprint)
         progress(ProgressEvent("ask", spec.name, check.state, check.message, check.seconds))
         return check
 
-    specs = [source.spec for source in settings.sources.values()]
+    fingerprint = _read_fingerprint(cli)
+    specs = [source.spec for source in cli.settings.sources.values()]
     with ThreadPoolExecutor(max_workers=max(1, len(specs)), thread_name_prefix="doctor") as pool:
         yield from pool.map(ping, specs)
 
 
-def _check_source(spec: SourceSpec) -> Check:
-    from federator.registry import get_connector, open_catalog
+def _read_fingerprint(cli: Cli) -> str | None:
+    """Return the fingerprint of the index. None without a usable index, for which there is a check of its own."""
+    from federator.store import deployment, migrations
+
+    with suppress(FederatorError), cli.unchecked_index() as index:
+        if index.file is None or index.file.exists():
+            migrations.require_current_schema(index)
+            with index.read() as connection:
+                return deployment.read_fingerprint(connection)
+    return None
+
+
+def _check_source(spec: SourceSpec, fingerprint: str | None) -> Check:
+    """Send one cheap request to a source. ``fingerprint`` is that of the index, to which the source must not lead back."""
+    from federator.lance.circles import require_no_circle
+    from federator.registry import get_connector, open_catalog, parse_connector_settings
 
     name, started_at = f"source {spec.name}", time.monotonic()
     try:
-        doubts = get_connector(spec.impl).parse_settings(spec.properties).list_doubts()
+        doubts = parse_connector_settings(spec).list_doubts()
         with open_catalog(spec) as catalog:
             version = catalog.ping()
+            if fingerprint is not None and get_connector(spec.impl).reads_deployments:
+                require_no_circle(catalog, fingerprint)
             feed, hint = _check_change_feed(catalog, spec)
             hint = _credentials_hint(spec) or hint
     except FederatorError as error:
-        return Check(name, FAIL, replace_html(error.message), error.hint, time.monotonic() - started_at, spec.name)
+        hint = error.hint
+        if hint is None and isinstance(error, NamespaceNotFound):
+            hint = f"check the names in [sources.{spec.name}]"
+        return Check(name, FAIL, replace_html(error.message), hint, time.monotonic() - started_at, spec.name)
     message = f"{spec.impl} responds{f', version {version}' if version else ''}{feed}"
     hint = "; ".join(filter(None, [*doubts, hint])) or None
     return Check(name, WARN if doubts else OK, message, hint, time.monotonic() - started_at, spec.name)
@@ -247,9 +267,9 @@ def _check_sign_in(settings: Settings) -> Iterator[Check]:
 def _credentials_hint(spec: SourceSpec) -> str | None:
     """Return a hint if tables of the source are opened anonymously without a setting that says so."""
     from federator.lance.opening import lacks_credentials
-    from federator.registry import get_connector
+    from federator.registry import parse_connector_settings
 
-    settings = get_connector(spec.impl).parse_settings(spec.properties)
+    settings = parse_connector_settings(spec)
     if not lacks_credentials(settings, settings.root or _USUAL_ROOTS.get(spec.impl)):
         return None
     return (
@@ -266,7 +286,7 @@ def _check_change_feed(catalog: Catalog, spec: SourceSpec) -> tuple[str, str | N
     try:
         catalog.current_feed_cursor()
     except FederatorError as error:
-        return f"; every crawl is a full crawl: {error.message}", error.hint
+        return f"; every crawl is a full crawl: {error.message.removeprefix(f'{spec.name}: ')}", error.hint
     return ", with a change feed", None
 
 
@@ -318,7 +338,7 @@ def _check_in_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     import pyarrow as pa
 
     from federator.connector import FederatorError, SourceSpec
-    from federator.registry import get_connector
+    from federator.registry import parse_connector_settings
 
     for batch in batches:
         for text in batch.column("specs").to_pylist():
@@ -326,7 +346,7 @@ def _check_in_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
             for data in json.loads(text):
                 spec = SourceSpec(**data)
                 try:
-                    get_connector(spec.impl).parse_settings(spec.properties)
+                    parse_connector_settings(spec)
                     errors[spec.name] = ""
                 except FederatorError as error:
                     errors[spec.name] = error.message

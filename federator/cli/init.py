@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from federator.cli.context import Cli, command
+from federator.cli.printer import print_to_stderr
 from federator.connector.errors import ConfigError
 from federator.runtime.config_file import DEFAULT_FILE
 from federator.runtime.private_files import create_private_text
@@ -22,7 +24,7 @@ def init(
     cli: Cli,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help=f"New file. Default: the file of --config, else {DEFAULT_FILE}."),
+        typer.Argument(metavar="FILE", help=f"New file. Default: the file of --config, else {DEFAULT_FILE}."),
     ] = None,
     hive3: Annotated[
         list[str] | None, typer.Option("--hive3", metavar="URI", help="Add a Hive Metastore 3 or 4, thrift://host:9083.")
@@ -41,7 +43,7 @@ def init(
 
     Each source has its other usual settings as comments. Only the owner may read the file. An existing file stays as it is.
     """
-    from federator.cli.first_config import render_config
+    from federator.cli.first_config import TEMPLATES, render_config
 
     target = file or cli.config
     if target.exists() or target.is_symlink():
@@ -53,9 +55,15 @@ def init(
     addresses = {impl: values for impl, values in values_by_impl.items() if values}
     for impl, values in addresses.items():
         for value in values:
-            _check_source(impl, value, target)
+            try:
+                _check_address(impl, TEMPLATES[impl], value)
+            except ConfigError as error:
+                hint = error.hint or f"for example --{impl} {TEMPLATES[impl].example}"
+                raise ConfigError(f"--{impl}: {error.message}", hint=hint) from None
+        if twice := next((value for value in values if values.count(value) > 1), None):
+            raise ConfigError(f"{twice} is given twice", hint="name each source once")
     if not addresses and _can_ask(cli):
-        addresses = _ask_for_sources(target)
+        addresses = _ask_for_sources()
     elif not addresses:
         cli.print_note(
             "no source was named, so the file has the directory 'tables': change it there, or name sources by options"
@@ -84,8 +92,8 @@ def _can_ask(cli: Cli) -> bool:
     return not (cli.json or cli.quiet) and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _ask_for_sources(target: Path) -> dict[str, list[str]]:
-    """Ask for connectors and addresses until there are no more; ``target`` is the new file. Raise typer.Abort if the person ends it."""
+def _ask_for_sources() -> dict[str, list[str]]:
+    """Ask for connectors and addresses until there are no more. Raise typer.Abort if the person ends it."""
     from federator.cli.first_config import TEMPLATES
 
     for impl, template in TEMPLATES.items():
@@ -93,7 +101,7 @@ def _ask_for_sources(target: Path) -> dict[str, list[str]]:
     addresses: dict[str, list[str]] = {}
     while not addresses or typer.confirm("Another source?", err=True):
         impl = _ask_for_connector(list(TEMPLATES))
-        addresses.setdefault(impl, []).append(_ask_for_address(impl, TEMPLATES[impl], target))
+        addresses.setdefault(impl, []).append(_ask_for_address(impl, TEMPLATES[impl]))
     return addresses
 
 
@@ -103,25 +111,28 @@ def _ask_for_connector(known: list[str]) -> str:
     return str(impl)
 
 
-def _ask_for_address(impl: str, template: SourceTemplate, target: Path) -> str:
+def _ask_for_address(impl: str, template: SourceTemplate) -> str:
     while True:
         address: str = typer.prompt(template.address, default=template.example, err=True)
         try:
-            _check_source(impl, address, target)
+            _check_address(impl, template, address)
         except ConfigError as error:
-            typer.echo(error.message, err=True)
+            print_to_stderr("; ".join(filter(None, (error.message, error.hint))))
         else:
             return address
 
 
-def _check_source(impl: str, address: str, target: Path) -> None:
-    """Raise ConfigError for an address that a configuration file ``target`` cannot have."""
-    from federator.cli.first_config import render_config
-    from federator.settings import parse_settings
+def _check_address(impl: str, template: SourceTemplate, address: str) -> None:
+    """Raise ConfigError for an address that the connector does not accept. Its message names no key, because there is no file yet."""
+    from federator.registry import get_connector
 
     if not address.strip():
-        raise ConfigError(f"the address of the source ({impl}) is empty")
-    parse_settings(tomllib.loads(render_config({impl: [address]})), target)
+        raise ConfigError("the value is empty")
+    key = f"{impl}.{template.key}"
+    try:
+        get_connector(impl).parse_settings({key: address, **{name: json.loads(value) for name, value in template.required}})
+    except ConfigError as error:
+        raise ConfigError(error.message.removeprefix(f"{key}: "), hint=error.hint) from None
 
 
 def register(app: typer.Typer) -> None:

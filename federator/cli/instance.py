@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 
 if TYPE_CHECKING:
     from federator.store import Index
     from federator.store.deployment import Deployment
 
-group = typer.Typer(help="The deployment that the index belongs to.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("The deployment that the index belongs to.")
 
 
 def show(cli: Cli) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from federator.cli.context import Cli
 from federator.cli.errors import INTERRUPTED, Interrupted
 from federator.cli.progress import ProgressDisplay
+from federator.cli.terminal_logs import configure_terminal_logs
 from federator.connector.errors import ConfigError, FederatorError
 from federator.runtime.shutdown import end_process_later
 from federator.runtime.text import first_line
@@ -68,7 +69,7 @@ def _logging(cli: Cli, settings: Settings) -> Callable[[ProgressEvent], None] | 
         cli.log_format or os.environ.get(logs.FORMAT) or (settings.logs.format if settings.logs.format != "auto" else None)
     )
     if log_format is None:
-        logs.configure(json=False, level=os.environ.get(logs.LEVEL, "warning"))
+        configure_terminal_logs("warning")
         return None
     from federator.worker.progress import RunProgress
 

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.printer import format_age
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
 
 NAME = Annotated[str, typer.Argument(metavar="JOB", help="Job, crawl:SOURCE or sync:MIRROR, as jobs list shows it.")]
 
-group = typer.Typer(help="Scheduled jobs: list, pause, resume, run now.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("Scheduled jobs: list, pause, resume, run now.")
 
 
 def list_(cli: Cli) -> None:
@@ -25,7 +25,7 @@ def list_(cli: Cli) -> None:
     with cli.index() as index, index.read() as connection:
         jobs = list_jobs(connection, configured_jobs(cli.settings))
     if cli.json:
-        cli.out.document({"jobs": [dataclasses.asdict(job) for job in jobs]}, rows="jobs", entry=JobView)
+        cli.out.document({"jobs": [dataclasses.asdict(job) for job in jobs]}, rows="jobs", columns=JobView)
     elif not jobs:
         cli.print_note('no job is scheduled; set schedule = "@every 15m" in [sources.X] or [mirrors.X]')
     else:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli import result_output
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.interactive_run import open_run
-from federator.cli.printer import format_count
 from federator.cli.run_commands import MIRRORS, require_mirrors
 from federator.cli.terminal import Column
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from federator.stages.result import RebuildResult, RecoverableEntry, RunResult
@@ -21,7 +21,7 @@ ALL = Annotated[bool, typer.Option("--all", help="Show all objects, without a li
 # Maximum number of listed objects per mirror without --all.
 _MAX_SHOWN = 50
 
-group = typer.Typer(help="The ledger of owned objects.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("The ledger of owned objects.")
 
 
 def rebuild(cli: Cli, mirrors: MIRRORS = None, yes: YES = False, everything: ALL = False) -> int:

@@ -29,14 +29,15 @@ def print_merged_tree(cli: Cli, start: Path, depth: int | None, as_of: str | Non
     """Print the merged tree below a path: each entry with its declarations, the default first. ``as_of`` selects a snapshot."""
     from federator.model import path_key
     from federator.store.snapshots import resolve_snapshot
+    from federator.views.merged_tree import MergedEntry
 
     with cli.index() as index:
         reader = _MergedTreeReader(
             index, cli.settings.merged_tree_levels, resolve_snapshot(index, as_of) if as_of is not None else None
         )
         if cli.json:
-            children = [reader.nested(node, depth) for node in reader.children(start)]
-            cli.out.document({"id": path_key(start), "children": children})
+            children = (reader.nested(node, depth) for node in reader.children(start))
+            cli.out.tree_document(path_key(start), children, MergedEntry)
             return
         if start:
             cli.out.line(path_key(start), style="bold")

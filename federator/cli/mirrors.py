@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli import completion
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.printer import format_age, format_duration
 from federator.cli.run_commands import ALL, YES, plan_and_apply
 from federator.cli.terminal import Column
-from federator.connector.errors import StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
     from federator.planning.ledger import OwnedObject
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.complete_mirrors, help="Name of the mirror.")]
 # Maximum number of listed ledger entries without --all.
 _MAX_SHOWN = 50
 
-group = typer.Typer(help="Mirrors: rules from source to target.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("Mirrors: rules from source to target.")
 
 
 def list_(cli: Cli) -> None:
@@ -35,7 +38,7 @@ def list_(cli: Cli) -> None:
             "name": name, "from": mirror.origin, "to": mirror.target, "schedule": mirror.schedule, "tables": counts.get(name, 0),
         })  # fmt: skip
     if cli.json:
-        cli.out.document({"mirrors": rows}, rows="mirrors", entry=("name", "from", "to", "schedule", "tables"))
+        cli.out.document({"mirrors": rows}, rows="mirrors", columns=("name", "from", "to", "schedule", "tables"))
     elif not rows:
         cli.print_note("no mirror is configured; add a table [mirrors.NAME] with from and to")
     else:
@@ -51,11 +54,7 @@ def show(cli: Cli, name: NAME, everything: ALL = False) -> None:
 
     rule = cli.settings.mirror_rule(name)
     values = {"name": name, **asdict(rule)}
-    try:
-        with cli.index() as index, index.read() as connection:
-            entries = [_entry_json(entry) for entry in ledger.list_entries(connection, name)]
-    except StateError:
-        entries = []
+    entries = _read_index(cli, lambda connection: [_entry_json(entry) for entry in ledger.list_entries(connection, name)]) or []
     if cli.json:
         cli.out.document({"rule": values, "digest": rule.digest, "ledger": entries})
         return
@@ -84,12 +83,16 @@ def prune(cli: Cli, name: NAME, yes: YES = False, everything: ALL = False) -> in
 
 
 def _count_by_mirror(cli: Cli, count: Any) -> dict[str, int]:
-    try:
-        with cli.index() as index, index.read() as connection:
-            return {name: count(connection, name) for name in cli.settings.mirrors}
-    except StateError:
-        # There is no index before the first run. The list of configured mirrors does not need it.
-        return {}
+    return _read_index(cli, lambda connection: {name: count(connection, name) for name in cli.settings.mirrors}) or {}
+
+
+def _read_index(cli: Cli, read: Callable[[Connection], Any]) -> Any:
+    """Return what ``read`` finds. None before the first run, when there is no index: what is configured can be shown without it."""
+    with cli.unchecked_index() as index:
+        if index.file is not None and not index.file.exists():
+            return None
+    with cli.index() as index, index.read() as connection:
+        return read(connection)
 
 
 def _entry_json(entry: OwnedObject) -> dict[str, Any]:

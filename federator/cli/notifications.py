@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.errors import FAILED, OK
 from federator.cli.printer import format_age
 from federator.cli.terminal import Column
@@ -26,7 +26,7 @@ class State(StrEnum):
     DEAD = "dead"
 
 
-group = typer.Typer(help="Notifications: list, send again, test a channel.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("Notifications: list, send again, test a channel.")
 
 
 def list_(
@@ -49,7 +49,7 @@ def list_(
         waiting = notices.has_pending_notices(connection)
     if cli.json:
         cli.out.document(
-            {"notifications": [asdict(item) for item in listed]}, rows="notifications", entry=notifications.Notification
+            {"notifications": [asdict(item) for item in listed]}, rows="notifications", columns=notifications.Notification
         )
         return
     columns = [
@@ -64,7 +64,7 @@ def list_(
 def retry(
     cli: Cli,
     numbers: Annotated[
-        list[str] | None, typer.Argument(metavar="[NOTIFICATION]...", help="Ids, or prefixes of ids, of dead notifications.")
+        list[str] | None, typer.Argument(metavar="NOTIFICATION", help="Ids, or prefixes of ids, of dead notifications.")
     ] = None,
     dead: Annotated[bool, typer.Option("--dead", help="All dead notifications.")] = False,
 ) -> int:

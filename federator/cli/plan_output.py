@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from federator.cli.context import Cli
-from federator.cli.printer import format_count
 from federator.connector.options import mask_secrets
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli import completion
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.plan_output import print_plan, shorten_digest
 from federator.cli.printer import format_age, format_time
 from federator.cli.run_commands import ALL
@@ -25,14 +25,14 @@ DIGEST = Annotated[
 COMMENT = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="For those who read the plan or the audit log.")]
 
 _COLUMNS = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by", "decision_comment")
-group = typer.Typer(help="Plans: list, show, approve, reject.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("Plans: list, show, approve, reject.")
 
 
 def list_(
     cli: Cli,
     mirror: Annotated[
         str | None,
-        typer.Argument(metavar="[MIRROR]", autocompletion=completion.complete_mirrors, help="Only plans of this mirror."),
+        typer.Argument(metavar="MIRROR", autocompletion=completion.complete_mirrors, help="Only plans of this mirror."),
     ] = None,
     held: Annotated[bool, typer.Option("--held", help="Only plans that wait for a decision.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of plans, newest first.")] = 20,
@@ -44,7 +44,7 @@ def list_(
         rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
     data = [_plan_to_json(row) for row in rows]
     if cli.json:
-        cli.out.document({"plans": data}, rows="plans", entry=(*_COLUMNS, "changes", "refusals", "held"))
+        cli.out.document({"plans": data}, rows="plans", columns=(*_COLUMNS, "changes", "refusals", "held"))
     elif not rows:
         cli.print_note("no plan waits for a decision" if held else "there is no plan yet; create one with federator plan")
     else:
@@ -65,7 +65,7 @@ def list_(
                     plan["state"],
                     plan["changes"],
                     format_age(plan["created_at"]),
-                    "; ".join(plan["held"]),
+                    ", ".join(text.partition(":")[0] for text in plan["held"]) if plan["state"] == "held" else "",
                 )
                 for plan in data
             ],

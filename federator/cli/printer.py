@@ -9,13 +9,13 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from federator.cli.documents import Output, format_document
+from federator.cli.documents import Output, flatten_tree, format_document
 from federator.cli.terminal import (
     MIN_CUT_WIDTH,
     Column,
@@ -48,6 +48,14 @@ def escape_text(text: object, *, lines: bool = False) -> str:
     if lines:
         return "\n  ".join(escape_controls(line) for line in mask_readable(str(text)).splitlines())
     return escape_controls(mask_readable(str(text)))
+
+
+def print_to_stderr(text: str) -> None:
+    """Print prepared lines on stderr. On a terminal, long lines are wrapped between words."""
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(wrap_line(line, width) for line in text.split("\n"))
+    sys.stderr.write(text + "\n")
 
 
 def prepare_streams() -> None:
@@ -134,13 +142,13 @@ class Printer:
         for line in text.splitlines():
             self._write(escape_text(line) + "\n")
 
-    def document(self, data: Any, *, rows: str | None = None, entry: type | Sequence[str] = ()) -> None:
+    def document(self, data: Any, *, rows: str | None = None, columns: type | Sequence[str] = ()) -> None:
         """Print a document as JSON, JSON lines or CSV, in the given order, with the same bytes in every environment.
 
-        ``rows`` is the key of its list, if it is one; ``entry`` is the dataclass of an entry, or its keys. Secrets of URLs and known
-        secrets are masked.
+        ``rows`` is the key of its list, if it is one. ``columns`` are the keys of a row, or the dataclass that has
+        them: the header of an empty CSV. Secrets of URLs and known secrets are masked.
         """
-        keys = [field.name for field in fields(entry)] if isinstance(entry, type) else entry
+        keys = [field.name for field in fields(columns)] if isinstance(columns, type) else columns
         text = mask_readable(format_document(data, self.output, rows, keys))
         if rows and self.output is not Output.JSON and data.get("more"):
             sys.stderr.write("note: there are more; --limit N shows them\n")
@@ -151,6 +159,11 @@ class Printer:
                 sys.stdout.buffer.flush()
         else:
             self._write(text)
+
+    def tree_document(self, id: str, children: Iterable[Mapping[str, Any]], columns: type | Sequence[str]) -> None:
+        """Print a tree: nested by ``children`` in JSON; in JSON lines and CSV one entry a line, each before what is below it."""
+        entries = list(children if self.output is Output.JSON else flatten_tree(children))
+        self.document({"id": id, "children": entries}, rows="children", columns=columns)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
         """Print aligned columns with a header. On a terminal, columns are folded, cut or stacked; otherwise each row is one line."""
@@ -241,7 +254,10 @@ def format_time(seconds: float | None) -> str:
 
 def format_age(seconds: float | None) -> str:
     """Format the age of a time: ``3 min ago``."""
-    return "never" if seconds is None else f"{format_duration(max(0.0, time.time() - seconds))} ago"
+    if seconds is None:
+        return "never"
+    age = time.time() - seconds
+    return f"{format_duration(age)} ago" if age >= 1 else "now"
 
 
 def format_duration(seconds: float) -> str:
@@ -253,8 +269,3 @@ def format_duration(seconds: float) -> str:
             value = seconds / size
             return f"{value:.1f} {unit}" if unit == "s" and value < 10 else f"{value:.0f} {unit}"
     return f"{seconds / 86_400:.0f} days"
-
-
-def format_count(number: int, noun: str) -> str:
-    """Format a count with its noun: ``1 table``, ``1,204 tables``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

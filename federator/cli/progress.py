@@ -81,9 +81,9 @@ class ProgressDisplay:
                 self._live.refresh()
             if self._stop.is_set() and event.state == "failed":
                 # The stop request caused this failure.
-                self.line(event.stage, event.subject, "stopped", "", event.seconds)
+                self.print_line(event.stage, event.subject, "stopped", "", event.seconds)
             else:
-                self.line(event.stage, event.subject, event.state, event.detail, event.seconds)
+                self.print_line(event.stage, event.subject, event.state, event.detail, event.seconds)
 
     def _begin(self, event: ProgressEvent) -> None:
         if self._stop.is_set():
@@ -99,9 +99,9 @@ class ProgressDisplay:
         with self._lock:
             self._done_count += 1
         if event.state != "done":
-            self.line("", event.subject, event.state or "", event.detail, 0.0)
+            self.print_line("", event.subject, event.state or "", event.detail, 0.0)
 
-    def line(self, stage: str, subject: str, state: str, detail: str, seconds: float) -> None:
+    def print_line(self, stage: str, subject: str, state: str, detail: str, seconds: float) -> None:
         """Print a permanent line."""
         parts = [f"{stage:<{_STAGE_WIDTH}}", subject, style_state(state), detail.replace("\n", " ")]
         self.print_parts(parts, f"({format_duration(seconds)})" if seconds >= 0.1 else "")
@@ -117,7 +117,7 @@ class ProgressDisplay:
         if self._console is not None:
             indent = " " * (_STAGE_WIDTH + 2)
             first, *others = text.wrap(self._console, max(self._console.width - len(indent), 40))
-            # Not under the display's lock: rich prints under its own, under which it also draws a frame, which needs the display's.
+            # Without self._lock: rich holds its own lock while it prints and while it calls _render, which takes self._lock.
             self._console.print(first, *(Text(indent) + line for line in others), sep="\n", soft_wrap=True)
             return
         with self._lock:

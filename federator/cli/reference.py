@@ -50,7 +50,9 @@ def list_options(node: Any) -> list[tuple[str, str]]:
         if "--help" in parameter.opts:
             continue
         if parameter.param_type_name == "argument":
-            options.append((f"{parameter.metavar or parameter.name.upper()}", parameter.help or ""))
+            name = parameter.metavar or parameter.name.upper()
+            repeated = "..." if parameter.nargs != 1 else ""
+            options.append((name if parameter.required else f"[{name}]{repeated}", parameter.help or ""))
         else:
             names = ", ".join([*parameter.opts, *parameter.secondary_opts])
             options.append((f"{names}{_value(parameter)}", parameter.help or ""))

@@ -75,7 +75,7 @@ def reports(
     with cli.index() as index, index.read() as connection:
         stored_reports = store.list_reports(connection, kind=kind, name=name, limit=limit)
     if cli.json:
-        cli.out.document({"reports": [asdict(report) for report in stored_reports]}, rows="reports", entry=store.StoredReport)
+        cli.out.document({"reports": [asdict(report) for report in stored_reports]}, rows="reports", columns=store.StoredReport)
     elif not stored_reports:
         cli.print_note("there is no report; create one with federator report inventory")
     else:

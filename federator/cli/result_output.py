@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from federator.cli.context import Cli
 from federator.cli.errors import EXIT_CODE_BY_STATE, print_message
 from federator.cli.plan_output import plan_title
-from federator.cli.printer import format_count
 from federator.cli.terminal import Column
 from federator.connector.errors import split_hint
 from federator.connector.options import mask_secrets
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +82,7 @@ def print_hints(cli: Cli, sources: Mapping[str, PublishResult | RunSource]) -> N
     for name, source in sources.items():
         _, hint = split_hint(source.message or "")
         if hint:
-            cli.out.line(f"  {name}: hint: {hint}")
+            cli.out.line(f"  {name}: hint: {cli.repeat_option(hint)}")
 
 
 def print_roots(cli: Cli, result: RunResult) -> None:
@@ -114,7 +114,7 @@ def print_outcomes(cli: Cli, result: RunResult) -> None:
         for line in (outcome.message or "").splitlines():
             cli.out.line(f"    {line.strip()}")
     if len(not_done) > _MAX_SHOWN:
-        cli.out.line(f"  and {len(not_done) - _MAX_SHOWN:,} more: federator runs {result.run_id}")
+        cli.out.line(cli.repeat_option(f"  and {len(not_done) - _MAX_SHOWN:,} more: federator runs {result.run_id}"))
 
 
 def print_errors(cli: Cli, result: RunResult) -> None:
@@ -122,7 +122,9 @@ def print_errors(cli: Cli, result: RunResult) -> None:
     for subject, text in result.errors.items():
         message, hint = split_hint(text)
         # Most messages already begin with the source's name.
-        print_message(message if message.startswith(f"{subject}:") else f"{subject}: {message}", hint)
+        print_message(
+            message if message.startswith(f"{subject}:") else f"{subject}: {message}", hint and cli.repeat_option(hint)
+        )
     failed = sum(published.failed_namespaces for published in result.sources.values())
     if failed:
         cli.print_note(

@@ -13,8 +13,8 @@ from federator.cli.context import Cli, command
 from federator.cli.errors import OK, PENDING
 from federator.cli.interactive_run import open_run, require_sources
 from federator.cli.plan_output import print_plan
-from federator.cli.printer import format_count
 from federator.connector.errors import ConfigError
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from federator.stages.result import RunResult
     from federator.store import Index
 
-SOURCES = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", autocompletion=completion.complete_sources, help="Sources. Default: all sources.")]  # fmt: skip  # noqa: E501
-MIRRORS = Annotated[list[str] | None, typer.Argument(metavar="[MIRROR]...", autocompletion=completion.complete_mirrors, help="Mirrors. Default: all mirrors.")]  # fmt: skip  # noqa: E501
+SOURCES = Annotated[list[str] | None, typer.Argument(metavar="SOURCE", autocompletion=completion.complete_sources, help="Sources. Default: all sources.")]  # fmt: skip  # noqa: E501
+MIRRORS = Annotated[list[str] | None, typer.Argument(metavar="MIRROR", autocompletion=completion.complete_mirrors, help="Mirrors. Default: all mirrors.")]  # fmt: skip  # noqa: E501
 ALL = Annotated[bool, typer.Option("--all", help="Show all changes and refusals, without a limit.")]
 MAX_FAILURES = Annotated[int | None, typer.Option("--max-failures", min=1, metavar="N", help="Start no more changes of a mirror after N failures.")]  # fmt: skip  # noqa: E501
 YES = Annotated[bool, typer.Option("--yes", "-y", help="Apply without a confirmation prompt.")]
@@ -99,7 +99,7 @@ def plan(
 def apply(
     cli: Cli,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="File of federator plan -o. Default: create new plans.")
+        Path | None, typer.Argument(metavar="FILE", help="File of federator plan -o. Default: create new plans.")
     ] = None,
     yes: YES = False,
     everything: ALL = False,

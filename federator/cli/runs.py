@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli.context import Cli, command
-from federator.cli.printer import format_age, format_count, format_duration, format_time
+from federator.cli.printer import format_age, format_duration, format_time
 from federator.cli.result_output import print_hints, source_note
 from federator.cli.terminal import Column
 from federator.connector.errors import split_hint
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from federator.store import Index
@@ -24,7 +25,7 @@ _MAX_LINES = 50
 def runs(
     cli: Cli,
     run_id: Annotated[
-        str | None, typer.Argument(metavar="[RUN_ID]", help="Run to show in detail: its id, or a prefix of it.")
+        str | None, typer.Argument(metavar="RUN_ID", help="Run to show in detail: its id, or a prefix of it.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs, newest first.")] = 20,
     everything: Annotated[
@@ -51,7 +52,7 @@ def _print_runs(cli: Cli, rows: list[Run]) -> None:
     from federator.store.runs import Run
 
     if cli.json:
-        cli.out.document({"runs": [asdict(run) for run in rows]}, rows="runs", entry=Run)
+        cli.out.document({"runs": [asdict(run) for run in rows]}, rows="runs", columns=Run)
     elif not rows:
         cli.print_note("no run yet; start the first with federator crawl")
     else:
@@ -114,7 +115,9 @@ def _print_run(
         out.line()
         out.line("not read completely:")
         for name, item in failed[:limit]:
-            out.line(f"  {name}{'$' if item['namespace'] else ''}{item['namespace']}  {item['state']}: {item['reason']}")
+            # The hints are below the table of sources.
+            reason, _ = split_hint(item["reason"])
+            out.line(f"  {name}{'$' if item['namespace'] else ''}{item['namespace']}  {item['state']}: {reason}")
         _print_remaining(cli, failed, limit)
     if changes:
         out.line()

@@ -25,7 +25,7 @@ def search(
     text: Annotated[
         str,
         typer.Argument(
-            metavar="[TEXT]",
+            metavar="TEXT",
             help="Query: words, prefixes (ord*), globs ('sales$*'), fields (name:orders). '-' or NOT before a term excludes it.",
         ),
     ] = "",
@@ -44,6 +44,7 @@ def search(
 ) -> int | None:
     """Find tables that match the query and all options."""
     from federator.connector import InvalidInput
+    from federator.views.freshness import get_freshness
     from federator.views.search.engine import search_tables
 
     filter_values = {
@@ -55,6 +56,9 @@ def search(
     query = " ".join([text, *filters]).strip() or "*"
     try:
         with cli.index() as index:
+            for name in source or ():
+                if not set(name) & set("*?["):
+                    get_freshness(index, name)
             # The counts also say how many tables match.
             results = search_tables(index, query, limit=limit, facets=True)
     except InvalidInput as error:
@@ -91,7 +95,7 @@ def _print_json(cli: Cli, results: SearchPage, *, facets: bool) -> None:
     total = asdict(results.total) if results.total else None
     more = results.next is not None or results.capped
     document = {"nodes": nodes, "more": more, "total": total, "did_you_mean": list(results.did_you_mean), **counts}
-    cli.out.document(document, rows="nodes", entry=(*_FIELDS, "match"))
+    cli.out.document(document, rows="nodes", columns=(*_FIELDS, "match"))
 
 
 def _facets(facets: Facets) -> dict[str, Any]:

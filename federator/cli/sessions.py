@@ -9,18 +9,17 @@ from typing import Annotated
 
 import typer
 
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.printer import format_time
 from federator.cli.terminal import Column
 from federator.connector.errors import StateError
+from federator.runtime.text import format_count
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person, as in the list.")]
 ONLY = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Only sessions of this person.")]
 ID = Annotated[str | None, typer.Option("--id", metavar="ID", help="Only this session. Default: all sessions of the person.")]
 
-group = typer.Typer(
-    help="Sessions of people who signed in with a browser: list, revoke.", no_args_is_help=True, rich_markup_mode=None
-)
+group = create_group("Sessions of people who signed in with a browser: list, revoke.")
 
 
 def list_(cli: Cli, name: ONLY = None) -> None:
@@ -32,7 +31,7 @@ def list_(cli: Cli, name: ONLY = None) -> None:
     with cli.index() as index:
         listed = sessions.list_sessions(index, now=time.time(), idle_timeout=idle, name=name)
     if cli.json:
-        cli.out.document({"sessions": [asdict(session) for session in listed]}, rows="sessions", entry=sessions.OpenSession)
+        cli.out.document({"sessions": [asdict(session) for session in listed]}, rows="sessions", columns=sessions.OpenSession)
     elif not listed:
         cli.print_note("no session is open")
     else:
@@ -53,7 +52,7 @@ def revoke(cli: Cli, name: NAME, id: ID = None) -> None:
     if cli.json:
         cli.out.document({"name": name, "revoked": number})
     else:
-        cli.out.line(f"{number} session{'' if number == 1 else 's'} of {name} revoked")
+        cli.out.line(f"{format_count(number, 'session')} of {name} revoked")
 
 
 def register(app: typer.Typer) -> None:

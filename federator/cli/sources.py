@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli import completion
-from federator.cli.context import Cli, command
-from federator.cli.printer import format_count
+from federator.cli.context import Cli, command, create_group
 from federator.cli.terminal import Column
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ YES = Annotated[bool, typer.Option("--yes", "-y", help="Accept the new identity.
 # Maximum number of listed ledger rows.
 _MAX_SHOWN = 10
 
-group = typer.Typer(help="Sources: confirm the catalog behind an address.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("Sources: confirm the catalog behind an address. federator ls lists the sources.")
 
 
 def confirm(cli: Cli, name: NAME, yes: YES = False) -> None:

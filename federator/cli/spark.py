@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 
-group = typer.Typer(help="What a Spark cluster needs.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("What a Spark cluster needs.")
 
 
 def pack(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from federator.cli.printer import Printer, format_count, format_time
+from federator.cli.printer import Printer, format_time
+from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 _MIN_FOLDED_WIDTH = 16
 # Minimum width of a cell that loses its middle.
 MIN_CUT_WIDTH = 24
+# A command in a sentence, and what stands for its spaces while a line is wrapped.
+_COMMAND = re.compile(r"\bfederator [^;,()]+")
+_KEPT_SPACE = "\ue000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,17 @@ class Column:
 def wrap_line(text: str, width: int, hang: int | None = None) -> str:
     """Break a line between words. Following lines are indented by ``hang``, or by 4 more than the first one.
 
-    A word is never broken, so that names and locations can be copied.
+    Neither a word nor a command is broken, so that names, locations and commands can be copied.
     """
     if len(text) <= width:
         return text
     indent = len(text) - len(text.lstrip())
     following = " " * min(indent + 4 if hang is None else hang, width // 2)
     lines = textwrap.wrap(
-        text, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
-    )
-    return "\n".join(lines)
+        _COMMAND.sub(lambda command: command[0].replace(" ", _KEPT_SPACE), text), width,
+        subsequent_indent=following, break_long_words=False, break_on_hyphens=False, replace_whitespace=False,
+    )  # fmt: skip
+    return "\n".join(lines).replace(_KEPT_SPACE, " ")
 
 
 def cut_middle(text: str, width: int) -> str:
@@ -72,46 +77,52 @@ def fits(columns: Sequence[Column], rows: list[list[str]], width: int) -> bool:
 
 def stack_rows(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[str]:
     """Return the lines of a table that does not fit: the first columns that do in one line, the others below it with their titles."""
+    first_wide = next((number for number, column in enumerate(columns) if column.wide), len(columns))
     rows = [
-        [cut_middle(cell, width // 2) if column.cut else cell for column, cell in zip(columns, row, strict=True)]
-        for row in rows
+        [*first, *row[first_wide:]]
+        for row, first in zip(rows, cut_cells(columns[:first_wide], [row[:first_wide] for row in rows], width), strict=True)
     ]
     lengths = _list_widths(columns, rows)
-    shown, used = 1, lengths[0]
-    while shown < len(columns) and not columns[shown].wide and used + 2 + lengths[shown] <= width:
-        used += 2 + lengths[shown]
-        shown += 1
-    if shown < len(columns) and used + 2 + lengths[shown] <= width:
-        shown += 1
-    titles = max((len(column.title) for column in columns[shown:]), default=0)
-    lines = [_aligned([column.title for column in columns[:shown]], lengths, columns)]
+    in_line, used = 1, lengths[0]
+    while in_line < len(columns) and not columns[in_line].wide and used + 2 + lengths[in_line] <= width:
+        used += 2 + lengths[in_line]
+        in_line += 1
+    # The last column of the line may be a wide one.
+    if in_line < len(columns) and used + 2 + lengths[in_line] <= width:
+        in_line += 1
+    title_width = max((len(column.title) for column in columns[in_line:]), default=0)
+    lines = [_align_cells([column.title for column in columns[:in_line]], lengths, columns)]
     for row in rows:
-        lines.append(_aligned(row[:shown], lengths, columns))
+        lines.append(_align_cells(row[:in_line], lengths, columns))
         lines += [
-            wrap_line(f"    {column.title:<{titles}}  {cell}", width, titles + 6)
-            for column, cell in zip(columns[shown:], row[shown:], strict=True)
+            wrap_line(f"    {column.title:<{title_width}}  {cell}", width, title_width + 6)
+            for column, cell in zip(columns[in_line:], row[in_line:], strict=True)
             if cell
         ]
     return lines
 
 
 def _list_widths(columns: Sequence[Column], rows: list[list[str]]) -> list[int]:
-    """Return the cells of a terminal that each column needs."""
+    """Return the width of each column, in cells of a terminal."""
     from rich.cells import cell_len
 
     return [max(map(cell_len, (column.title, *(row[number] for row in rows)))) for number, column in enumerate(columns)]
 
 
 def _list_least_widths(columns: Sequence[Column], rows: list[list[str]]) -> list[int]:
-    """The same with folded columns."""
-    longest = [max((len(word) for row in rows for word in row[number].split()), default=0) for number in range(len(columns))]
+    """Return the width of each column if ``wide`` columns are folded. Their longest words are not broken."""
+    from rich.cells import cell_len
+
+    longest = [
+        max((cell_len(word) for row in rows for word in row[number].split()), default=0) for number in range(len(columns))
+    ]
     return [
         min(width, max(word, _MIN_FOLDED_WIDTH)) if column.wide else width
         for column, width, word in zip(columns, _list_widths(columns, rows), longest, strict=True)
     ]
 
 
-def _aligned(cells: Sequence[str], lengths: Sequence[int], columns: Sequence[Column]) -> str:
+def _align_cells(cells: Sequence[str], lengths: Sequence[int], columns: Sequence[Column]) -> str:
     from rich.cells import cell_len
 
     padded = []

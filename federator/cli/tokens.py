@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, create_group
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
 
@@ -28,7 +28,7 @@ EXPIRES = Annotated[str, typer.Option("--expires", metavar="DURATION", help=f"Li
 
 #: keys of ``ApiToken.to_json``
 _KEYS = ("name", "role", "scopes", "state", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by")
-group = typer.Typer(help="Tokens of the API: create, list, revoke.", no_args_is_help=True, rich_markup_mode=None)
+group = create_group("Tokens of the API: create, list, revoke.")
 
 
 def create(cli: Cli, name: NAME, role: ROLE = "viewer", scope: SCOPE = None, expires: EXPIRES = "90d") -> None:
@@ -73,7 +73,7 @@ def list_(cli: Cli) -> None:
         listed = tokens.list_tokens(index)
     now = time.time()
     if cli.json:
-        cli.out.document({"tokens": [token.to_json(now) for token in listed]}, rows="tokens", entry=_KEYS)
+        cli.out.document({"tokens": [token.to_json(now) for token in listed]}, rows="tokens", columns=_KEYS)
     elif not listed:
         cli.print_note("there is no token; create one with federator token create")
     else:
@@ -87,7 +87,7 @@ def list_(cli: Cli) -> None:
                     token.name,
                     token.role,
                     token.state(now),
-                    " ".join(token.scopes.to_texts) or "(nothing)",
+                    " ".join(token.scopes.texts) or "(nothing)",
                     _format_day(token.expires_at),
                     token.created_by,
                 )

@@ -13,7 +13,7 @@ from federator.cli.merged_tree import TreeView, print_merged_tree
 from federator.cli.printer import Printer
 from federator.cli.table_output import list_refusals, print_table, print_table_at
 from federator.cli.terminal import Column
-from federator.connector.errors import CatalogError, StateError
+from federator.connector.errors import CatalogError, InvalidInput
 
 if TYPE_CHECKING:
     from federator.model import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PATH = Annotated[
     str | None,
     typer.Argument(
-        metavar="[PATH]",
+        metavar="PATH",
         autocompletion=completion.complete_paths,
         help="Source or namespace: 'lake$sales', or lake/sales without quotes.",
     ),
@@ -60,9 +60,8 @@ def tree(
         start, snapshot = parse_path(path), resolve_as_of(index, as_of)
         top = _list_children(index, start, snapshot)
         if cli.json:
-            cli.out.document(
-                {"id": format_path(start), "children": [_nested_json(index, node, depth, snapshot) for node in top]}
-            )
+            children = (_nested_json(index, node, depth, snapshot) for node in top)
+            cli.out.tree_document(format_path(start), children, _FIELDS)
             return
         if start:
             cli.out.line(format_path(start), style="bold")
@@ -83,7 +82,7 @@ def ls(
     with cli.index() as index:
         nodes = _list_children_or_self(index, parse_path(path), resolve_as_of(index, as_of))
     if cli.json:
-        cli.out.document({"nodes": [_node_json(node) for node in nodes]}, rows="nodes", entry=_FIELDS)
+        cli.out.document({"nodes": [_node_json(node) for node in nodes]}, rows="nodes", columns=_FIELDS)
     elif long:
         columns = [
             Column("name", wide=True),
@@ -128,7 +127,7 @@ def show(
             view = views.get_table(index, node)
         except CatalogError:
             if _is_namespace(index, node):
-                raise StateError(
+                raise InvalidInput(
                     f"{format_path(node)} is a namespace, not a table", hint=f"federator ls '{format_path(node)}'"
                 ) from None
             raise
@@ -276,12 +275,10 @@ def _show_table_at(cli: Cli, index: Index, node: Path, snapshot: Snapshot) -> No
 def _show_source(cli: Cli, index: Index, node: Path) -> None:
     from federator.cli.printer import format_time
     from federator.views import tree as views
+    from federator.views.freshness import get_freshness
 
-    sources = [view for view in views.list_sources(index) if (view.name,) == node]
-    if not sources:
-        source_names = ", ".join(view.name for view in views.list_sources(index)) or "none; run federator crawl"
-        raise StateError(f"no source {format_path(node)!r} is in the index", hint=f"known: {source_names}")
-    view = sources[0]
+    get_freshness(index, node[0])
+    (view,) = (view for view in views.list_sources(index) if (view.name,) == node)
     if cli.json:
         cli.out.document(asdict(view))
         return
@@ -289,7 +286,7 @@ def _show_source(cli: Cli, index: Index, node: Path) -> None:
         ("source", view.name), ("impl", view.impl), ("state", view.state), ("revision", view.revision),
         ("namespaces", view.namespaces), ("tables", view.tables), ("not read completely", view.failed_namespaces),
         ("carried", view.carried), ("crawled", format_time(view.crawled_at)), ("last full crawl", format_time(view.full_at)),
-        ("changed", format_time(view.published_at)), ("note", view.message or ""),
+        ("changed", format_time(view.published_at)), *([("note", view.message)] if view.message else ()),
     ])  # fmt: skip
 
 

@@ -178,13 +178,13 @@ class AsyncClient:
     async def _collect(
         self, next_call: Callable[[str | None], Call[T]], split: Callable[[T], tuple[list[M], str | None]]
     ) -> Listing[M]:
-        found: Listing[M] = Listing()
+        listing: Listing[M] = Listing()
         cursor: str | None = None
         while True:
             items, cursor = split(await self._send(next_call(cursor)))
-            found += items
+            listing += items
             if cursor is None:
-                return found
+                return listing
 
     @staticmethod
     async def _pause(deadline: float, interval: float, text: str) -> None:

@@ -51,8 +51,8 @@ class WaitTimeout(ClientError):
     """What a caller waits for did not happen within its limit. The service goes on."""
 
 
-def error_of(response: httpx.Response) -> ClientError:
-    """Return the error of a response that is no success. Another server's text is shortened to its first line."""
+def error_for_response(response: httpx.Response) -> ClientError:
+    """Return the error of an unsuccessful response. Another server's text is shortened to its first line."""
     try:
         return ApiError(Problem.model_validate_json(response.content))
     except ValidationError:

@@ -8,29 +8,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from federator.client.display import model_as_html
-
-
-class Model(BaseModel):
-    """The base of all models: immutable, and shown as a table in notebooks."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-
-    def _repr_html_(self) -> str:
-        return model_as_html(self)
-
-
-class Freshness(Model):
-    """Revision, state (ok, partial, failed or never) and times of a source's last crawl."""
-
-    source: str
-    revision: int
-    state: str
-    message: str | None
-    crawled_at: datetime | None
-    published_at: datetime | None
+from federator.client.base_models import Freshness as Freshness
+from federator.client.base_models import Model as Model
+from federator.client.plan_models import ChangeContent as ChangeContent
+from federator.client.plan_models import PlanPage as PlanPage
+from federator.client.plan_models import PlanSummary as PlanSummary
+from federator.client.plan_models import PlanView as PlanView
+from federator.client.plan_models import WaitingChange as WaitingChange
 
 
 class Source(Model):
@@ -66,6 +52,8 @@ class AttentionItem(Model):
     detail: str | None
     by_source: dict[str, int]
     since: datetime | None
+    digest: str
+    snoozed_until: datetime | None
 
 
 class SourceHealth(Source):
@@ -95,6 +83,15 @@ class Me(Model):
     scopes: list[str]
 
 
+class StoredFacts(Model):
+    """What verification found at a table's location."""
+
+    rows: int | None
+    size: int | None
+    written_at: datetime | None
+    checked_at: datetime
+
+
 class Node(Model):
     """A source, namespace or table in the tree. ``children`` is null below the requested depth."""
 
@@ -105,6 +102,7 @@ class Node(Model):
     coverage: str | None
     verified: str | None
     message: str | None
+    stored: StoredFacts | None
     freshness: Freshness | None
     children: list[Node] | None
     next: str | None
@@ -161,6 +159,7 @@ class Table(Model):
     since_revision: int
     also_declared: list[str]
     dataset: TableVerification | None
+    unverifiable: str | None
     mirrored: list[MirrorLink]
     freshness: Freshness
 
@@ -259,6 +258,17 @@ class ObjectEvent(Model):
     mirror: str | None
 
 
+class VerifiedState(Model):
+    """A verification state of a location, from its first inspection (`since`) to its last one (`checked_at`)."""
+
+    state: str
+    message: str | None
+    since: datetime
+    checked_at: datetime | None
+    version: int | None
+    rows: int | None
+
+
 class Explanation(Model):
     """Why an object exists or is absent."""
 
@@ -268,6 +278,8 @@ class Explanation(Model):
     summary: str
     location: str | None
     verified: str | None
+    verified_since: datetime | None
+    last_valid: VerifiedState | None
     evidence: ListingEvidence
     parts: list[MirrorRole]
     history: list[ObjectEvent]
@@ -340,6 +352,7 @@ class RunStage(Model):
     finished_at: datetime | None
     calls: int | None
     errors: int | None
+    usual_seconds: float | None
 
 
 class RunDetail(Run):
@@ -360,57 +373,6 @@ class Request(Model):
     state: str
     run_id: str | None
     created_at: datetime
-
-
-class PlanSummary(Model):
-    """A plan without its content: counts of changes by action and of refusals by reason."""
-
-    digest: str
-    mirror: str
-    run_id: str
-    state: str
-    created_at: datetime
-    decided_at: datetime | None
-    decided_by: str | None
-    decision_comment: str | None
-    changes: dict[str, int]
-    refusals: dict[str, int]
-    partial: bool
-
-
-class PlanPage(Model):
-    plans: list[PlanSummary]
-    next: str | None
-    freshness: list[Freshness]
-
-
-class WaitingChange(Model):
-    """A change that cannot be applied now; ``change`` is its position in the plan."""
-
-    change: int
-    action: str
-    target: str
-    reason: str
-    held_by: str
-    detail: str
-
-
-class PlanView(Model):
-    """A plan with its content. ``partial``: the principal sees only the changes inside its scopes."""
-
-    digest: str
-    mirror: str
-    run_id: str
-    state: str
-    created_at: datetime
-    decided_at: datetime | None
-    decided_by: str | None
-    decision_comment: str | None
-    partial: bool
-    guarded: str | None
-    waiting: list[WaitingChange]
-    plan: dict[str, Any]
-    freshness: list[Freshness]
 
 
 class ApplyRequested(Request):
@@ -434,6 +396,7 @@ class Mirror(Model):
     last_run: Run | None
     held: list[PlanSummary]
     rule: dict[str, Any]
+    toml: str
     digest: str
     freshness: list[Freshness]
 

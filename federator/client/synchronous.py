@@ -171,13 +171,13 @@ class Client:
     def _collect(
         self, next_call: Callable[[str | None], Call[T]], split: Callable[[T], tuple[list[M], str | None]]
     ) -> Listing[M]:
-        found: Listing[M] = Listing()
+        listing: Listing[M] = Listing()
         cursor: str | None = None
         while True:
             items, cursor = split(self._send(next_call(cursor)))
-            found += items
+            listing += items
             if cursor is None:
-                return found
+                return listing
 
     @staticmethod
     def _pause(deadline: float, interval: float, text: str) -> None:

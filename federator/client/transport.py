@@ -12,7 +12,7 @@ from pydantic import ValidationError
 import federator
 from federator.client import models
 from federator.client.calls import Call
-from federator.client.errors import ClientError, RunNotStarted, error_of
+from federator.client.errors import ClientError, RunNotStarted, error_for_response
 
 T = TypeVar("T", bound=models.Model)
 #: states of a request that never has a run
@@ -48,7 +48,7 @@ def request_options(call: Call[Any]) -> dict[str, Any]:
 def parse_response(call: Call[T], response: httpx.Response) -> T:
     """Return the model of a successful response. Raise ClientError."""
     if not response.is_success:
-        raise error_of(response)
+        raise error_for_response(response)
     try:
         return call.model.model_validate_json(response.content)
     except ValidationError as error:

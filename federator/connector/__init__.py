@@ -37,6 +37,7 @@ from federator.connector.options import (
     parse_boolean,
     parse_positive_int,
     parse_positive_number,
+    read_count,
     read_secret,
     require_if_set,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "parse_boolean",
     "parse_positive_int",
     "parse_positive_number",
+    "read_count",
     "read_secret",
     "require_if_set",
     "s3_credentials",

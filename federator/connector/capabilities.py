@@ -15,7 +15,7 @@ class NameRules:
 
     ``pattern`` must match the complete name. ``folds_case``: the catalog stores names in lower case, so ``Orders`` and ``orders`` are
     one object; desired names are folded before they are compared. ``refusals`` are patterns of complete names that some servers
-    refuse although ``pattern`` allows them, the mildest first: a refused name shows which of them applies (``refusing``).
+    refuse although ``pattern`` allows them, the mildest first. ``restricted_by`` learns from refused names which of them apply.
     """
 
     pattern: str = r"[^/\x00]+"
@@ -23,10 +23,18 @@ class NameRules:
     folds_case: bool = False
     refusals: tuple[str, ...] = ()
 
-    def refusing(self, names: Collection[str]) -> NameRules:
-        """Return the rules of a server that refused these names: each one shows its first pattern of ``refusals``, else only itself."""
-        known = {next((rule for rule in self.refusals if re.fullmatch(rule, name)), re.escape(name)) for name in names}
-        return replace(self, pattern=f"(?!(?:{'|'.join(sorted(known))})\\Z)(?:{self.pattern})") if known else self
+    def restricted_by(self, refused_names: Collection[str]) -> NameRules:
+        """Return the rules of a server that refused these names.
+
+        Each name excludes all names of the first pattern of ``refusals`` that it matches; if it matches none, only itself.
+        """
+        if not refused_names:
+            return self
+        excluded = {
+            next((pattern for pattern in self.refusals if re.fullmatch(pattern, name)), re.escape(name))
+            for name in refused_names
+        }
+        return replace(self, pattern=f"(?!(?:{'|'.join(sorted(excluded))})\\Z)(?:{self.pattern})")
 
     def canonicalize(self, name: str) -> str:
         return name.lower() if self.folds_case else name
@@ -122,12 +130,12 @@ class Capabilities:
     #: the catalog issues temporary credentials for the files of one table (``Catalog.issue_credentials``)
     vends_credentials: bool = False
 
-    def refusing(self, namespaces: Collection[str], tables: Collection[str]) -> Capabilities:
+    def restricted_by(self, refused_namespaces: Collection[str], refused_tables: Collection[str]) -> Capabilities:
         """Return the capabilities of a server that refused these names of namespaces and tables."""
-        if not (namespaces or tables):
+        if not (refused_namespaces or refused_tables):
             return self
-        namespace_names = self.name_rules(namespace=True).refusing(namespaces)
-        return replace(self, names=self.names.refusing(tables), namespace_names=namespace_names)
+        namespace_names = self.name_rules(namespace=True).restricted_by(refused_namespaces)
+        return replace(self, names=self.names.restricted_by(refused_tables), namespace_names=namespace_names)
 
     def name_rules(self, *, namespace: bool) -> NameRules:
         """Return the rules for names of namespaces, or of tables."""

@@ -7,11 +7,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
+from typing import Protocol, TypeVar
 
 from federator.connector.errors import CatalogError, ServiceUnavailable
 from federator.connector.port import Catalog
+
+
+class Closable(Protocol):
+    def close(self) -> object: ...
+
+
+C = TypeVar("C", bound=Closable)
+
+
+def close_idle(idle: deque[C]) -> None:
+    """Close what a pool keeps for reuse. Other threads may borrow from it meanwhile, so its length is not asked for."""
+    with suppress(IndexError):
+        while True:
+            idle.pop().close()
 
 
 class CatalogPool:
@@ -65,5 +80,4 @@ class CatalogPool:
         """Close the idle catalogs. Safe to repeat."""
         if self._shared is not None:
             self._shared.close()
-        while self._idle:
-            self._idle.pop().close()
+        close_idle(self._idle)

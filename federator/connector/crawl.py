@@ -51,7 +51,9 @@ class CoverageBuilder:
 
     def fail(self, error: CatalogError) -> None:
         """Record that the namespace could not be read. NamespaceNotFound proves it absent, unless it is the root."""
-        self.presence = self.detail = failed_evidence(error.code, error.message)
+        # The root's reason is the message of the source, which has a hint.
+        reason = str(error) if self._namespace == ROOT else error.message
+        self.presence = self.detail = failed_evidence(error.code, reason)
         self.found = self._namespace == ROOT or not isinstance(error, NamespaceNotFound)
 
     def skip(self, reason: str) -> None:

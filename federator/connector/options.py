@@ -11,9 +11,9 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path as FilePath
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from federator.connector.call_policy import CallLimits
 from federator.connector.errors import ConfigError
@@ -21,11 +21,13 @@ from federator.connector.storage_options import is_plain_option
 from federator.runtime.redaction import MASKED as MASKED
 from federator.runtime.redaction import is_secret_key as is_secret_key
 from federator.runtime.redaction import mask_readable, mask_value, register_secret
+from federator.runtime.text import nearest_name
 
 #: settings that decide how tables are opened and shown, and never what a listing contains
 OPENING_KEYS = frozenset({"plain", "allowed_bases", "ambient_credentials", "schemes", "endpoints"})
 #: settings that the configuration file has as lists of texts
 LIST_KEYS = OPENING_KEYS
+MAX_REQUESTS_KEY = "limit.concurrent-requests"
 DEFAULT_SCHEMES = ("file", "s3", "s3+ddb", "gs", "az", "abfss")
 #: keys and tokens of object stores are at least this long; names of accounts are shorter
 _MIN_KEY_LENGTH = 32
@@ -62,6 +64,15 @@ def parse_positive_number(text: str) -> float:
     if number <= 0:
         raise ValueError("a number above 0")
     return number
+
+
+def read_count(properties: Mapping[str, str], key: str, default: int) -> int:
+    """Return the number at ``key`` of raw properties, with or without prefix; ``default`` if there is none.
+
+    No reference is resolved.
+    """
+    text = next((value for name, value in properties.items() if name == key or name.endswith(f".{key}")), "")
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,3}", str(text)) else default
 
 
 def parse_list(text: str) -> tuple[str, ...]:
@@ -106,6 +117,9 @@ def root_to_uri(root: str | None) -> str:
 class ConnectorSettings:
     """The settings that every source has: ``root``, ``storage.*`` and call limits."""
 
+    #: the keys that name the storage root; the first one that is set counts
+    root_keys: ClassVar[tuple[str, ...]] = ("root",)
+
     root: str | None = option("root", doc="Storage root for tables and namespaces without a location of their own. Default: the current working directory.")  # fmt: skip  # noqa: E501
     storage: Mapping[str, str] = option_family(
         "storage.*", doc="Storage options for opening tables, e.g. storage.region=us-west-2."
@@ -115,17 +129,36 @@ class ConnectorSettings:
     ambient_credentials: bool = option("ambient_credentials", False, doc="Open tables with credentials of the machine (environment, profile, metadata service) if storage.* has none. Otherwise, they are opened anonymously.", parse=parse_boolean)  # fmt: skip  # noqa: E501
     schemes: tuple[str, ...] = option("schemes", DEFAULT_SCHEMES, doc="Schemes of locations that are opened, as Lance spells them: s3a is s3.", parse=parse_list)  # fmt: skip  # noqa: E501
     endpoints: tuple[str, ...] = option("endpoints", (), doc="Endpoints, and hosts of Azure accounts, that tables may name. Such a table is opened there with the source's credentials; with any other endpoint, anonymously.", parse=parse_list)  # fmt: skip  # noqa: E501
-    requests_per_second: float | None = option("limit.requests-per-second", doc="Maximum number of requests per second of each process. Default: no limit.", parse=parse_positive_number)  # fmt: skip  # noqa: E501
-    max_requests: int | None = option("limit.concurrent-requests", doc="Maximum number of concurrent requests of each process. Default: no limit.", parse=parse_positive_int)  # fmt: skip  # noqa: E501
+    requests_per_second: float | None = option("limit.requests-per-second", doc="Maximum number of requests per second of each process. The tasks of a crawl share it. Default: no limit.", parse=parse_positive_number)  # fmt: skip  # noqa: E501
+    max_requests: int | None = option(MAX_REQUESTS_KEY, doc="Maximum number of concurrent requests of each process. The tasks of a crawl share it. Default: no limit.", parse=parse_positive_int)  # fmt: skip  # noqa: E501
 
     @property
     def root_uri(self) -> str:
         """Return ``root`` as a URI without a slash at its end; by default, that of the working directory."""
         return root_to_uri(self.root)
 
+    @classmethod
+    def read_root(cls, impl: str, properties: Mapping[str, str]) -> str | None:
+        """Return the configured storage root of raw properties as a URI; None if there is none. No other reference is resolved.
+
+        Raise ConfigError if the root has a reference that cannot be resolved.
+        """
+        keys = [key for name in cls.root_keys for key in (name, f"{impl}.{name}")]
+        text = next((str(properties[key]) for key in keys if properties.get(key)), None)
+        return root_to_uri(resolve_reference(text, where=impl)) if text is not None else None
+
     @property
     def limits(self) -> CallLimits:
         return CallLimits(requests_per_second=self.requests_per_second, concurrency=self.max_requests)
+
+    def share_limits(self, processes: int) -> Self:
+        """Return the settings of one of several processes that have the limits together. Each may make one request at a time."""
+        rate, concurrent = self.requests_per_second, self.max_requests
+        return replace(
+            self,
+            requests_per_second=rate / processes if rate is not None else None,
+            max_requests=max(1, concurrent // processes) if concurrent is not None else None,
+        )
 
     @property
     def drops_confirmed(self) -> bool:
@@ -163,7 +196,9 @@ class ConnectorSettings:
                 values[families[family].name][name] = text
             else:
                 allowed = ", ".join([*sorted(known), *(f"{prefix}*" for prefix in families)])
-                raise ConfigError(f"{where}{full_key}: unknown key", hint=f"allowed: {allowed}")
+                nearest = nearest_name(key, sorted(known))
+                hint = f"did you mean {impl}.{nearest}?" if nearest else f"allowed: {allowed}"
+                raise ConfigError(f"{where}{full_key}: unknown key", hint=hint)
         missing = [key for key, f in known.items() if f.metadata["required"] and f.name not in values]
         if missing:
             raise ConfigError(f"{where}{impl}.{missing[0]}: required, and not set")
@@ -223,7 +258,7 @@ def _resolve_value(where: str, text: str) -> str:
     try:
         return read_secret(text)
     except ValueError as error:
-        raise ConfigError(f"{where}:", hint=f"allowed: {error}") from None
+        raise ConfigError(f"{where}: not {error}") from None
 
 
 def mask_secrets(value: Any) -> Any:
@@ -270,7 +305,8 @@ def resolve_reference(text: str, *, where: str) -> str:
     def variable(match: re.Match[str]) -> str:
         value = os.environ.get(match["name"])
         if value is None:
-            raise ConfigError(f"{where}: the environment variable {match['name']} is not set")
+            hint = f"export {match['name']}, or write file:PATH for a secret in a file"
+            raise ConfigError(f"{where}: the environment variable {match['name']} is not set", hint=hint)
         return value
 
     return _REFERENCE.sub(variable, text)

@@ -344,6 +344,8 @@ class Connector(ABC, Generic[SettingsT]):
     extra: ClassVar[str | None] = None
     #: the catalog's own names of namespace properties, by those of the Lance specs. Such a property is returned by both names.
     native_property_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: a server may be another deployment of this service
+    reads_deployments: ClassVar[bool] = False
 
     @abstractmethod
     def open(self, source: str, settings: SettingsT) -> Catalog:
@@ -367,6 +369,10 @@ class Connector(ABC, Generic[SettingsT]):
 
     def preload_imports(self) -> None:
         """Import the modules for opening a catalog, before the process is forked: open no connections and start no threads."""
+
+    def min_depth(self, properties: Mapping[str, str]) -> int:
+        """Return the least number of levels above a table. Must not resolve the secret references of ``properties``."""
+        return self.capabilities.min_depth
 
     def crawl_concurrency(self, properties: Mapping[str, str]) -> int:
         """Return how many shards of one crawl may be read at once. Must not resolve the secret references of ``properties``."""

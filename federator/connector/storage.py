@@ -6,6 +6,7 @@ The keys of the options may have Lance's prefixes (``aws_``, ``azure_storage_``,
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -220,6 +221,12 @@ _AWS_ERRORS: tuple[tuple[str, type[CatalogError]], ...] = (
     ("REQUEST_TIMEOUT", ServiceUnavailable),
     ("SERVICE_UNAVAILABLE", ServiceUnavailable),
 )
+_AWS_TEXT = re.compile(r"AWS Error (?P<code>.+?) during (?P<call>\w+) operation: (?P<text>.*)", re.DOTALL)
+_STORE_HINTS: dict[type[CatalogError], str] = {
+    PermissionDenied: "check the permissions of the source's storage credentials",
+    Unauthenticated: "check the source's storage credentials",
+    ServiceUnavailable: "check the endpoint and the state of the store",
+}
 _NO_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
 
 
@@ -240,9 +247,20 @@ def translate_storage_errors(root: str) -> Iterator[None]:
     except UnicodeError as error:
         raise InvalidInput(f"{root}: invalid text in a name: {error.reason if hasattr(error, 'reason') else error}") from error
     except OSError as error:
-        raise _error_class(error)(f"{root}: {error}") from error
+        kind = _error_class(error)
+        raise kind(f"{root}: {_describe_store_error(error)}", hint=_STORE_HINTS.get(kind)) from error
     except ValueError as error:
         raise InvalidInput(f"{root}: {error}") from error
+
+
+def _describe_store_error(error: OSError) -> str:
+    """Return the text of an error without the words of pyarrow's AWS client."""
+    aws = _AWS_TEXT.search(str(error))
+    if aws is None:
+        return str(error)
+    if aws["code"] == "NETWORK_CONNECTION":
+        return f"the store cannot be reached ({aws['text'].rpartition('Details: ')[2]})"
+    return f"the store responded to {aws['call']} with {aws['code']}: {aws['text']}"
 
 
 def _error_class(error: OSError) -> type[CatalogError]:

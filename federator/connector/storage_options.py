@@ -16,6 +16,9 @@ _CLIENT = frozenset({
     "download_retry_count", "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host", "randomize_addresses",
     "skip_signature", "timeout", "user_agent",
 })  # fmt: skip
+#: options that change how requests are made, and not what they may read. A store may decide by the agent, and a connection without TLS
+#: or with any certificate reads what others refuse to read.
+TUNING = _CLIENT - {"allow_http", "allow_invalid_certificates", "skip_signature", "user_agent"}
 _S3 = frozenset({
     "checksum_algorithm", "conditional_put", "copy_if_not_exists", "default_region", "disable_tagging", "endpoint", "endpoint_url",
     "region", "request_payer", "s3_express", "server_side_encryption", "unsigned_payload", "virtual_hosted_style_request",

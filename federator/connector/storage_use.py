@@ -7,7 +7,8 @@ inside Lance's native code when Python ends would abort the process.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from federator.model import local_path, to_lance_uri
@@ -33,12 +34,15 @@ class StoreListing:
         self._child: ChildProcess | None = None
 
     def find_data(self, location: str, storage: Mapping[str, str]) -> bool | None:
-        """Return whether anything but Lance's marker files is at a location. None if it cannot be listed, or not in time."""
+        """Return whether any file but Lance's markers is at a location or below. None if it cannot be listed, or not in time.
+
+        Directories are no files: a server that deletes files may leave them.
+        """
         path = local_path(location)
         if path is None:
             return self._find_data_in_store(location, storage)
         try:
-            return _has_data(entry.name for entry in os.scandir(path))
+            return any(name not in _MARKERS for name in _iter_files(path))
         except FileNotFoundError:
             return False
         except (OSError, ValueError):
@@ -70,10 +74,30 @@ class StoreListing:
 def is_unused(location: str, storage: Mapping[str, str], *, seconds: float = LISTING_SECONDS) -> bool:
     """Return whether a listing with the source's storage options shows nothing but Lance's marker files at the location.
 
-    Return False if the location cannot be listed, or an object store cannot be listed within ``seconds``: it may contain a table.
+    Return False if the location cannot be listed, or an object store cannot be listed within ``seconds``: it may contain a table. A
+    local directory with an empty directory in it is in use.
     """
+    path = local_path(location)
+    if path is not None:
+        try:
+            return not _has_data(entry.name for entry in Path(path).iterdir())
+        except FileNotFoundError:
+            return True
+        except (OSError, ValueError):
+            return False
     with StoreListing(first_seconds=seconds) as listing:
         return listing.find_data(location, storage) is False
+
+
+def _iter_files(path: str) -> Iterator[str]:
+    """Yield the names of files and links in a directory and below. Raise OSError."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for directory, subdirectories, files in os.walk(path, onerror=fail):
+        yield from files
+        yield from (name for name in subdirectories if Path(directory, name).is_symlink())
 
 
 def _has_data(names: Iterable[str]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from federator.connector import InvalidInput, Unsupported
 from federator.connector.errors import TableColumnNotFound
+from federator.data.rows import open_stream
 from federator.data.table_handle import TableHandle
 from federator.lance.arrow_json import type_from_json
 
@@ -35,6 +36,23 @@ def add_columns(handle: TableHandle, *, new_columns: Sequence[Mapping[str, Any]]
         if existing := [name for name in expressions if name in dataset.schema.names]:
             raise InvalidInput(f"the table already has a column {existing[0]!r}")
         dataset.add_columns(expressions)
+        return {"version": dataset.version}
+
+
+def add_null_columns(handle: TableHandle, *, input: str) -> dict[str, Any]:  # noqa: A002 - the request's field name
+    """Add columns without values, by the schema of an Arrow IPC stream. Return the new ``version``.
+
+    Raise InvalidInput for an existing column, and for one that must have values.
+    """
+    with open_stream(input) as reader, handle.opened_dataset() as dataset:
+        names = [*dataset.schema.names]
+        for field in reader.schema:
+            if field.name in names:
+                raise InvalidInput(f"the table already has a column {field.name!r}")
+            if not field.nullable:
+                raise InvalidInput(f"{field.name}: a column without values must be nullable")
+            names.append(field.name)
+        dataset.add_columns(reader.schema)
         return {"version": dataset.version}
 
 
@@ -66,7 +84,9 @@ def alter_columns(
 
 
 def drop_columns(handle: TableHandle, *, columns: Sequence[str], branch: str | None = None) -> dict[str, Any]:
-    """Remove columns from the schema. Return the new ``version``. Data files are not rewritten."""
+    """Remove columns from the schema. Return the new ``version``. Data files are not rewritten. Raise InvalidInput without columns."""
+    if not columns:
+        raise InvalidInput("columns is empty")
     with handle.opened_dataset(branch=branch) as dataset:
         _require_columns(dataset, columns)
         dataset.drop_columns(list(columns))

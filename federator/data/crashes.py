@@ -1,4 +1,4 @@
-"""Tables whose process crashed are not opened for a while by the caller who opened them: a caller's expression may be the cause."""
+"""Tables whose process crashed are not opened for a while by the same principal, whose expression may be the cause."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _MAX_LOCATIONS = 10_000
 
 
 class CrashLog:
-    """The times at which a caller's request ended the process that opened a location. Thread-safe."""
+    """The times at which a principal's request ended the process that opened a location. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._crashes: dict[tuple[str, str], list[float]] = {}
         self._lock = threading.Lock()
 
-    def record(self, caller: str, location: str) -> None:
+    def record(self, principal: str, location: str) -> None:
         """Record a crash now."""
         with self._lock:
-            key = (caller, location)
+            key = (principal, location)
             self._crashes[key] = [*self._recent(key), self._clock()]
             while len(self._crashes) > _MAX_LOCATIONS:
                 del self._crashes[next(iter(self._crashes))]
 
-    def check(self, caller: str, location: str) -> None:
-        """Raise ServiceUnavailable if ``MAX_CRASHES`` by this caller at this location are more recent than ``WINDOW_SECONDS``."""
+    def check(self, principal: str, location: str) -> None:
+        """Raise ServiceUnavailable if ``MAX_CRASHES`` by this principal at this location are more recent than ``WINDOW_SECONDS``."""
         with self._lock:
-            recent = self._recent((caller, location))
+            recent = self._recent((principal, location))
         if len(recent) >= MAX_CRASHES:
             seconds = round(recent[-MAX_CRASHES] + WINDOW_SECONDS - self._clock())
             raise ServiceUnavailable(

@@ -1,4 +1,4 @@
-"""An executor that no caller can occupy alone."""
+"""An executor that no principal can occupy alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 class FairExecutor:
     """Runs tasks in ``count`` threads. Thread-safe.
 
-    One caller has at most ``count - 1`` of them (the only one, if there is one), so that a thread is left for others. If several
-    callers wait, the one with the fewest running tasks is next, and of equals the one that has waited longest.
+    One principal has at most ``count - 1`` of them (the only one, if there is one), so that a thread is left for others. If several
+    principals wait, the one with the fewest running tasks is next, and of equals the one that has waited longest.
     """
 
     def __init__(self, count: int, name: str) -> None:
@@ -26,11 +26,11 @@ class FairExecutor:
         self._running: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def submit(self, caller: str, task: Callable[[], T]) -> Future[T]:
-        """Queue a task of a caller. The future has its result or its error."""
+    def submit(self, principal: str, task: Callable[[], T]) -> Future[T]:
+        """Queue a task of a principal. The future has its result or its error."""
         future: Future[T] = Future()
         with self._lock:
-            self._waiting.setdefault(caller, deque()).append((future, task))
+            self._waiting.setdefault(principal, deque()).append((future, task))
             self._start_next()
         return future
 
@@ -45,20 +45,20 @@ class FairExecutor:
 
     def _start_next(self) -> None:
         while self._free:
-            callers = [caller for caller in self._waiting if self._running[caller] < self._share]
-            if not callers:
+            principals = [principal for principal in self._waiting if self._running[principal] < self._share]
+            if not principals:
                 return
-            caller = min(callers, key=lambda name: self._running[name])
-            tasks = self._waiting.pop(caller)
+            principal = min(principals, key=lambda name: self._running[name])
+            tasks = self._waiting.pop(principal)
             future, task = tasks.popleft()
             if tasks:
-                # Behind the other callers.
-                self._waiting[caller] = tasks
+                # Behind the other principals.
+                self._waiting[principal] = tasks
             self._free -= 1
-            self._running[caller] += 1
-            self._threads.submit(self._run, caller, future, task)
+            self._running[principal] += 1
+            self._threads.submit(self._run, principal, future, task)
 
-    def _run(self, caller: str, future: Future[Any], task: Callable[[], Any]) -> None:
+    def _run(self, principal: str, future: Future[Any], task: Callable[[], Any]) -> None:
         try:
             if future.set_running_or_notify_cancel():
                 try:
@@ -68,7 +68,7 @@ class FairExecutor:
         finally:
             with self._lock:
                 self._free += 1
-                self._running[caller] -= 1
-                if not self._running[caller]:
-                    del self._running[caller]
+                self._running[principal] -= 1
+                if not self._running[principal]:
+                    del self._running[principal]
                 self._start_next()

@@ -15,6 +15,7 @@ _VECTOR_TYPES = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF
 _FTS_OPTIONS = (
     "with_position", "base_tokenizer", "language", "max_token_length", "lower_case", "stem", "remove_stop_words", "ascii_folding",
 )  # fmt: skip
+_TOKENIZERS = ("simple", "whitespace", "raw", "ngram", "icu")
 # pylance's name of each option.
 _IVF_OPTIONS = {
     "num_partitions": "num_partitions", "num_sub_vectors": "num_sub_vectors", "num_bits": "num_bits", "sample_rate": "sample_rate",
@@ -58,7 +59,9 @@ def create_index(handle: TableHandle, *, index: Mapping[str, Any], scalar_only: 
 
     ``index`` has the fields of a ``CreateTableIndexRequest``. Raise TableIndexAlreadyExists if there is an index of that name.
     """
-    kind, column = index["index_type"].upper(), index["column"]
+    kind, column, name = index["index_type"].upper(), index["column"], index.get("name")
+    if name == "":
+        raise InvalidInput("name is empty", hint="omit it: the index is then named after its column")
     known = _SCALAR_TYPES if scalar_only else (*_SCALAR_TYPES, *_VECTOR_TYPES)
     if kind not in known:
         raise InvalidInput(f"unknown index_type: {index['index_type']!r}", hint=f"use one of {', '.join(known)}")
@@ -69,12 +72,19 @@ def create_index(handle: TableHandle, *, index: Mapping[str, Any], scalar_only: 
             options = (
                 {key: index[key] for key in _FTS_OPTIONS if index.get(key) is not None} if kind in ("FTS", "INVERTED") else {}
             )
-            dataset.create_scalar_index(column, kind, index.get("name"), replace=False, **options)
+            _require_tokenizer(options.get("base_tokenizer"))
+            dataset.create_scalar_index(column, kind, name, replace=False, **options)
         else:
             options = {option: index[key] for key, option in _IVF_OPTIONS.items() if index.get(key) is not None}
             metric = index.get("distance_type") or "l2"
-            dataset.create_index(column, kind, index.get("name"), metric=metric, replace=False, **options)
+            dataset.create_index(column, kind, name, metric=metric, replace=False, **options)
         return transaction_id(dataset)
+
+
+def _require_tokenizer(name: str | None) -> None:
+    """Raise InvalidInput for a tokenizer that needs files. Lance uses its name as a path in the home directory of this service."""
+    if name is not None and name not in _TOKENIZERS:
+        raise InvalidInput(f"unknown base_tokenizer: {name[:100]!r}", hint=f"use one of {', '.join(_TOKENIZERS)}")
 
 
 def drop_index(handle: TableHandle, *, index_name: str, branch: str | None = None) -> dict[str, Any]:

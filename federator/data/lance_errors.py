@@ -29,7 +29,7 @@ from federator.connector.errors import (
     TableTagNotFound,
     TableVersionNotFound,
 )
-from federator.lance.inspection import state_from_error
+from federator.lance.inspection import state_from_error, strip_source_positions
 
 #: the exceptions that pylance raises
 LANCE_ERRORS = (ValueError, OSError, RuntimeError, TypeError, KeyError, NotImplementedError)
@@ -54,8 +54,6 @@ _ERRORS_BY_PATTERN: tuple[tuple[re.Pattern[str], type[CatalogError]], ...] = tup
     )
 )  # fmt: skip
 _ERRORS_BY_STATE: dict[str, type[CatalogError]] = {"denied": PermissionDenied, "unreachable": ServiceUnavailable}
-# The position in Lance's source code, which is removed because it does not help users.
-_SOURCE = re.compile(r",? ?(location: )?/[\w./-]+\.rs:\d+(:\d+)?")
 _MAX_MESSAGE_LENGTH = 500
 
 
@@ -81,4 +79,4 @@ def to_catalog_error(error: Exception) -> CatalogError:
 def _clean_message(error: Exception) -> str:
     text = ", ".join(str(part) for part in error.args) if isinstance(error, KeyError | TypeError | RuntimeError) else str(error)
     first_line = next(iter(text.splitlines()), type(error).__name__)
-    return _SOURCE.sub("", first_line).strip()[:_MAX_MESSAGE_LENGTH] or type(error).__name__
+    return strip_source_positions(first_line)[:_MAX_MESSAGE_LENGTH] or type(error).__name__

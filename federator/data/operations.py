@@ -9,6 +9,7 @@ from federator.data import columns, indices, query, rows, stats, versions
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add_columns": columns.add_columns,
+    "add_null_columns": columns.add_null_columns,
     "alter_columns": columns.alter_columns,
     "analyze": query.analyze_query,
     "branches": versions.list_branches,

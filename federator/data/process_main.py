@@ -1,8 +1,8 @@
 """The child process that opens tables for the API, run as ``python -m federator.data.process_main``.
 
-A request has ``operation``, ``location``, ``storage``, ``allowed_bases``, ``mounts``, ``arguments``, and ``seconds`` after which this
-process ends itself, in case its parent is dead. The response has the operation's result as ``answer``, or ``error`` with ``code``,
-``message`` and ``hint``, or ``foreign``: the locations outside the table that must be allowed first.
+A request has ``operation``, ``location``, ``storage``, ``allowed_bases``, ``mounts``, ``permitted``, ``arguments``, and ``seconds``
+after which this process ends itself, in case its parent is dead. The response has the operation's result as ``answer``, or ``error``
+with ``code``, ``message`` and ``hint``, or ``foreign``: the locations outside the table that must be allowed first.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from federator.connector import CatalogError
 from federator.data.limits import DataLimits
 from federator.data.table_handle import TableHandle
 from federator.lance.foreign_locations import ForeignLocationsFound
+from federator.lance.pinned_directory import pin_directory, show_location
 from federator.runtime.arrow_import import import_arrow_without_pandas
 from federator.runtime.child_process import serve_requests
 
@@ -35,17 +36,19 @@ def handle_request(request: Mapping[str, Any]) -> dict[str, Any]:
         arguments["limits"] = DataLimits(**limits)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"] + _GRACE_SECONDS)
     try:
-        handle = TableHandle(
-            request["location"], request["storage"], tuple(request["allowed_bases"]), mounts=tuple(request["mounts"])
-        )
-        result = OPERATIONS[request["operation"]](handle, **arguments)
+        with pin_directory(request["location"]) as pinned:
+            handle = TableHandle(
+                request["location"], request["storage"], tuple(request["allowed_bases"]), mounts=tuple(request["mounts"]),
+                permitted=tuple(request["permitted"]), pinned=pinned,
+            )  # fmt: skip
+            result = OPERATIONS[request["operation"]](handle, **arguments)
     except CatalogError as error:
-        return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+        return {"error": {"code": error.code, "message": show_location(error.message, request["location"]), "hint": error.hint}}
     except ForeignLocationsFound as error:
         return {"foreign": asdict(error.locations)}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    return {"answer": result}
+    return {"answer": show_location(result, request["location"]) if isinstance(result, str) else result}
 
 
 def main() -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypeVar
 
 from federator.connector import (
@@ -27,6 +23,7 @@ from federator.connector import (
 from federator.data.crashes import CrashLog
 from federator.data.fair_executor import FairExecutor
 from federator.data.limits import CONFIG_SECTION, DataLimits
+from federator.data.spool import Spool, SpoolFile
 from federator.data.table_handle import TableHandle
 from federator.lance.foreign_locations import ForeignLocations
 from federator.runtime.child_process import ChildMemoryExceeded, ChildProcess, ChildProcessDied
@@ -40,6 +37,8 @@ _KINDS = {kind.code: kind for kind in CatalogError.__subclasses__()}
 _LIMITED_OPERATIONS = ("query",)
 # A table that refers to another one, and so on: more than this many are not read.
 _MAX_REFERENCES = 10
+# The files of one principal that are being sent have as many bytes as this many of the largest responses.
+_RESPONSES_OF_PRINCIPAL = 4
 
 
 RunOperation = Callable[..., Any]
@@ -69,12 +68,12 @@ class TableProcessPool:
         self._idle: list[ChildProcess] = []
         self._busy: set[ChildProcess] = set()
         self._lock = threading.Lock()
-        self._directory: Path | None = None
+        self._spool = Spool(_RESPONSES_OF_PRINCIPAL * limits.bytes)
         self._closed = False
 
-    def submit(self, task: Callable[[RunOperation], T], caller: str = "") -> Future[T]:
+    def submit(self, task: Callable[[RunOperation], T], principal: str) -> Future[T]:
         """Call ``task`` in a thread that may use a process. ``task`` gets a function ``(operation, handle, **arguments)`` that runs
-        an operation. One ``caller`` cannot occupy all processes.
+        an operation. One ``principal`` (a name) cannot occupy all processes.
 
         The future has the result or the error of ``task``. That function raises the errors of the operation, Internal if its
         process died, and ServiceUnavailable with the name of the limit: after ``max_seconds`` of work, or as long a wait for a
@@ -92,30 +91,13 @@ class TableProcessPool:
                     f"all {self._count} processes that open tables were busy for {CONFIG_SECTION} max_seconds = {seconds:g}",
                     hint=f"try again, or increase {CONFIG_SECTION} processes",
                 )
-            return task(partial(self._run_operation, caller))
+            return task(partial(self._run_operation, principal))
 
-        return self._threads.submit(caller, run_task)
+        return self._threads.submit(principal, run_task)
 
-    def run(self, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
-        """Run one operation and wait for it."""
-        return self.submit(lambda run_operation: run_operation(operation, handle, **arguments)).result()
-
-    def new_file(self) -> Path:
-        """Return an empty file for a request body or a response. The caller removes it."""
-        with self._lock:
-            if self._directory is None:
-                self._directory = Path(tempfile.mkdtemp(prefix="federator-data-"))
-        with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as file:
-            return Path(file.name)
-
-    @contextmanager
-    def file(self) -> Iterator[Path]:
-        """Yield an empty file for a request body or a response, and remove it afterwards."""
-        path = self.new_file()
-        try:
-            yield path
-        finally:
-            path.unlink(missing_ok=True)
+    def open_file(self, principal: str) -> SpoolFile:
+        """Return an empty file for a request body or a response. Its size counts for ``principal``."""
+        return self._spool.open(principal)
 
     def close(self) -> None:
         """End every process, also a busy one."""
@@ -127,34 +109,33 @@ class TableProcessPool:
         self._threads.shutdown()
         for child in idle:
             child.kill()
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        self._spool.close()
 
-    def _run_operation(self, caller: str, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
+    def _run_operation(self, principal: str, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
         end = time.monotonic() + self.limits.seconds
 
         def resolve(locations: Sequence[str]) -> Sequence[str]:
             # In a child, because a dead mount blocks.
-            answer = _unwrap_response(self._request(caller, "resolve", handle, {"locations": list(locations)}, end))
-            return [str(location) for location in answer["locations"]]
+            result = _unwrap_response(self._request(principal, "resolve", handle, {"locations": list(locations)}, end))
+            return [str(location) for location in result["locations"]]
 
         # What a location refers to is known once it may be read itself.
         for _ in range(_MAX_REFERENCES):
-            response = self._request(caller, operation, handle, arguments, end)
+            response = self._request(principal, operation, handle, arguments, end)
             if "foreign" not in response:
                 return _unwrap_response(response)
-            found = ForeignLocations(**response["foreign"])
-            if not handle.may_read(found, resolve):
+            foreign = ForeignLocations(**response["foreign"])
+            if not handle.may_read(foreign, resolve):
                 break
-            allowed = (*handle.allowed_bases, *(spellings[0] for spellings in (*found.outside, found.root) if spellings))
-            handle = replace(handle, allowed_bases=allowed)
+            permitted = (spellings[0] for spellings in (*foreign.outside, foreign.root) if spellings)
+            handle = replace(handle, permitted=(*handle.permitted, *permitted))
         raise PermissionDenied(
             "the table refers to data outside its location, and no table that the principal may see covers it",
             hint="set allowed_bases in the section of the source",
         )
 
     def _request(
-        self, caller: str, operation: str, handle: TableHandle, arguments: Mapping[str, Any], end: float
+        self, principal: str, operation: str, handle: TableHandle, arguments: Mapping[str, Any], end: float
     ) -> dict[str, Any]:
         """Return the response of one process, which must come before the monotonic time ``end``."""
         seconds = end - time.monotonic()
@@ -164,9 +145,10 @@ class TableProcessPool:
             arguments = {**arguments, "limits": asdict(self.limits)}
         request = {
             "operation": operation, "location": handle.location, "storage": dict(handle.storage),
-            "allowed_bases": handle.allowed_bases, "mounts": handle.mounts, "arguments": arguments, "seconds": seconds,
+            "allowed_bases": handle.allowed_bases, "mounts": handle.mounts, "permitted": handle.permitted,
+            "arguments": arguments, "seconds": seconds,
         }  # fmt: skip
-        self._crashes.check(caller, handle.location)
+        self._crashes.check(principal, handle.location)
         child = self._acquire()
         try:
             response = child.request(request, seconds, self.limits.memory)
@@ -181,7 +163,7 @@ class TableProcessPool:
             raise ProcessEnded(reason) from None
         except ChildProcessDied:
             self._replace(child)
-            self._crashes.record(caller, handle.location)
+            self._crashes.record(principal, handle.location)
             raise ProcessEnded("the process that opened the table ended") from None
         if child.memory > self.limits.memory // 2:
             # Its caches would take the room of the next request.
@@ -228,11 +210,11 @@ class TableProcessPool:
 
 
 @dataclass(frozen=True, slots=True)
-class CallerPool:
-    """The pool as one caller uses it."""
+class PrincipalPool:
+    """A ``TableProcessPool`` with the name of the principal whose operations it runs."""
 
     pool: TableProcessPool
-    caller: str
+    principal: str
 
     @property
     def limits(self) -> DataLimits:
@@ -240,19 +222,15 @@ class CallerPool:
 
     def submit(self, task: Callable[[RunOperation], T]) -> Future[T]:
         """As ``TableProcessPool.submit``."""
-        return self.pool.submit(task, self.caller)
+        return self.pool.submit(task, self.principal)
 
     def run(self, operation: str, handle: TableHandle, /, **arguments: Any) -> Any:
         """Run one operation and wait for it."""
         return self.submit(lambda run_operation: run_operation(operation, handle, **arguments)).result()
 
-    def new_file(self) -> Path:
-        """As ``TableProcessPool.new_file``."""
-        return self.pool.new_file()
-
-    def file(self) -> AbstractContextManager[Path]:
-        """As ``TableProcessPool.file``."""
-        return self.pool.file()
+    def open_file(self) -> SpoolFile:
+        """As ``TableProcessPool.open_file``."""
+        return self.pool.open_file(self.principal)
 
 
 def _unwrap_response(response: dict[str, Any]) -> Any:

@@ -15,6 +15,10 @@ from federator.data.limits import DataLimits
 from federator.data.table_handle import TableHandle
 from federator.runtime.mappings import without_none
 
+# Larger numbers end the process. A client that asks for all rows sends the largest k.
+_MAX_COUNTS = {"k": (1 << 63) - 1, "offset": (1 << 63) - 1} | dict.fromkeys(
+    ("refine_factor", "ef", "nprobes", "minimum_nprobes", "maximum_nprobes"), (1 << 31) - 1
+)
 _METRICS = ("l2", "cosine", "euclidean", "dot", "hamming")
 _TEXT_QUERIES = ("match", "phrase", "boost", "multi_match", "boolean")
 
@@ -67,6 +71,8 @@ def _build_scanner(dataset: Any, query: Mapping[str, Any], max_rows: int | None 
     The query's ``k`` is the number of rows, or of neighbours if it has a vector. If ``k`` is 0 or missing, a query reads
     ``max_rows`` rows; without ``max_rows``, it reads all rows or 10 neighbours.
     """
+    for name in _MAX_COUNTS:
+        _require_count(name, query.get(name))
     vector, k = _parse_vector(query), query.get("k") or None
     limit = min(k, max_rows) if k is not None and max_rows is not None else k or max_rows
     options: dict[str, Any] = {
@@ -80,13 +86,28 @@ def _build_scanner(dataset: Any, query: Mapping[str, Any], max_rows: int | None 
         return dataset.scanner(**without_none(options))
     if query.get("full_text_query"):
         raise InvalidInput("vector and full_text_query are mutually exclusive", hint="use two queries")
+    column = query.get("vector_column") or _default_vector_column(dataset)
+    if _is_several(dataset, column, vector):
+        if query.get("offset"):
+            raise InvalidInput("offset has no meaning for several vectors", hint="use a query for each vector")
+        # Each vector has ``k`` rows of its own.
+        nearest = _build_nearest_options(query, column, vector, limit or 10)
+        return dataset.scanner(nearest=nearest, **without_none(options | {"limit": max_rows}))
     # The offset skips the nearest neighbours, so the search must return these too.
-    nearest = _build_nearest_options(dataset, query, vector, (limit or 10) + (query.get("offset") or 0))
+    nearest = _build_nearest_options(query, column, vector, (limit or 10) + (query.get("offset") or 0))
     return dataset.scanner(nearest=nearest, limit=limit, **without_none(options))
 
 
-def _build_nearest_options(dataset: Any, query: Mapping[str, Any], vector: list[Any], k: int) -> dict[str, Any]:
-    """Return the options of a vector search for ``k`` neighbours. Raise InvalidInput, TableColumnNotFound."""
+def _is_several(dataset: Any, column: str, vector: list[Any]) -> bool:
+    """Return whether a query has several vectors. For a column with several vectors in each row, they are one query."""
+    from pyarrow.types import is_fixed_size_list
+
+    field = dataset.lance_schema.field(column)
+    return isinstance(vector[0], list) and field is not None and is_fixed_size_list(field.to_arrow().type)
+
+
+def _build_nearest_options(query: Mapping[str, Any], column: str, vector: list[Any], k: int) -> dict[str, Any]:
+    """Return the options of a vector search for ``k`` neighbours. Raise InvalidInput."""
     metric = query.get("distance_type")
     if metric is not None and metric.lower() not in _METRICS:
         raise InvalidInput(f"unknown distance_type: {metric!r}", hint=f"use one of {', '.join(_METRICS)}")
@@ -96,7 +117,7 @@ def _build_nearest_options(dataset: Any, query: Mapping[str, Any], vector: list[
     if not any(probes.values()):
         probes["nprobes"] = query.get("nprobes")
     options = {
-        "column": query.get("vector_column") or _default_vector_column(dataset), "q": vector, "k": k, "metric": metric,
+        "column": column, "q": vector, "k": k, "metric": metric,
         "refine_factor": query.get("refine_factor"), "ef": query.get("ef"), "use_index": not query.get("bypass_vector_index"),
         "distance_range": bounds if any(bound is not None for bound in bounds) else None,
     }  # fmt: skip
@@ -119,7 +140,16 @@ def _default_vector_column(dataset: Any) -> str:
 def _parse_vector(query: Mapping[str, Any]) -> list[Any] | None:
     """Return the query's vector, or the list of its vectors. None if it has none."""
     vector = query.get("vector") or {}
-    return vector.get("single_vector") or vector.get("multi_vector") or None
+    several = vector.get("multi_vector")
+    if several and not all(several):
+        raise InvalidInput("multi_vector contains a vector without values")
+    return vector.get("single_vector") or several or None
+
+
+def _require_count(name: str, value: int | None) -> None:
+    """Raise InvalidInput for a number that Lance cannot hold."""
+    if value is not None and not 0 <= value <= _MAX_COUNTS[name]:
+        raise InvalidInput(f"{name}: must be from 0 to {_MAX_COUNTS[name]:,}")
 
 
 def _parse_columns(query: Mapping[str, Any]) -> list[str] | dict[str, str] | None:

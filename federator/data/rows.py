@@ -5,30 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from federator.connector import InvalidInput, TableNotFound
-from federator.connector.errors import TableColumnNotFound
+from federator.connector import CatalogError, InvalidInput, PermissionDenied, ServiceUnavailable, TableNotFound
+from federator.connector.errors import TableColumnNotFound, TableSchemaValidation
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
+from federator.data.required_fields import find_null
 from federator.data.table_handle import MAIN, TableHandle
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
 from federator.lance.foreign_locations import (
     is_file_of_table,
     list_lost_locations,
+    require_no_link,
     require_no_new_table_behind_link,
-    require_own_files,
     resolve_location,
+    resolve_pinned,
 )
+from federator.lance.pinned_directory import PinnedDirectory, create_directory, delete_directory
 from federator.model import local_path
 from federator.planning.key_types import parse_duration
 
 
 def read_columns(_: TableHandle, *, input: str) -> list[dict[str, Any]]:  # noqa: A002 - the request's field name
     """Return the columns of an Arrow stream (``lance.columns.list_columns``). Nothing is opened at the location."""
-    with _open_stream(input) as reader:
+    with open_stream(input) as reader:
         return list_columns(reader.schema)
 
 
@@ -39,15 +43,15 @@ def create_table(handle: TableHandle, *, input: str, mode: str | None = None) ->
     """
     chosen = parse_choice("mode", mode, "create", "exist_ok", "overwrite")
     # Nothing is opened for this write, and a link would lead it into another table.
-    require_own_files(handle.location, handle.allowed_bases, handle.mounts)
-    with _open_stream(input) as reader:
+    handle.require_own_files()
+    with open_stream(input) as reader:
         return _write_dataset(handle, reader, "overwrite" if chosen == "overwrite" else "create")
 
 
 def insert_rows(handle: TableHandle, *, input: str, mode: str | None = None, branch: str | None = None) -> dict[str, Any]:  # noqa: A002
     """Append rows, or replace all. A table that was only declared is created with them. Return an ``InsertIntoTableResponse``."""
     chosen = parse_choice("mode", mode, "append", "overwrite")
-    with _open_stream(input) as reader:
+    with open_stream(input) as reader:
         dataset = _open_written(handle, branch)
         if dataset is None:
             return _write_dataset(handle, reader, "create")
@@ -74,7 +78,7 @@ def merge_rows(
     unless that is disabled, and a filter implies the action that it filters.
     """
     retry_timeout = _parse_duration(timeout) if timeout is not None else None
-    with _open_stream(input) as reader:
+    with open_stream(input) as reader:
         dataset = _open_written(handle, branch)
         if dataset is None:
             written = _write_dataset(handle, reader, "create")
@@ -82,6 +86,7 @@ def merge_rows(
         for column in on:
             if dataset.lance_schema.field(column) is None:
                 raise TableColumnNotFound(f"the table has no column {column!r}")
+        rows = _CheckedReader(reader, dataset)
         try:
             builder = dataset.merge_insert(list(on))
             if when_matched_update_all or when_matched_update_all_filt:
@@ -94,9 +99,9 @@ def merge_rows(
                 builder = builder.use_index(use_index)
             if retry_timeout is not None:
                 builder = builder.retry_timeout(retry_timeout)
-            stats = builder.execute(reader)
+            stats = builder.execute(rows.reader())
         except LANCE_ERRORS as error:
-            raise to_catalog_error(error) from None
+            raise rows.error(error) from None
         counts = {f"num_{kind}_rows": stats[f"num_{kind}_rows"] for kind in ("updated", "inserted", "deleted")}
         return {**counts, "version": dataset.version}
 
@@ -116,31 +121,48 @@ def update_rows(
 
 
 def delete_rows(handle: TableHandle, *, predicate: str, branch: str | None = None) -> dict[str, Any]:
-    """Delete the matching rows. Return a ``DeleteFromTableResponse``. Raise InvalidInput, also for a column that does not exist."""
+    """Delete the matching rows. Return their number and the new ``version``.
+
+    Raise InvalidInput, also for a column that does not exist.
+    """
     if not predicate.strip():
         raise InvalidInput("predicate is empty", hint="use true to delete every row")
     try:
         with handle.opened_dataset(branch=branch) as dataset:
-            dataset.delete(predicate)
-            return {"version": dataset.version}
+            result = dataset.delete(predicate)
+            return {"num_deleted_rows": result["num_deleted_rows"], "version": dataset.version}
     except TableColumnNotFound as error:
         # The protocol has no missing column for this operation.
         raise InvalidInput(error.message) from None
 
 
-def drop_table_data(handle: TableHandle) -> dict[str, Any]:
-    """Delete all data of the table. Raise TableNotFound if there is none.
+def drop_table_data(handle: TableHandle, *, resolved: str) -> dict[str, Any]:
+    """Delete all data of the table. ``resolved`` is what ``list_lost_tables`` returned with its answer.
+
+    Raise TableNotFound if there is none, PermissionDenied if the directory is another one than then, or a link.
 
     Used only for a user's DropTable in a source that allows it; mirroring never calls this.
     """
     import lance
 
     handle.open_for_drop()
+    if handle.pinned is not None:
+        _delete_pinned(handle, handle.pinned, resolved)
+        return {}
     try:
-        lance.LanceDataset.drop(handle.uri, handle.storage_options)
+        lance.LanceDataset.drop(handle.written_uri, handle.storage_options)
     except LANCE_ERRORS as error:
         raise to_catalog_error(error) from None
     return {}
+
+
+def _delete_pinned(handle: TableHandle, pinned: PinnedDirectory, resolved: str) -> None:
+    if resolve_pinned(handle.location, pinned) != resolved or Path(str(local_path(handle.location))).is_symlink():
+        raise PermissionDenied("the directory of the table is a link, or another one than when it was checked")
+    try:
+        delete_directory(pinned, handle.location)
+    except OSError as error:
+        raise ServiceUnavailable(f"not all files of the table could be deleted: {error.strerror}") from error
 
 
 def list_foreign_files(handle: TableHandle) -> dict[str, Any]:
@@ -158,8 +180,13 @@ def list_foreign_files(handle: TableHandle) -> dict[str, Any]:
 
 
 def list_lost_tables(handle: TableHandle, *, canonical: str, declared: Sequence[str]) -> dict[str, Any]:
-    """Return those of the ``declared`` canonical ``locations`` that would lose data with this table. ``canonical``: its own one."""
-    return {"locations": list_lost_locations(handle.location, canonical, declared)}
+    """Return those of the ``declared`` canonical ``locations`` that would lose data with this table, and its ``resolved`` location.
+
+    ``canonical`` is its own one. Raise PermissionDenied if it is reached through a symbolic link.
+    """
+    require_no_link(handle.location, handle.mounts, handle.pinned)
+    lost = list_lost_locations(handle.location, canonical, declared, handle.pinned)
+    return {"locations": lost, "resolved": resolve_pinned(handle.location, handle.pinned)}
 
 
 def resolve_locations(_: TableHandle, *, locations: Sequence[str]) -> dict[str, Any]:
@@ -197,29 +224,38 @@ def _write_dataset(handle: TableHandle, reader: Any, mode: str, dataset: Any = N
     import lance
 
     if dataset is None:
-        require_no_new_table_behind_link(handle.location, handle.mounts)
-    counting = _CountingReader(reader)
-    path = local_path(handle.location)
+        require_no_new_table_behind_link(handle.location, handle.mounts, handle.pinned)
+        if handle.pinned is not None and handle.pinned.target is None:
+            with create_directory(handle.location) as pinned:
+                return _write_dataset(replace(handle, pinned=pinned), reader, mode)
+    # An overwrite may change the table's columns.
+    rows = _CheckedReader(reader, dataset if mode == "append" else None)
+    path = local_path(handle.location) if handle.pinned is None else handle.pinned.path
     data = Path(path, "data") if path is not None and mode == "create" and not os.path.lexists(f"{path}/data") else None
     try:
         written = lance.write_dataset(
-            counting.reader(), dataset if dataset is not None else handle.uri, mode=mode, storage_options=handle.storage_options
+            rows.reader(), dataset if dataset is not None else handle.uri, mode=mode, storage_options=handle.storage_options
         )
     except LANCE_ERRORS as error:
         if data is not None:
             # Lance removes the files of a refused write, but not their directory: the location would not be free for the next one.
             with suppress(OSError):
                 data.rmdir()
-        raise to_catalog_error(error) from None
-    return {"num_inserted_rows": counting.rows, "version": written.version}
+        raise rows.error(error) from None
+    return {"num_inserted_rows": rows.rows, "version": written.version}
 
 
-class _CountingReader:
-    """Counts the rows of a reader while they are read."""
+class _CheckedReader:
+    """Counts the rows of a reader while they are read, and refuses nulls in fields that allow none, here or in the table.
 
-    def __init__(self, reader: Any) -> None:
+    ``refusal`` is that error: Lance raises one of its own instead.
+    """
+
+    def __init__(self, reader: Any, dataset: Any = None) -> None:
         self._reader = reader
+        self._schemas = (reader.schema,) if dataset is None else (reader.schema, dataset.schema)
         self.rows = 0
+        self.refusal: CatalogError | None = None
 
     def reader(self) -> Any:
         import pyarrow as pa
@@ -228,12 +264,19 @@ class _CountingReader:
 
     def _batches(self) -> Iterator[Any]:
         for batch in self._reader:
+            if field := next(filter(None, (find_null(batch, schema) for schema in self._schemas)), None):
+                self.refusal = TableSchemaValidation(f"the rows contain a null in {field}, which allows none")
+                raise self.refusal
             self.rows += batch.num_rows
             yield batch
 
+    def error(self, error: Exception) -> CatalogError:
+        """Return the catalog error for a failure of a write that read these rows."""
+        return self.refusal or to_catalog_error(error)
+
 
 @contextmanager
-def _open_stream(path: str) -> Iterator[Any]:
+def open_stream(path: str) -> Iterator[Any]:
     """Open the Arrow stream in a file. Raise InvalidInput if there is none."""
     import pyarrow as pa
 

@@ -61,9 +61,9 @@ def _length_summary(lengths: Sequence[int]) -> dict[str, int]:
     return {"min": lengths[0], "max": lengths[-1], "mean": sum(lengths) // len(lengths), **parts}
 
 
-def inspect_table(handle: TableHandle, *, anywhere: bool = False) -> dict[str, Any]:
+def inspect_table(handle: TableHandle, *, allow_outside: bool = False) -> dict[str, Any]:
     """Return a row of verification, as ``TableHandle.inspect``."""
     try:
-        return handle.inspect(anywhere=anywhere)
+        return handle.inspect(allow_outside=allow_outside)
     except LANCE_ERRORS as error:
         raise to_catalog_error(error) from None

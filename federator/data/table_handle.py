@@ -18,9 +18,12 @@ from federator.connector.errors import InvalidTableState, TableBranchNotFound, T
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.lance.foreign_locations import MayRead, may_read_nothing, require_own_bases, require_own_files
 from federator.lance.inspection import inspect_location
+from federator.lance.pinned_directory import PinnedDirectory
 from federator.model import is_location, local_path, to_lance_uri
 
 MAIN = "main"
+# Lance takes a version as a number of 64 bits without a sign, and JSON's numbers are longer.
+_MAX_VERSION = (1 << 63) - 1
 _NOT_READABLE: dict[str, type[CatalogError]] = {
     "declared_only": TableNotFound, "empty": TableNotFound, "missing": TableNotFound, "denied": PermissionDenied,
     "unreachable": ServiceUnavailable, "not_lance": InvalidTableState, "corrupt": InvalidTableState,
@@ -31,8 +34,9 @@ _NOT_READABLE: dict[str, type[CatalogError]] = {
 class TableHandle:
     """A location with its storage options. ``storage`` contains secrets, and is excluded from ``repr``.
 
-    ``allowed_bases`` are prefixes of locations outside the table that it may refer to. ``may_read`` decides about others; a child
-    process has no such function. ``mounts`` are roots of sources: links at and above all of them belong to the location.
+    ``allowed_bases`` are prefixes of locations outside the table that it may refer to. ``may_read`` decides about others, and
+    ``permitted`` are those that it has permitted, resolved; a child process has no such function. ``mounts`` are roots of sources:
+    links at and above all of them belong to the location. ``pinned`` is the directory of a local table in the process that opens it.
     """
 
     location: str
@@ -40,9 +44,16 @@ class TableHandle:
     allowed_bases: tuple[str, ...] = ()
     may_read: MayRead = field(default=may_read_nothing, repr=False, compare=False)
     mounts: tuple[str, ...] = ()
+    permitted: tuple[str, ...] = ()
+    pinned: PinnedDirectory | None = field(default=None, repr=False, compare=False)
 
     @property
     def uri(self) -> str:
+        """What pylance opens: the pinned directory, or the location. Raise InvalidInput if it is not a location."""
+        return self.pinned.path if self.pinned is not None else self.written_uri
+
+    @property
+    def written_uri(self) -> str:
         """The location in pylance's spelling. Raise InvalidInput if it is not a location."""
         if local_path(self.location) is None and not is_location(self.location):
             raise InvalidInput(f"{self.location[:200]!r} is not a location")
@@ -58,12 +69,12 @@ class TableHandle:
         path = local_path(self.location)
         return (path if path is not None else self.location.partition("://")[2].partition("/")[2]).strip("/")
 
-    def inspect(self, *, anywhere: bool = False) -> dict[str, Any]:
+    def inspect(self, *, allow_outside: bool = False) -> dict[str, Any]:
         """Return a row of verification: the current state (``lance.inspection.inspect_location``).
 
-        ``anywhere``: also of a table that refers to locations outside it. Such a row must not be stored.
+        ``allow_outside``: also of a table that refers to locations outside it. Such a row must not be stored.
         """
-        allowed = None if anywhere else self.allowed_bases
+        allowed = None if allow_outside else self.allowed_bases
         return inspect_location(self.location, dict(self.storage), allowed=allowed, mounts=self.mounts)
 
     def open_dataset(self, version: int | None = None, branch: str | None = None) -> Any:
@@ -72,14 +83,23 @@ class TableHandle:
         Raise TableNotFound if nothing was written, TableVersionNotFound, TableBranchNotFound, InvalidTableState for an unreadable
         table, and PermissionDenied or ServiceUnavailable for an error of the store.
         """
+        require_possible_version(version)
         on_main = branch in (None, "", MAIN)
-        require_own_files(self.location, self.allowed_bases, self.mounts)
+        self.require_own_files()
         dataset = self.open_for_drop(version if on_main else None)
-        require_own_bases(self.location, dataset, self.allowed_bases)
+        self.require_own_bases(dataset)
         if not on_main:
             dataset = _checkout_branch(dataset, str(branch), version)
-            require_own_bases(self.location, dataset, self.allowed_bases)
+            self.require_own_bases(dataset)
         return dataset
+
+    def require_own_files(self) -> None:
+        """Raise the errors of ``lance.foreign_locations.require_own_files``."""
+        require_own_files(self.location, self.allowed_bases, self.mounts, self.pinned, self.permitted)
+
+    def require_own_bases(self, dataset: Any) -> None:
+        """Raise the errors of ``lance.foreign_locations.require_own_bases``."""
+        require_own_bases(self.location, dataset, self.allowed_bases, self.pinned, self.permitted)
 
     def open_for_drop(self, version: int | None = None) -> Any:
         """Open the ``LanceDataset``, whatever it refers to: its rows must not be read. Raise the errors of ``open_dataset``."""
@@ -100,12 +120,18 @@ class TableHandle:
             raise to_catalog_error(error) from None
 
     def _open_error(self, version: int | None) -> CatalogError:
-        inspection = self.inspect(anywhere=True)
+        inspection = self.inspect(allow_outside=True)
         if inspection["state"] != "valid":
             return _NOT_READABLE[inspection["state"]](f"no table can be read at {self.location}: {inspection['message']}")
         if version is not None:
             return TableVersionNotFound(f"the table has no version {version}; its newest is {inspection['version']}")
         return ServiceUnavailable(f"{self.location} could be read only at the second attempt", hint="try again")
+
+
+def require_possible_version(version: int | None) -> None:
+    """Raise InvalidInput for a version that Lance cannot hold: it would end the process."""
+    if version is not None and not 0 <= version <= _MAX_VERSION:
+        raise InvalidInput(f"version: must be from 0 to {_MAX_VERSION:,}")
 
 
 def branch_path(branch: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from federator.connector import InvalidInput, PermissionDenied
@@ -15,8 +16,8 @@ from federator.connector.errors import (
     TableVersionNotFound,
 )
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
-from federator.data.table_handle import MAIN, TableHandle, branch_path
-from federator.lance.foreign_locations import ForeignLocationsFound, require_own_bases
+from federator.data.table_handle import MAIN, TableHandle, branch_path, require_possible_version
+from federator.lance.foreign_locations import ForeignLocationsFound
 
 # A manifest is named by its version, or by the largest 64-bit number minus its version, so that the newest is listed first.
 _MANIFEST = re.compile(r"(\d+)\.manifest")
@@ -125,6 +126,8 @@ def create_branch(
     handle: TableHandle, *, name: str, from_branch: str | None = None, from_version: int | None = None
 ) -> dict[str, Any]:
     """Create a branch. Raise TableBranchAlreadyExists, and TableBranchNotFound or TableVersionNotFound for its starting point."""
+    # The branch has the path of its table in its manifest, so it is not created through the path of this process.
+    handle = replace(handle, pinned=None)
     with handle.opened_dataset(from_version, from_branch) as dataset:
         if name == MAIN or name in dataset.branches.list():
             raise TableBranchAlreadyExists(f"the table already has a branch {name!r}")
@@ -149,6 +152,7 @@ def _find_tag(dataset: Any, tag: str) -> dict[str, Any]:
 
 
 def _reference(dataset: Any, version: int, branch: str | None) -> Any:
+    require_possible_version(version)
     on_main = branch in (None, "", MAIN)
     if not on_main and branch not in dataset.branches.list():
         raise TableBranchNotFound(f"the table has no branch {branch!r}")
@@ -186,7 +190,7 @@ def _version_json(
         f"{handle.store_path}/{branch_path(branch)}_versions/{manifests.get(version, f'{_MAX_VERSION - version:020}.manifest')}"
     )
     try:
-        require_own_bases(handle.location, checkout, handle.allowed_bases)
+        handle.require_own_bases(checkout)
     except (ForeignLocationsFound, PermissionDenied):
         # Its manifest may be a copy of a hidden table's.
         return {"version": version, "manifest_path": path}

@@ -40,7 +40,7 @@ def create_cloud(url: str) -> User:
 
     _client(url, "s3", _OWNER).create_bucket(Bucket="payroll")
     write_table(DENIED_LOCATION, rows=30, storage={"aws_endpoint": url, "aws_region": REGION, "allow_http": "true", **_OWNER})
-    _partner(url)
+    _create_partner(url)
     iam = _client(url, "iam", _OWNER)
     iam.create_user(UserName="federator")
     iam.put_user_policy(UserName="federator", PolicyName="glue", PolicyDocument=_policy("glue:*", "sts:AssumeRole"))
@@ -50,7 +50,8 @@ def create_cloud(url: str) -> User:
     return User(key["AccessKeyId"], key["SecretAccessKey"])
 
 
-def _partner(url: str) -> None:
+def _create_partner(url: str) -> None:
+    """Create the partner's role and the database ``market`` with a table."""
     credentials = _client(url, "sts", _OWNER).assume_role(RoleArn=PARTNER_ROLE, RoleSessionName="setup")["Credentials"]
     names = {
         "aws_access_key_id": "AccessKeyId",

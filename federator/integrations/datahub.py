@@ -10,7 +10,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from datahub.metadata import schema_classes as schemas
 
 from federator.client import Client
 from federator.client.models import DriftView, Table
-from federator.integrations.tables import iter_tables, list_columns, list_origins, type_family
+from federator.integrations.tables import iter_tables, list_columns, list_origins, to_millis, type_family
 
 PLATFORM = "lance"
 _TYPES = {
@@ -99,17 +98,13 @@ def _drift_records(finding: DriftView, environment: str) -> Iterator[MetadataCha
     yield MetadataChangeProposalWrapper(
         entityUrn=urn,
         aspect=schemas.AssertionRunEventClass(
-            timestampMillis=_to_millis(finding.last_seen), runId=f"{_to_millis(finding.last_seen)}", asserteeUrn=entity,
+            timestampMillis=to_millis(finding.last_seen), runId=f"{to_millis(finding.last_seen)}", asserteeUrn=entity,
             assertionUrn=urn, status=schemas.AssertionRunStatusClass.COMPLETE,
             result=schemas.AssertionResultClass(
                 type=schemas.AssertionResultTypeClass.FAILURE, nativeResults={"detail": finding.detail, "other": finding.other}
             ),
         ),
     )  # fmt: skip
-
-
-def _to_millis(time: datetime) -> int:
-    return int(time.timestamp() * 1000)
 
 
 def main(arguments: list[str]) -> int:

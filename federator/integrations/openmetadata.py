@@ -13,7 +13,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any
 
 from metadata.generated.schema.api.data.createDatabase import CreateDatabaseRequest
@@ -41,7 +40,7 @@ from metadata.utils.fqn import quote_name
 
 from federator.client import Client
 from federator.client.models import DriftView, Table
-from federator.integrations.tables import item_type, iter_tables, list_columns, list_origins, type_family
+from federator.integrations.tables import item_type, iter_tables, list_columns, list_origins, to_millis, type_family
 
 SERVICE = "lance_federator"
 _DEFINITION = "lance_federator_drift"
@@ -96,13 +95,19 @@ def build_fqn(object_id: str, service: str = SERVICE) -> str:
 def build_requests(tables: Iterable[Table], drift: Iterable[DriftView], url: str, service: str = SERVICE) -> Iterator[Any]:
     """Yield the service, each table after its database and schema, then lineage, then a test and its failure for each drift."""
     yield CreateDatabaseServiceRequest(name=service, serviceType=DatabaseServiceType.CustomDatabase)
-    parents, known, links = set(), set(), []
+    databases: set[str] = set()
+    schemas: set[tuple[str, str]] = set()
+    known: set[str] = set()
+    links: list[tuple[str, str]] = []
     for table in tables:
         names = _names(table.id, service)
-        for depth, request in ((2, CreateDatabaseRequest), (3, CreateDatabaseSchemaRequest)):
-            if names[:depth] not in parents:
-                parents.add(names[:depth])
-                yield request(name=names[depth - 1], **{"service" if depth == 2 else "database": _join(*names[: depth - 1])})
+        _, database, schema, _ = names
+        if database not in databases:
+            databases.add(database)
+            yield CreateDatabaseRequest(name=database, service=_join(service))
+        if (database, schema) not in schemas:
+            schemas.add((database, schema))
+            yield CreateDatabaseSchemaRequest(name=schema, database=_join(service, database))
         yield _table_request(table, names, url)
         known.add(table.id)
         links += [(build_fqn(origin, service), _join(*names)) for origin in list_origins(table)]
@@ -124,22 +129,23 @@ def build_requests(tables: Iterable[Table], drift: Iterable[DriftView], url: str
 def _table_request(table: Table, names: tuple[str, ...], url: str) -> CreateTableRequest:
     return CreateTableRequest(
         name=names[-1], description=table.doc, tableType=TableType.External, databaseSchema=_join(*names[:-1]),
-        columns=[_column(name, text) for name, text, _ in list_columns(table)], locationPath=table.location,
+        columns=[_column(name, type_text) for name, type_text, _ in list_columns(table)], locationPath=table.location,
         sourceUrl=f"{url}/ui/t/{table.id}",
     )  # fmt: skip
 
 
-def _column(name: str, text: str) -> Column:
-    kind = _data_type(text)
+def _column(name: str, type_text: str) -> Column:
+    data_type = _data_type(type_text)
     return Column(
-        name=name, dataType=kind, dataTypeDisplay=text, arrayDataType=_data_type(item_type(text)) if kind == DataType.ARRAY else None,
+        name=name, dataType=data_type, dataTypeDisplay=type_text,
+        arrayDataType=_data_type(item_type(type_text)) if data_type == DataType.ARRAY else None,
         # A server refuses a struct without children. The text above has the fields.
-        children=[] if kind == DataType.STRUCT else None,
+        children=[] if data_type == DataType.STRUCT else None,
     )  # fmt: skip
 
 
-def _data_type(text: str) -> DataType:
-    return _EXACT_TYPES.get(text) or _TYPES[type_family(text)]
+def _data_type(type_text: str) -> DataType:
+    return _EXACT_TYPES.get(type_text) or _TYPES[type_family(type_text)]
 
 
 def _drift_requests(finding: DriftView, table: str) -> Iterator[Any]:
@@ -153,7 +159,7 @@ def _drift_requests(finding: DriftView, table: str) -> Iterator[Any]:
     yield OMetaTestCaseResultsSample(
         test_case_name=f"{table}.{name}",
         test_case_results=TestCaseResult(
-            timestamp=_to_millis(finding.last_seen), testCaseStatus=TestCaseStatus.Failed, result=finding.detail
+            timestamp=to_millis(finding.last_seen), testCaseStatus=TestCaseStatus.Failed, result=finding.detail
         ),
     )
 
@@ -166,10 +172,6 @@ def _names(object_id: str, service: str) -> tuple[str, str, str, str]:
 
 def _join(*names: str) -> str:
     return ".".join(quote_name(name) for name in names)
-
-
-def _to_millis(time: datetime) -> int:
-    return int(time.timestamp() * 1000)
 
 
 def main(arguments: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
 from federator.client import Client
 from federator.client.models import Table
@@ -49,3 +50,8 @@ def item_type(text: str) -> str:
     """Return the type of the items of a list: ``float`` for ``fixed_size_list<item: float>[8]`` and ``array<float>``."""
     match = _ITEM.fullmatch(text)
     return match[1].removesuffix(" not null") if match else ""
+
+
+def to_millis(time: datetime) -> int:
+    """Return milliseconds since the epoch."""
+    return int(time.timestamp() * 1000)

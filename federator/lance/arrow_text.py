@@ -1,8 +1,8 @@
 """Arrow types from their text, as ``str(pyarrow.DataType)`` writes it: ``fixed_size_list<item: float>[128]``.
 
-The text is how the index stores the columns of Lance tables. It lacks metadata of nested fields, and the storage of extension types:
-only those of Arrow without parameters can be parsed. A nested field named ``a: int8, b`` has the text of two fields, and is read as
-two.
+The index stores the columns of Lance tables as this text. It has neither the metadata of nested fields nor the storage type of
+extension types, so of the extension types only those of Arrow without parameters can be parsed. A nested field named ``a: int8, b`` has
+the text of two fields, and is read as two.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ def parse_arrow_type(text: str) -> pa.DataType:
 
 
 class _Parser:
+    """A recursive-descent parser. ``_match`` and ``_take`` read a pattern or a text if it comes next; ``_require`` and ``_expect``
+    raise ValueError if it does not."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self.at = 0

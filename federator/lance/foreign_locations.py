@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from federator.connector import PermissionDenied, ServiceUnavailable
+from federator.lance.pinned_directory import PinnedDirectory
 from federator.model import canonical_location, is_ambiguous, local_path
 
 # What Lance, which parses URLs as browsers do, may read otherwise than Python: a home directory, steps to parents, white space at the
@@ -53,52 +54,89 @@ class ForeignLocationsFound(Exception):
         self.locations = locations
 
 
-def require_own_files(location: str, allowed: Sequence[str], mounts: Sequence[str] = ()) -> None:
+def require_own_files(
+    location: str,
+    allowed: Sequence[str],
+    mounts: Sequence[str] = (),
+    pinned: PinnedDirectory | None = None,
+    permitted: Sequence[str] = (),
+) -> None:
     """Raise ForeignLocationsFound if a table is reached through a symbolic link, or contains links to outside of the table.
 
     ``allowed`` are prefixes of locations that the links may have as targets. Links in these targets count, too. Object stores have no
     links. ``mounts`` are roots of the sources that count, as URIs or absolute paths: links at and above all those that the table is
     below are the operator's, and part of the table's own location. Without one, only the table's own directory must not be a link.
+    ``pinned`` is the directory that will be opened, if it is not looked for by its path. ``permitted`` are further prefixes. An
+    earlier call resolved them, because a directory of such a name may have been replaced by a link since then.
 
     Raise PermissionDenied, ServiceUnavailable if links cannot be looked for.
     """
     path = local_path(location)
     if path is None:
         return
-    own, prefixes = resolve_location(location), list(map(resolve_location, allowed))
-    root = own if _is_reached_by_link(path, mounts) else None
-    _require_allowed(location, _list_targets({path}, [own, *prefixes]), root, own, prefixes)
+    if pinned is not None and pinned.target is None:
+        return
+    own, prefixes = resolve_pinned(location, pinned), [*map(resolve_location, allowed), *permitted]
+    root = own if _is_reached_by_link(path, mounts, pinned) else None
+    directory = path if pinned is None else pinned.path
+    _require_allowed(location, _list_targets({directory}, [own, *prefixes]), root, own, prefixes)
 
 
-def require_no_new_table_behind_link(location: str, mounts: Sequence[str]) -> None:
+def require_no_new_table_behind_link(location: str, mounts: Sequence[str], pinned: PinnedDirectory | None = None) -> None:
     """Raise PermissionDenied if ``location`` has no table and is reached through a link that is not the operator's
     (``require_own_files``): the link could lead into any directory that this service may write, also the root of another source."""
     path = local_path(location)
-    if path is not None and not Path(path, "_versions").exists() and _is_reached_by_link(path, mounts):
+    if path is None or (pinned is not None and pinned.target is None and not os.path.lexists(path)):
+        return
+    versions = Path(path if pinned is None else pinned.path, "_versions")
+    if not versions.exists() and _is_reached_by_link(path, mounts, pinned):
         raise PermissionDenied("the location is a symbolic link, and no table is created through it", hint="declare its target")
 
 
-def require_own_bases(location: str, dataset: Any, allowed: Sequence[str]) -> None:
+def require_no_link(location: str, mounts: Sequence[str], pinned: PinnedDirectory | None = None) -> None:
+    """Raise PermissionDenied if a path leads through a symbolic link that is not the operator's (``require_own_files``).
+
+    Outside of all mounts, no link is the operator's. What a link leads to may be a table of another source, which no index knows yet.
+    """
+    path = local_path(location)
+    if path is None:
+        return
+    if _has_link_below(_list_mounts_above(path, mounts) or ["/"], path, pinned):
+        raise PermissionDenied(
+            f"the data at {location} is reached through a symbolic link, and is not deleted", hint="declare the link's target"
+        )
+
+
+def require_own_bases(
+    location: str,
+    dataset: Any,
+    allowed: Sequence[str],
+    pinned: PinnedDirectory | None = None,
+    permitted: Sequence[str] = (),
+) -> None:
     """Raise ForeignLocationsFound if base paths of an opened table, or what links in them lead to, are outside of it and not below one
     of ``allowed``. Raise PermissionDenied, ServiceUnavailable as ``require_own_files`` does, and for a base path of unclear meaning."""
     paths = [base.path for base in dataset.base_paths().values()]
     if any(_UNCLEAR.search(path) or is_ambiguous(path) for path in paths):
         raise PermissionDenied("a base path of the table has a spelling that is not read")
-    own, prefixes, bases = resolve_location(location), list(map(resolve_location, allowed)), set(map(resolve_location, paths))
+    own, prefixes = resolve_pinned(location, pinned), [*map(resolve_location, allowed), *permitted]
+    bases = set(map(resolve_location, paths))
     readable = [own, *prefixes]
     directories = {path for base in bases if is_inside(base, readable) and (path := local_path(base)) is not None}
     _require_allowed(location, bases | _list_targets(directories, readable), None, own, prefixes)
 
 
-def list_lost_locations(location: str, canonical: str, declared: Iterable[str]) -> list[str]:
+def list_lost_locations(
+    location: str, canonical: str, declared: Iterable[str], pinned: PinnedDirectory | None = None
+) -> list[str]:  # fmt: skip
     """Return the declared canonical locations that lose data if the table at ``location`` is deleted, also through symbolic links.
 
     That is also the one of a table to whose files the location belongs, such as one of its branches.
 
-    ``canonical`` is the table's own canonical location, with aliases resolved.
+    ``canonical`` is the table's own canonical location, with aliases resolved. ``pinned`` is as for ``require_own_files``.
     """
-    path = local_path(location)
-    own = {resolve_location(location), resolve_location(canonical)}
+    path = local_path(location) if pinned is None else pinned.path
+    own = {resolve_pinned(location, pinned), resolve_location(canonical)}
     links = {resolve_location(link) for link in _iter_links(path)} if path is not None else set()
     outside = {link for link in links if not is_inside(link, own)}
 
@@ -116,11 +154,17 @@ def resolve_location(location: str) -> str:
     return canonical_location(location if path is None or "\0" in path else _real_path(path))
 
 
+def resolve_pinned(location: str, pinned: PinnedDirectory | None) -> str:
+    """Return ``resolve_location``, of the directory that is pinned if there is one."""
+    return resolve_location(location) if pinned is None or pinned.target is None else canonical_location(pinned.target)
+
+
 def _real_path(path: str) -> str:
     try:
         return os.path.realpath(path)
-    except OSError:
-        # A link in a directory that this service may not read. What is behind it, it cannot open either.
+    except (OSError, RecursionError):
+        # A link in a directory that this service may not read, or more links than the kernel follows. What is behind them, this service
+        # cannot open either.
         return os.path.normpath(path)
 
 
@@ -140,15 +184,23 @@ def is_file_of_table(path: str) -> bool:
     return name[:1] in ("_", ".") or name in ("data", "tree")
 
 
-def _is_reached_by_link(path: str, mounts: Sequence[str]) -> bool:
-    return Path(path).is_symlink() or any(_has_link_below(mount, path) for mount in mounts)
+def _is_reached_by_link(path: str, mounts: Sequence[str], pinned: PinnedDirectory | None) -> bool:
+    """Return whether the table's directory or a directory between it and a mount is a link."""
+    normal = os.path.normpath(path)
+    # Path.is_symlink raises for a path that is too long.
+    is_link = os.path.islink(path)  # noqa: PTH114
+    above = _list_mounts_above(path, mounts)
+    return is_link or _has_link_below(above, path, pinned) or _has_link_below([str(Path(normal).parent)], normal, pinned)
 
 
-def _has_link_below(mount: str, path: str) -> bool:
-    above = local_path(mount)
-    if above is None or not Path(path).is_relative_to(above):
-        return False
-    return os.path.realpath(path) != os.path.normpath(Path(os.path.realpath(above), Path(path).relative_to(above)))
+def _has_link_below(starts: Sequence[str], path: str, pinned: PinnedDirectory | None) -> bool:
+    """Return whether a link is in the part of a path that is below one of the directories ``starts``."""
+    target = pinned.target if pinned is not None and pinned.target is not None else _real_path(path)
+    return any(target != os.path.normpath(Path(_real_path(start), Path(path).relative_to(start))) for start in starts)
+
+
+def _list_mounts_above(path: str, mounts: Sequence[str]) -> list[str]:
+    return [mount for mount in map(local_path, mounts) if mount is not None and Path(path).is_relative_to(mount)]
 
 
 def _list_targets(directories: Iterable[str], readable: Sequence[str]) -> set[str]:
@@ -156,19 +208,19 @@ def _list_targets(directories: Iterable[str], readable: Sequence[str]) -> set[st
     targets: set[str] = set()
     unread = list(directories)
     while unread:
-        found = {resolve_location(link) for link in _iter_links(unread.pop())} - targets
-        targets |= found
+        new_targets = {resolve_location(link) for link in _iter_links(unread.pop())} - targets
+        targets |= new_targets
         if len(targets) > _MAX_TARGETS:
             raise PermissionDenied(f"the table has links to more than {_MAX_TARGETS:,} locations, and is not read")
-        unread += [path for target in found if is_inside(target, readable) and (path := local_path(target)) is not None]
+        unread += [path for target in new_targets if is_inside(target, readable) and (path := local_path(target)) is not None]
     return targets
 
 
 def _require_allowed(location: str, targets: set[str], root: str | None, own: str, prefixes: Sequence[str]) -> None:
-    foreign = tuple(sorted(each for each in targets if not is_inside(each, [own, *prefixes])))
+    foreign = tuple(sorted(target for target in targets if not is_inside(target, [own, *prefixes])))
     linked_root = root if root is not None and not is_inside(root, prefixes) else None
     if foreign or linked_root is not None:
-        spellings = tuple(_list_spellings(location, each) for each in foreign)
+        spellings = tuple(_list_spellings(location, foreign_location) for foreign_location in foreign)
         linked = _list_spellings(location, linked_root) if linked_root is not None else ()
         raise ForeignLocationsFound(ForeignLocations(spellings, linked))
 
@@ -178,7 +230,7 @@ def _list_spellings(location: str, resolved: str) -> tuple[str, ...]:
     written, path = local_path(location), local_path(resolved)
     if written is None or path is None:
         return (resolved,)
-    mount, target = Path(written).parent, Path(os.path.realpath(Path(written).parent))
+    mount, target = Path(written).parent, Path(_real_path(str(Path(written).parent)))
     while mount.name and mount.name == target.name:
         mount, target = mount.parent, target.parent
     inside = Path(path).is_relative_to(target) and mount != target
@@ -187,18 +239,29 @@ def _list_spellings(location: str, resolved: str) -> tuple[str, ...]:
 
 def _iter_links(directory: str) -> Iterator[str]:
     """Yield the symbolic links in a directory and below. Raise PermissionDenied, ServiceUnavailable if one cannot be listed."""
+    unread = [directory]
+    while unread:
+        links, directories = _list_directory(unread.pop())
+        yield from links
+        unread += directories
+
+
+def _list_directory(directory: str) -> tuple[list[str], list[str]]:
+    """Return the symbolic links and the directories in a directory."""
+    links, directories = [], []
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    yield entry.path
+                    links.append(entry.path)
                 elif entry.is_dir(follow_symlinks=False):
-                    yield from _iter_links(entry.path)
+                    directories.append(entry.path)
     except (FileNotFoundError, NotADirectoryError):
         # Opening the table reports what is absent.
-        return
+        pass
     except PermissionError as error:
         # Lance opens files by their names, also in a directory that may not be listed.
         raise PermissionDenied("a directory of the table cannot be listed, so links in it are unknown") from error
     except OSError as error:
         raise ServiceUnavailable(f"a directory of the table cannot be listed: {error.strerror}") from error
+    return links, directories

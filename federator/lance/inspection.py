@@ -16,6 +16,7 @@ from typing import Any
 from federator.connector import PermissionDenied, ServiceUnavailable
 from federator.lance.columns import list_columns
 from federator.lance.foreign_locations import ForeignLocationsFound, require_own_bases, require_own_files
+from federator.lance.pinned_directory import pin_directory, show_location
 from federator.model import digest_of, is_location, local_path, to_lance_uri
 from federator.runtime.text import first_line
 
@@ -48,19 +49,22 @@ def inspect_location(
     import lance
 
     try:
-        if allowed is not None:
-            require_own_files(location, allowed, mounts)
-        dataset = lance.dataset(path or to_lance_uri(location), storage_options=storage or None, session=session)
-        if allowed is not None:
-            require_own_bases(location, dataset, allowed)
-        return _describe_dataset(dataset)
+        with pin_directory(location) as pinned:
+            if allowed is not None:
+                require_own_files(location, allowed, mounts, pinned)
+            # A session knows tables by their paths, and other directories will be pinned at the same one.
+            uri, shared = (to_lance_uri(location), session) if pinned is None else (pinned.path, None)
+            dataset = lance.dataset(uri, storage_options=storage or None, session=shared)
+            if allowed is not None:
+                require_own_bases(location, dataset, allowed, pinned)
+            return _describe_dataset(dataset)
     except ForeignLocationsFound:
         return inspection_row(REFERS_OUTSIDE, _REFERS_OUTSIDE)
     except (PermissionDenied, ServiceUnavailable) as error:
         return inspection_row("denied" if isinstance(error, PermissionDenied) else "unreachable", error.message)
     except (ValueError, OSError, RuntimeError) as error:
         if path is not None:
-            return _inspect_local_directory(Path(path)) or _classify_local_error(error)
+            return _inspect_local_directory(Path(path)) or _classify_local_error(error, location)
         return (
             _inspect_object_prefix(location, storage)
             if _NOT_FOUND_TEXT.search(str(error))
@@ -126,6 +130,7 @@ def _classify_contents(names: Sequence[str]) -> dict[str, Any]:
 _LANCE_DIRECTORIES = frozenset({"_versions", "_transactions", "_indices", "_deletions"})
 _DATA_FILE = re.compile(r"data/[^/]+\.lance")
 _NOT_FOUND_TEXT = re.compile(r"Dataset at path .* was not found: ", re.DOTALL)
+_SOURCE_POSITION = re.compile(r",? ?(location: )?/[\w./-]+\.rs:\d+(:\d+)?")
 # pylance raises ValueError and OSError for all failures. The code and the status of a store have a fixed form in the text. Messages of
 # the client without a response are matched last, and never against the table's own name.
 _CODE = re.compile(r"<Code>(\w+)</Code>|\"code\":\s*\"(\w+)\"")
@@ -145,18 +150,45 @@ _TEXTS = (
     ),
 )  # fmt: skip
 
+_REMEDIES = {
+    "denied": "check the permissions of the source's storage credentials",
+    "missing": "check the bucket's name and the endpoint",
+    "unreachable": "check the endpoint and the state of the store",
+}
+
 #: characters of a stored message
 _MAX_MESSAGE_LENGTH = 500
 
 
-def _classify_local_error(error: Exception) -> dict[str, Any]:
+def _classify_local_error(error: Exception, location: str) -> dict[str, Any]:
     # The directory has "_versions", so a missing file below it means lost data.
+    if _NOT_FOUND_TEXT.search(str(error)):
+        return inspection_row(
+            "corrupt", "its _versions has no manifest that can be read: restore the table's files from a backup"
+        )
     denied = isinstance(error, PermissionError) or "(os error 13)" in str(error)
-    return inspection_row("denied" if denied else "corrupt", first_line(error, _MAX_MESSAGE_LENGTH))
+    return inspection_row("denied" if denied else "corrupt", _describe_error(error, location))
 
 
 def _classify_error(error: Exception, location: str) -> dict[str, Any]:
-    return inspection_row(state_from_error(error, str(error), location), first_line(error, _MAX_MESSAGE_LENGTH))
+    text = str(error)
+    state = state_from_error(error, text, location)
+    code, status = _CODE.search(text), _STATUS.search(text)
+    responses = [code[1] or code[2]] if code is not None else []
+    responses += [f"status {status[1]}"] if status is not None else []
+    if not responses or state not in _REMEDIES:
+        return inspection_row(state, _describe_error(error, location))
+    return inspection_row(state, f"the store responded with {', '.join(responses)}: {_REMEDIES[state]}")
+
+
+def _describe_error(error: Exception, location: str) -> str:
+    text = strip_source_positions(first_line(error, _MAX_MESSAGE_LENGTH)).removeprefix("LanceError(IO): ")
+    return show_location(text, location)
+
+
+def strip_source_positions(text: str) -> str:
+    """Return a message of Lance without positions in its source code, which help no user."""
+    return _SOURCE_POSITION.sub("", text).strip()
 
 
 def state_from_error(error: Exception, text: str, location: str) -> str:

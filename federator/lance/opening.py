@@ -7,14 +7,24 @@ environment, its files and the metadata service of its cloud.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from federator.connector.errors import PermissionDenied
 from federator.connector.options import ConnectorSettings, is_endpoint_key
-from federator.connector.storage_options import lance_scheme, option_name, plain_options
+from federator.connector.storage_options import TUNING, is_plain_option, lance_scheme, option_name, plain_options
 from federator.model import is_ambiguous, local_path, to_lance_uri
 
-_ENDPOINTS = ("endpoint", "endpoint_url", "base_url")
+_ENDPOINTS = ("endpoint_url_s3", "endpoint", "endpoint_url", "base_url")
+# A host of S3 itself, also with a bucket's name before it. Other hosts of AWS may be anybody's servers.
+_S3_HOST = re.compile(
+    r"(?:.+\.)?s3(?:-fips|-accelerate)?(?:\.dualstack)?(?:[.-](?P<region>[a-z]{2}(?:-[a-z]+)+-\d+))?(?:\.vpce)?\.amazonaws\.com(?:\.cn)?"
+)
+# The beginnings of the regions of AWS whose buckets have names of their own.
+_SEPARATE_CLOUDS = ("cn-", "us-gov-", "us-iso")
 # The names of options, by store. With all options of one set, Lance does not look for other credentials.
 _CREDENTIAL_SETS: Mapping[str, tuple[frozenset[str], ...]] = {
     "s3": (frozenset({"access_key_id", "secret_access_key"}),),
@@ -66,6 +76,39 @@ def opening_options(
         return _make_anonymous(plain_options(options, settings.plain, location), store)
     names = {option_name(key) for key, text in options.items() if text}
     return options if _has_credentials(names, store) or settings.ambient_credentials else _make_anonymous(options, store)
+
+
+def name_store(storage: Mapping[str, str]) -> str:
+    """Return the name of the object store that storage options lead to: its endpoint and account, or the cloud of its region.
+
+    Empty for the public store of a location's scheme. Two sources have the same store if the names are equal. No secret is part of it.
+    """
+    options = {option_name(key): text for key, text in storage.items()}
+    endpoint = next((options[name] for name in _ENDPOINTS if options.get(name)), "")
+    parts = urlsplit(endpoint.lower() if "://" in endpoint else f"//{endpoint.lower()}")
+    host = parts.netloc.rpartition("@")[2].removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, ":"))
+    region = options.get("region") or options.get("default_region") or ""
+    if public := _S3_HOST.fullmatch(host):
+        # AWS has each bucket's name once in all regions of a cloud.
+        host, region = "", public["region"] or region
+    cloud = next((prefix for prefix in _SEPARATE_CLOUDS if not host and region.lower().startswith(prefix)), "")
+    emulator = "emulator" if options.get("use_emulator", "").lower() in ("true", "1") else ""
+    return " ".join(filter(None, (host and host + parts.path.rstrip("/"), cloud, options.get("account_name"), emulator)))
+
+
+def digest_access(settings: ConnectorSettings, references: Mapping[str, str], store: str) -> str:
+    """Return a digest of all that decides what a source can open in an object store. Two sources open the same if it is equal.
+
+    ``references`` are the storage options as the configuration has them: a secret is part of the digest by its reference, so that the
+    digest stays if the secret is renewed, and tells nothing of it.
+    """
+    options = {
+        option_name(key): text if is_plain_option(key, settings.plain) else references[key]
+        for key, text in settings.storage.items()
+        if option_name(key) not in _ENDPOINTS and option_name(key) not in TUNING
+    }
+    rules = (settings.ambient_credentials, sorted(settings.schemes), sorted(settings.endpoints))
+    return hashlib.sha256(json.dumps([store, options, rules], sort_keys=True).encode()).hexdigest()[:32]
 
 
 def require_allowed_scheme(settings: ConnectorSettings, location: str) -> None:

@@ -6,12 +6,11 @@ later release can recognise old ones.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from bisect import bisect_right
 from collections.abc import Iterable
 
 from federator.connector.errors import InvalidInput
+from federator.runtime.base64url import decode_base64url, encode_base64url
 
 _VERSION = b"1:"
 
@@ -32,15 +31,15 @@ def paginate(names: Iterable[str], token: str | None, limit: int | None) -> tupl
 
 def encode_page_token(last: str) -> str:
     """Return the token of the page that starts after ``last``. It is safe in a URL."""
-    return base64.urlsafe_b64encode(_VERSION + last.encode("utf-8", "surrogatepass")).rstrip(b"=").decode("ascii")
+    return encode_base64url(_VERSION + last.encode("utf-8", "surrogatepass"))
 
 
 def decode_page_token(token: str) -> str:
     """Return the name that a page starts after. Raise InvalidInput for an invalid token."""
     try:
-        text = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        text = decode_base64url(token)
         if text.startswith(_VERSION):
             return text.removeprefix(_VERSION).decode("utf-8", "surrogatepass")
-    except (binascii.Error, ValueError):
+    except ValueError:
         pass
     raise InvalidInput("invalid page_token", hint="use a token that this listing returned")

@@ -165,16 +165,17 @@ def _azure_uri(scheme: str, rest: str) -> str | None:
     return f"abfss://{container}@{account_host[1]}.dfs.{account_host[2]}{slash}{key}" if account_host and container else None
 
 
-def parent_locations(location: str) -> list[str]:
-    """Return the canonical locations of the directories above a location, nearest first, up to its bucket or root.
+def parent_locations(location: str, limit: int = _MAX_LENGTH) -> list[str]:
+    """Return the canonical locations of the ``limit`` directories above a location, nearest first, up to its bucket or root.
 
     Empty for a location that is longer than file systems and object stores permit: no table can be there.
     """
     parsed = _parse_or_none(location) if len(location) <= _MAX_LENGTH else None
     parents: list[str] = []
-    while parsed is not None and parsed.path:
-        parsed = _normalize(parsed._replace(path=parsed.path.rpartition("/")[0]))
-        parents.append(canonical_location(_format(parsed)))
+    while parsed is not None and parsed.path and len(parents) < limit:
+        parsed = parsed._replace(path=parsed.path.rpartition("/")[0].rstrip("/"))
+        # Only a URL can be an Azure location without its last part. To parse each parent takes long for deep locations.
+        parents.append(canonical_location(_format(parsed)) if parsed.scheme == "https" else _format(parsed))
     return parents
 
 

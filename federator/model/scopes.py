@@ -27,8 +27,8 @@ class Scopes:
         return cls(tuple(sorted({_parse_prefix(text) for text in texts})))
 
     @property
-    def to_texts(self) -> tuple[str, ...]:
-        """Return the texts that ``parse`` accepts, sorted."""
+    def texts(self) -> tuple[str, ...]:
+        """The texts that ``parse`` accepts, sorted."""
         return tuple(path_key(prefix) or ALL for prefix in sorted(set(self.prefixes)))
 
     def covers(self, path: Path) -> bool:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from federator.model.rows import table_from_row
-from federator.pipeline.diff import read_ranges, spark_parallelism
-from federator.pipeline.local_frames import local_frame
+from federator.pipeline.diff import read_ranges
+from federator.pipeline.parallelism import spark_parallelism
 from federator.pipeline.small_crawls import MAX_ROWS, run_in_task
-from federator.planning.cells import Candidates, CellInputs, LazyRecord, LedgerRow, assign_cell, decide_cell
+from federator.planning.cells import Candidates, CellInputs, LazyRecord, LedgerCounts, LedgerRow, assign_cell, decide_cell
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.decision import CrawlEvidence
 from federator.planning.mapping import MirrorContext
@@ -34,30 +34,34 @@ _CELL = pa.schema([(name, pa.string()) for name in ("cell", "tag", "origin", "di
 
 
 def decide_candidates(
-    spark: SparkSession, reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence,
-    ledger: Sequence[LedgerRow], *, origin_revision: int, target_revision: int,
+    spark: SparkSession, reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence, *,
+    origin_revision: int, target_revision: int,
 ) -> Candidates:  # fmt: skip
-    """Decide every changed cell. ``ledger`` are the mirror's table entries."""
+    """Decide every changed cell."""
     rule = mirror.rule
     sides = {rule.origin: origin_revision, rule.target: target_revision}
-    if len(ledger) + sum(reader.count_records(name, revision) for name, revision in sides.items()) <= _MAX_ROWS_IN_TASK:
-        rows = run_in_task(spark, lambda: _decide_in_task(reader, mirror, evidence, ledger, sides))
+    in_ledger = reader.count_ledger(rule.name)
+    if in_ledger + sum(reader.count_records(name, revision) for name, revision in sides.items()) <= _MAX_ROWS_IN_TASK:
+        rows = run_in_task(spark, lambda: _decide_in_task(reader, mirror, evidence, sides))
     else:
-        rows = _decide_in_partitions(spark, reader, mirror, evidence, ledger, sides)
+        rows = _decide_in_partitions(spark, reader, mirror, evidence, sides, is_ledger_small=in_ledger <= MAX_ROWS)
     decisions: list[Decision] = []
-    count = 0
+    selected_count, counts = 0, LedgerCounts()
     for kind, body in rows:
-        if kind == "selected":
-            count += int(body)
-        elif kind == "change":
-            decisions.append(Change.from_json(json.loads(body)))
+        content = json.loads(body)
+        if kind == "change":
+            decisions.append(Change.from_json(content))
+        elif kind == "refusal":
+            decisions.append(Refusal.from_json(content))
         else:
-            decisions.append(Refusal.from_json(json.loads(body)))
-    return Candidates(decisions, count)
+            selected_count += content["selected_count"]
+            counts.by_target_namespace.update(content["by_target_namespace"])
+            counts.existing_by_origin_namespace.update(content["existing_by_origin_namespace"])
+    return Candidates(decisions, selected_count, counts)
 
 
 def _decide_in_task(
-    reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence, ledger: Sequence[LedgerRow], sides: Mapping[str, int]
+    reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence, sides: Mapping[str, int]
 ) -> list[tuple[str, str]]:
     """Decide the cells of small sources in this process. A sort of Spark would need a Python process for each input."""
     rule = mirror.rule
@@ -65,17 +69,18 @@ def _decide_in_task(
         name: reader.read_range(name, revision, TABLE_COLUMNS, KeyRange(None, None), is_table=True) if revision else iter(())
         for name, revision in sides.items()
     }
-    inputs = [*_build_origin_mapper(mirror)(tables[rule.origin]), *_build_target_mapper()(tables[rule.target])]
-    rows = pa.Table.from_batches([*inputs, _batch(_ledger_rows(ledger))], schema=_CELL).sort_by(
-        [("cell", "ascending"), ("tag", "ascending")]
-    )
+    inputs = [
+        *_build_origin_mapper(mirror)(tables[rule.origin]), *_build_target_mapper()(tables[rule.target]),
+        *_map_ledger(reader.read_ledger(rule.name, rule.origin, sides[rule.origin], rule.target, KeyRange(None, None))),
+    ]  # fmt: skip
+    rows = pa.Table.from_batches(inputs, schema=_CELL).sort_by([("cell", "ascending"), ("tag", "ascending")])
     decided = _build_cell_decider(mirror, evidence)(iter(rows.to_batches()))
     return [(row["kind"], row["body"]) for batch in decided for row in batch.to_pylist()]
 
 
 def _decide_in_partitions(
-    spark: SparkSession, reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence, ledger: Sequence[LedgerRow],
-    sides: Mapping[str, int],
+    spark: SparkSession, reader: IndexReader, mirror: MirrorContext, evidence: CrawlEvidence, sides: Mapping[str, int], *,
+    is_ledger_small: bool,
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
     rule = mirror.rule
     parts = spark_parallelism(spark)
@@ -86,8 +91,8 @@ def _decide_in_partitions(
     }
     origins = tables[rule.origin].mapInArrow(_build_origin_mapper(mirror), _CELL_DDL)
     targets = tables[rule.target].mapInArrow(_build_target_mapper(), _CELL_DDL)
-    inputs = origins.union(targets).union(local_frame(spark, _CELL.names, _ledger_rows(ledger)))
-    small = len(ledger) <= MAX_ROWS and all(len(split) == 1 for split in ranges.values())
+    inputs = origins.union(targets).union(_read_ledger(spark, reader, mirror, sides[rule.origin], ranges[rule.target]))
+    small = is_ledger_small and all(len(split) == 1 for split in ranges.values())
     cells = (inputs.coalesce(1) if small else inputs.repartition(parts, "cell")).sortWithinPartitions("cell", "tag")
     decided = cells.mapInArrow(_build_cell_decider(mirror, evidence), "kind string, body string")
     # Fetch two partitions at a time: all at once may need more memory than there is.
@@ -123,22 +128,40 @@ def _build_target_mapper() -> Any:
     return run
 
 
-def _ledger_rows(ledger: Sequence[LedgerRow]) -> list[tuple[str, str, str, str, str]]:
-    return [(row.target_path, "l", row.origin_path, "", json.dumps(asdict(row))) for row in ledger]
+def _read_ledger(
+    spark: SparkSession, reader: IndexReader, mirror: MirrorContext, revision: int, ranges: Sequence[KeyRange]
+) -> DataFrame:
+    """Return the ledger's cell rows, with one task per range of target paths: the driver does not hold the ledger."""
+    rule = mirror.rule
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _map_ledger(reader.read_ledger(rule.name, rule.origin, revision, rule.target, ranges[number]))
+
+    return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, _CELL_DDL)
+
+
+def _map_ledger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield _batch([(row["target_path"], "l", row["origin_path"], "", json.dumps(row)) for row in batch.to_pylist()])
 
 
 def _build_cell_decider(mirror: MirrorContext, evidence: CrawlEvidence) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         decisions: list[tuple[str, str]] = []
-        count = 0
+        selected_count, counts = 0, LedgerCounts()
         for cell, group in groupby(rows, key=lambda row: row["cell"]):
             inputs = _collect_inputs(mirror, group)
-            count += inputs.selected_count
+            selected_count += inputs.selected_count
+            counts.add(inputs.ledger_rows)
             for decision in decide_cell(mirror, evidence, cell, inputs):
                 kind = "change" if isinstance(decision, Change) else "refusal"
                 decisions.append((kind, json.dumps(decision.to_json())))
-        decisions.append(("selected", str(count)))
+        # Not ``asdict``, which would count the items of a Counter.
+        numbers = {field.name: getattr(counts, field.name) for field in fields(counts)}
+        decisions.append(("counts", json.dumps({"selected_count": selected_count, **numbers})))
         kinds, bodies = zip(*decisions, strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(kinds, pa.string()), pa.array(bodies, pa.string())], names=["kind", "body"])
 

@@ -24,7 +24,7 @@ from federator.pipeline.staging import crawl_batches
 from federator.pipeline.staging_area import StagingArea
 from federator.planning.incremental import NamedTables
 from federator.planning.storable import storable_items
-from federator.registry import get_connector
+from federator.registry import crawl_concurrency
 
 
 def stage_crawl(
@@ -54,9 +54,10 @@ def stage_crawl(
 def plan_metered_tasks(
     spec: SourceSpec, deadline: float, only: Sequence[Path] | None = None, tables: Sequence[NamedTables] = ()
 ) -> list[tuple[CrawlTask, CallCounts]]:
-    """Return the crawl tasks of a source, each with calls to count. The first has all calls of the planning, the others have none."""
-    concurrency, meter = get_connector(spec.impl).crawl_concurrency(spec.properties), CallMeter()
-    tasks = plan_crawl_tasks(spec, concurrency, deadline, meter, only=only, tables=tables)
+    """Return the crawl tasks of a source, each with the calls that it reports besides its own: those of the planning for the first
+    task, none for the others."""
+    meter = CallMeter()
+    tasks = plan_crawl_tasks(spec, crawl_concurrency(spec), deadline, meter, only=only, tables=tables)
     return [(task, meter.drain()) for task in tasks]
 
 

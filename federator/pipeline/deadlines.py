@@ -14,12 +14,10 @@ from federator.model import Coverage
 from federator.registry import open_catalog
 
 _T = TypeVar("_T")
-
-
 _CHUNK_ITEMS = 1000
 
 
-class _DeadlineExceeded(ServiceUnavailable):
+class DeadlineExceeded(ServiceUnavailable):
     """The deadline passed. The read continues in its thread."""
 
 
@@ -31,7 +29,7 @@ def call_with_deadline(spec: SourceSpec, operation: Callable[[Catalog], _T], dea
             yield operation(catalog)
 
     try:
-        (result,) = _iterate_with_deadline(results, deadline)
+        (result,) = iterate_with_deadline(results, deadline)
     except FederatorError:
         raise
     except Exception as error:  # noqa: BLE001 - as for a shard
@@ -39,7 +37,8 @@ def call_with_deadline(spec: SourceSpec, operation: Callable[[Catalog], _T], dea
     return result
 
 
-def _iterate_with_deadline(read: Callable[[], Iterator[_T]], deadline: float) -> Iterator[_T]:
+def iterate_with_deadline(read: Callable[[], Iterator[_T]], deadline: float) -> Iterator[_T]:
+    """Yield what ``read`` yields. Raise what it raises, and DeadlineExceeded after ``deadline`` seconds."""
     # A client that hangs in a system call cannot be interrupted: its thread is abandoned, and the shard continues without it.
     reader = _BackgroundReader(read)
     end = time.monotonic() + deadline
@@ -49,7 +48,7 @@ def _iterate_with_deadline(read: Callable[[], Iterator[_T]], deadline: float) ->
             try:
                 chunk = reader.handed.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
-                raise _DeadlineExceeded(f"reading took longer than the deadline of {deadline:g} s") from None
+                raise DeadlineExceeded(f"reading took longer than the deadline of {deadline:g} s") from None
             if chunk is None:
                 return
             if isinstance(chunk, BaseException):

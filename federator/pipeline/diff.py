@@ -20,8 +20,9 @@ from pyspark.sql import functions as F
 from federator.model import Kind
 from federator.model.rows import RECORD_COLUMNS
 from federator.pipeline.crawl_columns import RECORD
+from federator.pipeline.parallelism import spark_parallelism
 from federator.pipeline.record_parts import RecordParts
-from federator.pipeline.search_words import add_search_words, build_search_words, check_search_words, incoming_rows
+from federator.pipeline.search_words import add_search_words, complete_search_words, incoming_rows
 from federator.pipeline.small_crawls import DIFFERING, MAX_ROWS, compare_staged_keys, run_in_task, select_records
 from federator.pipeline.staging_area import StagingArea
 from federator.pipeline.validation import ValidatedCrawl, staged_rows
@@ -49,28 +50,28 @@ class StagedRecords:
 
 @dataclass(frozen=True, slots=True)
 class DifferingKeys:
-    """The keys of the objects that differ, with the crawl's effect on each, at ``path`` in the staging area.
+    """The keys ``(is_table, path)`` of the objects that differ, with the crawl's effect on each, at ``path`` in the staging area.
 
-    Iterating yields the keys of the records that the driver closes, each ``(is_table, path)``: those of ``closed``. They are read in
-    batches, because there may be millions.
+    Iterating yields the keys whose effect is one of ``closing``: the driver closes their records. Keys are read in batches, because
+    there may be millions.
     """
 
     staging: StagingArea
     path: str
     crawled: ValidatedCrawl
-    closed: frozenset[Effect] = frozenset({Effect.CHANGED, Effect.MISSING})
+    closing: frozenset[Effect] = frozenset({Effect.CHANGED, Effect.MISSING})
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         for effect, keys in self.read():
-            if effect in self.closed:
+            if effect in self.closing:
                 yield from keys
 
     def read(self) -> Iterator[tuple[Effect, list[tuple[int, str]]]]:
         """Yield keys of one effect at a time. Missing objects are left out unless the crawl proves that they are absent."""
-        named = frozenset(self.crawled.tables_outside())
-        for batch in self.staging.read(self.path, ["is_table", "path", "what"]):
+        named = frozenset(self.crawled.list_named_tables())
+        for batch in self.staging.read(self.path, ["is_table", "path", "effect"]):
             for effect in DIFFERING:
-                differing = batch.filter(pc.equal(batch.column("what"), effect.value))
+                differing = batch.filter(pc.equal(batch.column("effect"), effect.value))
                 keys = list(zip(*(differing.column(name).to_pylist() for name in ("is_table", "path")), strict=True))
                 if effect is Effect.MISSING:
                     keys = removable(keys, self.crawled.coverage, self.crawled.namespaces, named)
@@ -81,8 +82,9 @@ class DifferingKeys:
 class RevisionDelta:
     """The changes of a crawl: the keys of the records to close, the records to insert, and the counts.
 
-    ``closed`` are keys ``(is_table, path)``. ``counts`` are the objects by effect and ``is_table``. The records are staged, or they are
-    ``parts`` that tasks write into the index; then ``closed`` has only removed objects.
+    ``closed`` are the keys ``(is_table, path)`` of the records to close. ``counts`` are the objects by effect and ``is_table``. The
+    records to insert are staged (``records``), or tasks write them into the index (``parts``). With ``parts``, ``closed`` has only
+    removed objects.
     """
 
     source: str
@@ -114,9 +116,7 @@ class RevisionDelta:
     def iter_inserts(self) -> Iterator[Sequence[Any]]:
         """Yield new and changed records for ``revisions.add_records``."""
         for batch in self.records.read() if self.records is not None else ():
-            has_words = "words" in batch.schema.names
-            words = check_search_words(self.source, batch) if has_words else build_search_words(self.source, batch)
-            yield from incoming_rows(batch, words)
+            yield from incoming_rows(batch, complete_search_words(self.source, batch))
 
     def _count(self, effect: Effect) -> int:
         return self.counts[effect, 0] + self.counts[effect, 1]
@@ -143,15 +143,17 @@ def diff_crawl(
     written = delta.added + delta.changed
     if not written:
         return delta
-    written_keys = spark.read.parquet(differing).where("what <> 'missing'").select("is_table", "path")
-    full = records.select(*RECORD_COLUMNS).join(written_keys, ["is_table", "path"], "left_semi")
+    written_keys = spark.read.parquet(differing).where("effect <> 'missing'").select("is_table", "path")
+    inserted = records.select(*RECORD_COLUMNS).join(written_keys, ["is_table", "path"], "left_semi")
     # Keep one of the copies.
-    full = full.dropDuplicates(["is_table", "path"]).select(*RECORD_COLUMNS)
+    inserted = inserted.dropDuplicates(["is_table", "path"]).select(*RECORD_COLUMNS)
     # For few records, another stage of Python workers would take longer than the driver, if it can read what was staged.
     if (written > MAX_ROWS or staging.is_remote) and not reader.is_sqlite:
-        parts = RecordParts(crawled.source, full, reader, replaces=delta.changed > 0)
-        return replace(delta, closed=replace(keys, closed=frozenset({Effect.MISSING})), parts=parts)
-    rows = staging.write(add_search_words(full, crawled.source) if written > MAX_ROWS else full, f"{crawled.source}.rows")
+        parts = RecordParts(crawled.source, inserted, reader, replaces=delta.changed > 0)
+        return replace(delta, closed=replace(keys, closing=frozenset({Effect.MISSING})), parts=parts)
+    rows = staging.write(
+        add_search_words(inserted, crawled.source) if written > MAX_ROWS else inserted, f"{crawled.source}.rows"
+    )
     return replace(delta, records=StagedRecords(staging, rows))
 
 
@@ -159,13 +161,13 @@ def _diff_in_task(
     spark: SparkSession, reader: IndexReader, crawled: ValidatedCrawl, staged: str, revision: int, staging: StagingArea
 ) -> RevisionDelta:
     """Compare a small crawl in one task. Its new and changed records are read from its staged rows."""
-    scope = crawled.namespaces_to_read, crawled.tables_outside()
+    scope = crawled.namespaces_to_read, crawled.list_named_tables()
     compare = partial(compare_staged_keys, reader, crawled.source, revision, staged, *scope, crawled.began_at, current_time())
     effects = run_in_task(spark, compare)
     added, changed, missing = (
         [key for key, effect in effects if effect is kind] for kind in (Effect.ADDED, Effect.CHANGED, Effect.MISSING)
     )
-    removed = removable(missing, crawled.coverage, crawled.namespaces, frozenset(crawled.tables_outside()))
+    removed = removable(missing, crawled.coverage, crawled.namespaces, frozenset(crawled.list_named_tables()))
     counts = _count_effects([(Effect.ADDED, added), (Effect.CHANGED, changed), (Effect.MISSING, removed)])
     selected = frozenset([*added, *changed])
     differences = StagedRecords(staging, staged, selected) if selected else None
@@ -178,7 +180,7 @@ def _count_effects(effects: Iterable[tuple[Effect, list[tuple[int, str]]]]) -> C
 
 
 def current_time() -> float:
-    """Return the time after which an observation does not count: the clock was set back since."""
+    """Return the time of the comparison. An observation after it does not count, because the clock was set back since."""
     return time.time()
 
 
@@ -189,22 +191,23 @@ def _compare_keys(
     if crawled.namespaces_to_read is None:
         ranges = reader.plan_ranges(crawled.source, spark_parallelism(spark))
         indexed = read_ranges(spark, reader, crawled.source, revision, KEY_COLUMNS, _KEYS_DDL, ranges)
-        small = len(ranges) == 1
+        is_one_partition = len(ranges) == 1
     else:
         indexed = _keys_in_scope(
-            spark, reader, crawled.source, revision, sorted(crawled.namespaces_to_read), crawled.tables_outside()
+            spark, reader, crawled.source, revision, sorted(crawled.namespaces_to_read), crawled.list_named_tables()
         )
-        small = True
-    if small and crawled.record_count <= MAX_ROWS:
+        is_one_partition = True
+    if is_one_partition and crawled.record_count <= MAX_ROWS:
         # One partition on each side joins without a shuffle, which would take most of the time for small sources.
         staged, indexed = staged.coalesce(1), indexed.coalesce(1)
-    s, i = staged.alias("s"), indexed.alias("i")
-    joined = s.join(i, (F.col("s.is_table") == F.col("i.is_table")) & (F.col("s.path") == F.col("i.path")), "full")
+    joined = staged.alias("s").join(
+        indexed.alias("i"), (F.col("s.is_table") == F.col("i.is_table")) & (F.col("s.path") == F.col("i.path")), "full"
+    )
     return joined.select(
         F.coalesce("s.is_table", "i.is_table").alias("is_table"),
         F.coalesce("s.path", "i.path").alias("path"),
-        effect_column(crawled.began_at, current_time()).alias("what"),
-    ).where(F.col("what").isin(*_DIFFERING))
+        effect_column(crawled.began_at, current_time()).alias("effect"),
+    ).where(F.col("effect").isin(*_DIFFERING))
 
 
 def effect_column(began_at: float, now: float) -> Column:
@@ -257,8 +260,3 @@ def read_ranges(
     if revision == 0:
         return spark.range(0).selectExpr(*(f"cast(null as {kind}) as {name}" for name, kind in map(str.split, ddl.split(", "))))
     return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, ddl)
-
-
-def spark_parallelism(spark: SparkSession) -> int:
-    """Return the number of tasks of a stage over the index."""
-    return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)

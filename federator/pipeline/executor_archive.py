@@ -54,8 +54,8 @@ def write_archive(file: Path, extras: Iterable[str], more: Iterable[str] = ()) -
     The same packages give the same bytes. Modules are packed with their byte code, because each executor unpacks the archive again, and
     would compile all that it imports. Raise StateError if a distribution is not installed.
     """
-    found = _distributions([f"{_DISTRIBUTION}[{','.join(sorted(extras))}]", *more])
-    members = dict(sorted(member for each in found.values() for member in _files(each)))
+    distributions = _distributions([f"{_DISTRIBUTION}[{','.join(sorted(extras))}]", *more])
+    members = dict(sorted(member for distribution in distributions.values() for member in _files(distribution)))
     draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
     try:
         with (
@@ -71,7 +71,7 @@ def write_archive(file: Path, extras: Iterable[str], more: Iterable[str] = ()) -
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
-    versions = {name: each.version for name, each in sorted(found.items())}
+    versions = {name: distribution.version for name, distribution in sorted(distributions.items())}
     return ExecutorArchive(
         file, file.stat().st_size, platform.python_version(), f"{platform.system()} {platform.machine()}", versions
     )
@@ -79,33 +79,39 @@ def write_archive(file: Path, extras: Iterable[str], more: Iterable[str] = ()) -
 
 def _distributions(requirements: Iterable[str]) -> dict[str, metadata.Distribution]:
     """Return the installed distributions that satisfy requirements, and those that they require, by name."""
-    found: dict[str, metadata.Distribution] = {}
+    distributions: dict[str, metadata.Distribution] = {}
     seen = set[tuple[str, str]]()
     waiting = [Requirement(text) for text in requirements]
     while waiting:
-        wanted = waiting.pop()
-        name = canonicalize_name(wanted.name)
+        required_distribution = waiting.pop()
+        name = canonicalize_name(required_distribution.name)
         if name in _EXCLUDED:
             continue
-        if name not in found:
+        if name not in distributions:
             try:
-                found[name] = metadata.distribution(name)
+                distributions[name] = metadata.distribution(name)
             except metadata.PackageNotFoundError:
-                raise StateError(f"{wanted} is not installed here", hint=f"pip install '{wanted}'") from None
-        for extra in {"", *wanted.extras}:
+                raise StateError(
+                    f"{required_distribution} is not installed here", hint=f"pip install '{required_distribution}'"
+                ) from None
+        for extra in {"", *required_distribution.extras}:
             if (name, extra) not in seen:
                 seen.add((name, extra))
-                required = map(Requirement, found[name].requires or ())
-                waiting += [each for each in required if each.marker is None or each.marker.evaluate({"extra": extra})]
-    return found
+                required = map(Requirement, distributions[name].requires or ())
+                waiting += [
+                    requirement
+                    for requirement in required
+                    if requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+                ]
+    return distributions
 
 
 def _files(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]]:
     """Yield the files of a distribution: name in the archive and path. Scripts and installed byte code stay behind."""
-    for each in distribution.files or ():
-        path = Path(str(each.locate()))
-        if ".." not in each.parts and each.suffix not in (".pyc", ".pth") and path.is_file():
-            yield str(each), path
+    for member in distribution.files or ():
+        path = Path(str(member.locate()))
+        if ".." not in member.parts and member.suffix not in (".pyc", ".pth") and path.is_file():
+            yield str(member), path
     if canonicalize_name(distribution.metadata["Name"]) == _DISTRIBUTION:
         # An editable installation lists none of its modules.
         for package in _PACKAGES:

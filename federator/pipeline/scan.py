@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from federator.connector import FederatorError, SourceSpec
 from federator.model import canonical_location
 from federator.pipeline.local_frames import local_frame
-from federator.pipeline.verify import verification_parallelism
-from federator.registry import get_connector
+from federator.pipeline.parallelism import inspection_parallelism
+from federator.registry import parse_connector_settings
 from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
 from federator.store.roots import ScanGap
 
@@ -32,18 +32,22 @@ _MAX_TIMEOUTS = 3
 
 @dataclass(frozen=True, slots=True)
 class ScanSpec:
-    """The directories to scan: a location opened with the ``storage.*`` options of ``spec``, ``depth`` levels deep.
+    """The directories to scan: a location opened with the ``storage.*`` options of ``source``, ``depth`` levels deep.
 
     The canonical locations ``excluded`` are skipped. One listing may take ``timeout`` seconds, and the scan may list
     ``max_directories``.
     """
 
-    spec: SourceSpec
+    source: SourceSpec
     location: str
     depth: int
     excluded: tuple[str, ...]
     timeout: float
     max_directories: int
+
+    def location_of(self, path: Sequence[str]) -> str:
+        """Return the location of a directory; ``path`` starts at the root."""
+        return "/".join((self.location.rstrip("/"), *path))
 
 
 @dataclass
@@ -69,7 +73,7 @@ def scan_root(spark: SparkSession, spec: ScanSpec) -> ScanFindings:
         if remaining <= 0:
             findings.gaps += [_build_gap(spec, json.loads(path), "limit", "max_directories was reached") for path in frontier]
             break
-        parts = max(1, min(len(frontier), verification_parallelism(), remaining))
+        parts = max(1, min(len(frontier), inspection_parallelism(spark), remaining))
         budget = min(
             _FIRST_BUDGETS[round_number] if round_number < len(_FIRST_BUDGETS) else _LATER_BUDGET, max(1, remaining // parts)
         )
@@ -83,7 +87,7 @@ def scan_root(spark: SparkSession, spec: ScanSpec) -> ScanFindings:
                     findings.gaps.append(ScanGap(**json.loads(row["body"])))
                 case "left":
                     frontier.append(row["body"])
-                case _:
+                case "summary":
                     summary = json.loads(row["body"])
                     findings.directories += summary["listed"]
                     vanished = vanished or summary["vanished"]
@@ -143,8 +147,8 @@ def _walk_directories(spec: ScanSpec, paths: Sequence[tuple[str, ...]], budget: 
                         yield "gap", _gap_to_json(_build_gap(spec, path, "depth", detail, response["location"]))
                     else:
                         waiting += [(*path, name) for name in reversed(children)]
-                case code:
-                    code = "unreachable" if code == "silent" else code
+                case failure:
+                    code = "unreachable" if failure == "silent" else failure
                     yield "gap", _gap_to_json(_build_gap(spec, path, code, response["message"], response["location"]))
     for path in waiting:
         if timeouts >= _MAX_TIMEOUTS:
@@ -166,11 +170,11 @@ def _is_excluded(spec: ScanSpec, parent: str, name: str) -> bool:
 
 
 def _build_gap(spec: ScanSpec, path: Sequence[str], code: str, message: str, location: str | None = None) -> ScanGap:
-    return ScanGap(canonical_location(location or "/".join((spec.location.rstrip("/"), *path))), code, message)
+    return ScanGap(canonical_location(location or spec.location_of(path)), code, message)
 
 
 def _gap_to_json(gap: ScanGap) -> str:
-    return json.dumps({"location": gap.location, "code": gap.code, "message": gap.message})
+    return json.dumps(asdict(gap))
 
 
 class _ListerProcess(ReplaceableProcess):
@@ -182,7 +186,7 @@ class _ListerProcess(ReplaceableProcess):
         self._storage: dict[str, str] = {}
         self._settings_error: str | None = None
         try:
-            self._storage = dict(get_connector(spec.spec.impl).parse_settings(spec.spec.properties).storage)
+            self._storage = dict(parse_connector_settings(spec.source).storage)
         except FederatorError as error:
             self._settings_error = error.message
 
@@ -201,4 +205,4 @@ class _ListerProcess(ReplaceableProcess):
             return self._failed(path, "silent", self.timeout_message)
 
     def _failed(self, path: Sequence[str], state: str, message: str) -> dict[str, Any]:
-        return {"location": "/".join((self._spec.location.rstrip("/"), *path)), "found": state, "message": message}
+        return {"location": self._spec.location_of(path), "found": state, "message": message}

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from federator.model.rows import RECORD_COLUMNS
 from federator.pipeline.crawl_columns import COLUMNS as TYPES
 from federator.pipeline.secret_fingerprints import SecretFingerprints
-from federator.runtime.redaction import has_known_secret
 from federator.store.lexemes import COLUMNS, row_lexemes
 
 _SECRET_COLUMNS = ["location", "properties", "doc", "owner"]
@@ -20,11 +19,12 @@ _RECORDS_WITH_WORDS_DDL = ", ".join(f"`{name}` {TYPES[name]}" for name in RECORD
 
 
 def add_search_words(records: DataFrame, source: str) -> DataFrame:
-    """Add the column ``words`` in the tasks, because the driver uses only one core. ``check_search_words`` must follow."""
+    """Add the column ``words`` in the tasks, because the driver uses only one core. ``complete_search_words`` must follow."""
+    fingerprints = SecretFingerprints.of_known_secrets()
 
     def add_words(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield batch.append_column("words", pa.array(build_search_words(source, batch), pa.string()))
+            yield batch.append_column("words", pa.array(build_safe_words(source, batch, fingerprints), pa.string()))
 
     return records.mapInArrow(add_words, _RECORDS_WITH_WORDS_DDL)
 
@@ -36,17 +36,19 @@ def build_search_words(source: str, batch: pa.RecordBatch) -> list[str | None]:
 
 
 def build_safe_words(source: str, batch: pa.RecordBatch, fingerprints: SecretFingerprints) -> list[str | None]:
-    """Return the same, but None for a record that may contain a secret of the driver."""
+    """Return the search words of each record. None for a namespace, and for a record that may contain a secret of the driver."""
     words = build_search_words(source, batch)
     for number in fingerprints.find_suspects(_texts(batch)):
         words[number] = None
     return words
 
 
-def check_search_words(source: str, batch: pa.RecordBatch) -> list[str | None]:
-    """Return the column ``words``. That of records with secrets is built again: tasks do not know all secrets."""
+def complete_search_words(source: str, batch: pa.RecordBatch) -> list[str | None]:
+    """Return the search words of each record. Those that tasks did not build are built here, by the process that knows all secrets."""
+    if "words" not in batch.schema.names:
+        return build_search_words(source, batch)
     words: list[str | None] = batch.column("words").to_pylist()
-    rows = [number for number, text in enumerate(_texts(batch)) if has_known_secret(text)]
+    rows = [number for number, text in enumerate(words) if text is None]
     for number, row_words in zip(rows, build_search_words(source, batch.take(pa.array(rows, pa.int64()))), strict=True):
         words[number] = row_words
     return words

@@ -47,10 +47,10 @@ class SecretFingerprints:
         is_secret = np.zeros(2**_BITS, dtype=bool)
         is_secret[list(self.values)] = True
         factor, shift = np.uint64(self.factor), np.uint64(64 - _BITS)
-        found = []
+        offsets = []
         for offset in range(min(_WORD_BYTES, len(data) - _WORD_BYTES)):
             words = np.frombuffer(data, "<u8", (len(data) - offset) // _WORD_BYTES, offset)
-            found.append(np.flatnonzero(is_secret[(words * factor) >> shift]) * _WORD_BYTES + offset)
+            offsets.append(np.flatnonzero(is_secret[(words * factor) >> shift]) * _WORD_BYTES + offset)
         ends = np.cumsum([len(text) for text in encoded])
-        positions = np.searchsorted(ends, np.concatenate([np.empty(0, dtype=np.int64), *found]), side="right")
+        positions = np.searchsorted(ends, np.concatenate([np.empty(0, dtype=np.int64), *offsets]), side="right")
         return [int(position) for position in np.unique(positions) if position < len(texts)]

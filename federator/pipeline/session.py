@@ -17,8 +17,9 @@ from federator.connector import ConfigError, StateError
 from federator.pipeline.class_archive import find_class_archive
 from federator.pipeline.cluster import executor_conf, executor_python
 from federator.pipeline.java import find_java, prepare_java_home
+from federator.pipeline.parallelism import LEAST_PARTITIONS, follow_cluster
 from federator.pipeline.spark_errors import translate_spark_errors
-from federator.registry import PRELOAD, get_connector
+from federator.registry import PRELOAD, crawl_concurrency
 from federator.runtime.private_files import process_umask
 from federator.settings import Settings
 
@@ -40,7 +41,9 @@ def get_session(settings: Settings) -> SparkSession:
     with _lock:
         # A session is active only in the thread that started it; in other threads ``active`` finds the default session.
         with contextlib.suppress(PySparkRuntimeError):
-            return SparkSession.active()
+            session = SparkSession.active()
+            follow_cluster(session, settings.spark.conf)
+            return session
         with translate_spark_errors("start"):
             session = _create_session(settings)
         threading.Thread(target=_warm_in_background, args=(session,), name="warm spark", daemon=True).start()
@@ -70,11 +73,11 @@ def task_slots(settings: Settings) -> int:
     With ``local``, each of them needs a Python process, so their number is bounded. A cluster may grow and shrink: there, only the
     number of sources is bounded.
     """
-    if given := re.fullmatch(r"local\[(\d+)(,\d+)?\]", settings.spark.master):
-        return int(given[1])
+    if match := re.fullmatch(r"local\[(\d+)(,\d+)?\]", settings.spark.master):
+        return int(match[1])
     if not settings.spark.is_local:
         return _MAX_SLOTS
-    concurrency = [get_connector(source.impl).crawl_concurrency(source.properties) for source in settings.sources.values()]
+    concurrency = [crawl_concurrency(source.spec) for source in settings.sources.values()]
     return max(min(sum(concurrency), max([_MAX_SLOTS, *concurrency])), os.cpu_count() or 2)
 
 
@@ -204,7 +207,7 @@ _CONF = {
     "spark.python.daemon.module": "federator.pipeline.worker_daemon",
     # Set explicitly: Spark sets it for some task types only, and does not share workers with different environments.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": str(LEAST_PARTITIONS),
     # All results are requested by the driver, and a limit would only fail the largest runs.
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -15,7 +15,7 @@ from federator.connector.call_metrics import PROCESS_METER, CallMeter
 from federator.connector.errors import Internal
 from federator.connector.native_errors import as_federator_error
 from federator.model import ROOT, Coverage, Path, Record, failed_evidence, fold_digest
-from federator.pipeline.deadlines import _DeadlineExceeded, _iterate_with_deadline
+from federator.pipeline.deadlines import DeadlineExceeded, iterate_with_deadline
 from federator.planning.crawls import READ_BY_NAME
 from federator.planning.identity import IdentityReading
 from federator.planning.incremental import NamedTables
@@ -26,12 +26,16 @@ Item = Record | Coverage | IdentityReading
 
 @dataclass(frozen=True, slots=True)
 class CrawlTask:
-    """Some shards, or the error of the planning. ``identities`` were read during the planning."""
+    """Some shards, or the error of the planning. ``identities`` were read during the planning.
+
+    ``tasks`` is the number of the crawl's tasks, which share the source's call limits.
+    """
 
     number: int
     shards: tuple[Shard | NamedTables, ...] = ()
     error: FederatorError | None = None
     identities: tuple[IdentityReading, ...] = ()
+    tasks: int = 1
 
 
 def plan_crawl_tasks(
@@ -55,16 +59,15 @@ def plan_crawl_tasks(
             yield shards, (before, IdentityReading(catalog.identity()))
 
     try:
-        ((shards, identities),) = _iterate_with_deadline(plan, deadline)
+        ((shards, identities),) = iterate_with_deadline(plan, deadline)
     except Exception as error:  # noqa: BLE001 - any error concerns only this source
         return [CrawlTask(0, error=as_federator_error(spec.name, error))]
     if not shards:
         return [CrawlTask(0, error=Internal(f"{spec.name}: the connector planned no shards, not even for the root"))]
-    shards_by_task = [tuple(shards[number::concurrency]) for number in range(concurrency)]
+    tasks = min(concurrency, len(shards))
     return [
-        CrawlTask(number, task_shards, identities=() if number else identities)
-        for number, task_shards in enumerate(shards_by_task)
-        if task_shards
+        CrawlTask(number, tuple(shards[number::tasks]), identities=() if number else identities, tasks=tasks)
+        for number in range(tasks)
     ]
 
 
@@ -82,7 +85,7 @@ def read_crawl_task(spec: SourceSpec, task: CrawlTask, deadline: float, meter: C
         for shard in task.shards:
             try:
                 if catalog is None:
-                    catalog = open_catalog(spec, meter)
+                    catalog = open_catalog(spec, meter, processes=task.tasks)
                     yield read_identity(catalog, deadline)
             except Exception as error:  # noqa: BLE001 - as for a shard
                 yield from (
@@ -94,7 +97,7 @@ def read_crawl_task(spec: SourceSpec, task: CrawlTask, deadline: float, meter: C
             if hangs:
                 # The old connection still waits for a response, which must not be taken for one to the next shard.
                 catalog = None
-                meter.record_call(spec.name, "read", deadline, {str(_DeadlineExceeded.code): 1})
+                meter.record_call(spec.name, "read", deadline, {str(DeadlineExceeded.code): 1})
         if catalog is not None:
             yield read_identity(catalog, deadline)
     finally:
@@ -111,7 +114,7 @@ def read_shard(catalog: Catalog, shard: Shard | NamedTables, deadline: float) ->
     """
     covered: set[object] = set()
     try:
-        for item in _iterate_with_deadline(lambda: _read_items(catalog, shard), deadline):
+        for item in iterate_with_deadline(lambda: _read_items(catalog, shard), deadline):
             if isinstance(item, Coverage):
                 covered.add(item.namespace)
             yield item
@@ -119,7 +122,7 @@ def read_shard(catalog: Catalog, shard: Shard | NamedTables, deadline: float) ->
         for namespace in shard.namespaces:
             if namespace not in covered:
                 yield _failed_coverage(catalog.source, namespace, as_federator_error(catalog.source, error))
-        return isinstance(error, _DeadlineExceeded)
+        return isinstance(error, DeadlineExceeded)
     return False
 
 
@@ -154,7 +157,7 @@ def _read_named_tables(catalog: Catalog, named: NamedTables) -> Iterator[Record 
 def read_identity(catalog: Catalog, deadline: float, namespaces: Collection[Path] | None = ()) -> IdentityReading:
     """Read the catalog's identity on a connection, in at most ``deadline`` seconds. A failure is part of the result."""
     try:
-        (identity,) = _iterate_with_deadline(lambda: iter([catalog.identity(namespaces)]), deadline)
+        (identity,) = iterate_with_deadline(lambda: iter([catalog.identity(namespaces)]), deadline)
     except Exception as error:  # noqa: BLE001 - as for a shard
         return IdentityReading(error=str(as_federator_error(catalog.source, error)))
     return IdentityReading(identity)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from federator.connector.call_metrics import CallCounts
 from federator.connector.errors import IdentityChanged
-from federator.model import ROOT, Coverage, parent_path, parse_path_key, path_key
+from federator.model import ROOT, Coverage, CoverageState, parent_path, parse_path_key, path_key
 from federator.pipeline.crawl_columns import COVERAGE, DDL, IDENTITY, RECORD
 from federator.pipeline.small_crawls import Arrivals, collect_staged_arrivals, run_in_task
 from federator.pipeline.staging import coverage_from_row, identity_from_row
@@ -28,26 +28,25 @@ _COVERAGE = (
 
 @dataclass(frozen=True)
 class ValidatedCrawl:
-    """A validated crawl.
-
-    ``staged`` is the path of the staged rows (None: nothing had to be read), and ``record_count`` is the number of records in them.
-    ``small`` says that one task may read them. ``coverage`` and ``namespaces`` are what they prove. ``began_at`` is the time when
-    reading started, and ``calls`` are the catalog calls.
-    ``namespaces_to_read`` are the path keys of the namespaces that were to be read (None: all); the coverage of the others is
-    carried, and ``tables_to_read`` are the path keys of their tables that were read by name. ``identities`` are those of the
-    connections.
-    """
+    """A validated crawl. Namespaces and tables are path keys."""
 
     source: str
+    #: the path of the staged rows; None: nothing had to be read
     staged: str | None
+    #: one task may read the staged rows
     small: bool
     record_count: int
+    #: what the staged rows prove of each namespace, and the namespaces that they list
     coverage: dict[str, Coverage]
     namespaces: frozenset[str]
+    #: the time when reading started
     began_at: float
     calls: CallCounts = field(default_factory=CallCounts)
+    #: None: all; the coverage of the others is carried
     namespaces_to_read: frozenset[str] | None = None
+    #: the tables of other namespaces that were to be read by name
     tables_to_read: frozenset[str] = frozenset()
+    #: one for each connection that read
     identities: tuple[IdentityReading, ...] = ()
 
     @property
@@ -57,15 +56,12 @@ class ValidatedCrawl:
     @property
     def carried_count(self) -> int:
         """The number of namespaces that were not read."""
-        return sum(
-            namespace_coverage.complete_or_carried and not namespace_coverage.complete
-            for namespace_coverage in self.coverage.values()
-        )
+        return sum(listed.presence.state is CoverageState.CARRIED for listed in self.coverage.values())
 
-    def tables_outside(self) -> list[str]:
+    def list_named_tables(self) -> list[str]:
         """Return the tables that were read by name, without those of namespaces that failed or were then read as a whole.
 
-        The task has listed the names of their namespace if one of them did not arrive that the index has.
+        One that the index has and that did not arrive is absent: the task has listed the names of its namespace, too.
         """
         namespaces = self.namespaces_to_read or ()
         return sorted(key for key in self.tables_to_read if path_key(parent_path(parse_path_key(key))) not in namespaces)
@@ -96,12 +92,12 @@ def validate_crawl(
         arrivals, calls, identities = run_in_task(spark, partial(collect_staged_arrivals, staged))
     else:
         arrivals, calls, identities = _group_arrivals(spark, staged)
-    named = frozenset(path_key(each.namespace) for each in tables)
+    named = frozenset(path_key(table.namespace) for table in tables)
     proven = validate_arrivals(source, arrivals, read=read, carried=carried, named=named)
     total = sum(arrival.records for arrival in arrivals.values())
     return ValidatedCrawl(
         source, staged, small, total, proven.coverage, proven.namespaces, began_at, calls, proven.read,
-        frozenset(key for each in tables for key in each.keys), identities,
+        frozenset(key for table in tables for key in table.keys), identities,
     )  # fmt: skip
 
 
@@ -115,7 +111,7 @@ def _group_arrivals(spark: SparkSession, staged: str) -> Arrivals:
     arrivals: dict[str, Arrival] = {}
     calls = CallCounts()
     identities: list[IdentityReading] = []
-    for row in group_by_namespace(rows, rows.where(F.col("row") == RECORD)).collect():
+    for row in group_by_namespace(rows).collect():
         for counts in row["calls"]:
             calls.merge(CallCounts.from_json(counts))
         identities += [identity_from_row(reading.asDict()) for reading in row["identities"]]
@@ -125,30 +121,24 @@ def _group_arrivals(spark: SparkSession, staged: str) -> Arrivals:
     return arrivals, calls, tuple(identities)
 
 
-def group_by_namespace(rows: DataFrame, records: DataFrame) -> DataFrame:
+def group_by_namespace(rows: DataFrame) -> DataFrame:
     """Return one row per namespace: its stated coverage, the records that arrived below it, and whether its parent listed it.
 
     This is ``planning.crawls.collect_arrivals`` in Spark. The row without a key contains the call counts.
     """
     is_record = F.col("row") == RECORD
     stated = F.when(F.col("row") == COVERAGE, F.struct(*_COVERAGE))
+    # The 60 bits of a digest that ``fold_digest`` folds.
     number = F.when(is_record, F.conv(F.substring("digest", 1, 15), 16, 10).cast("bigint"))
     content = rows.select(
         F.when(is_record, F.col("parent")).otherwise(F.col("namespace")).alias("key"),
         stated.alias("stated"), is_record.alias("is_record"), number.alias("number"), F.lit(False).alias("listed"), "calls",
         F.when(F.col("row") == IDENTITY, F.struct("identity", "identity_error")).alias("reading"),
     )  # fmt: skip
-    no_coverage = (F.lit(None).cast(content.schema["stated"].dataType).alias("stated"), F.lit(False).alias("is_record"))
-    no_reading = F.lit(None).cast(content.schema["reading"].dataType).alias("reading")
-    listed_namespaces = records.where("is_table = 0").select(
-        F.col("path").alias("key"),
-        *no_coverage,
-        F.lit(None).cast("bigint").alias("number"),
-        F.lit(True).alias("listed"),
-        "calls",
-        no_reading,
+    listed_namespaces = rows.where(is_record & (F.col("is_table") == 0)).select(
+        F.col("path").alias("key"), F.lit(True).alias("listed")
     )
-    return content.union(listed_namespaces).groupBy("key").agg(
+    return content.unionByName(listed_namespaces, allowMissingColumns=True).groupBy("key").agg(
         F.first("stated", ignorenulls=True).alias("stated"),
         F.count("stated").alias("times"),
         F.count_if("is_record").alias("arrived"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,13 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from federator.connector import ConnectorSettings, FederatorError, PermissionDenied, SourceSpec
+from federator.connector import PermissionDenied, SourceSpec
 from federator.lance.inspection import inspection_row
 from federator.lance.opening import opening_options
 from federator.model import canonical_location
 from federator.pipeline.local_frames import local_frame
+from federator.pipeline.parallelism import inspection_parallelism
 from federator.pipeline.staging_area import StagingArea
-from federator.registry import get_connector
+from federator.registry import parse_connector_settings
 from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
 from federator.store.verifications import DueLocation
 
@@ -38,14 +38,15 @@ def verify_locations(
     All locations are inspected before this function returns. Many results are staged, and read as the rows are requested.
 
     A table that takes longer than ``timeout`` seconds is ``unreachable`` and costs that time once. A task makes no further requests
-    to a store after a few timeouts in a row. After ``seconds`` no further location is inspected: the rest, the end of
-    ``locations``, has no row.
+    to a store after a few timeouts in a row: the other locations in it have no row. After ``seconds`` no further location is
+    inspected: the rest, the end of ``locations``, has no row. Raise FederatorError if the settings of the source cannot be resolved.
     """
     if not locations:
         return iter(())
+    parse_connector_settings(spec)
     end = time.time() + seconds
     rows = [(due.canonical, due.location) for due in locations]
-    partitions = max(1, min(len(rows), verification_parallelism()))
+    partitions = max(1, min(len(rows), inspection_parallelism(staging.spark)))
     frame = local_frame(staging.spark, ("canonical", "location"), distribute_by_store(rows, partitions), parts=partitions)
 
     restricted = {due.location: due for due in locations if due.allowed_bases is not None}
@@ -53,11 +54,13 @@ def verify_locations(
     def inspect_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with InspectorProcess(spec, timeout, restricted) as inspector:
             for batch in batches:
-                times, answers = [], []
-                for text in inspector.inspect_each(batch.column("location").to_pylist(), end):
-                    times.append(time.time())
-                    answers.append(text)
-                inspected = batch.slice(0, len(answers))
+                positions, times, answers = [], [], []
+                for position, text in enumerate(inspector.inspect_each(batch.column("location").to_pylist(), end)):
+                    if text is not None:
+                        positions.append(position)
+                        times.append(time.time())
+                        answers.append(text)
+                inspected = batch.take(pa.array(positions, pa.int64()))
                 yield pa.RecordBatch.from_arrays(
                     [*inspected.columns, pa.array(times, pa.float64()), pa.array(answers, pa.string())],
                     names=["canonical", "location", "checked_at", "answer"],
@@ -77,11 +80,6 @@ def _dataset_rows(batches: Iterable[pa.RecordBatch], source: str) -> Iterator[di
         answers = json.loads(f"[{','.join(texts)}]")
         for canonical, location, checked_at, answer in zip(*columns, answers, strict=True):
             yield {"canonical": canonical, "location": location, "checked_at": checked_at, "checked_through": source, **answer}
-
-
-def verification_parallelism() -> int:
-    """Return how many tables are inspected in parallel. Inspection needs CPU time, so this is the number of CPUs."""
-    return os.cpu_count() or 2
 
 
 def distribute_by_store(rows: Sequence[tuple[str, str]], parts: int) -> list[tuple[str, str]]:
@@ -112,43 +110,43 @@ def _inspection_json(state: str, message: str) -> str:
 
 
 class InspectorProcess(ReplaceableProcess):
-    """The process that inspects locations. ``restricted`` have limits of their own, which count instead of the source's."""
+    """The process that inspects locations. ``restricted`` have limits of their own, which count instead of the source's.
+
+    Raise FederatorError if the settings of the source cannot be resolved: nothing is known of its locations then.
+    """
 
     def __init__(self, spec: SourceSpec, timeout: float, restricted: Mapping[str, DueLocation] | None = None) -> None:
         super().__init__("federator.pipeline.location_inspector", timeout)
         self._restricted = restricted or {}
         self._timeouts: Counter[str] = Counter()
-        self._settings = ConnectorSettings()
-        self._settings_error: str | None = None
-        try:
-            self._settings = get_connector(spec.impl).parse_settings(spec.properties)
-        except FederatorError as error:
-            self._settings_error = error.message
+        self._settings = parse_connector_settings(spec)
 
     def inspect(self, location: str) -> dict[str, Any]:
-        """Return the result of ``lance.inspection.inspect_location`` for one location."""
-        (text,) = self.inspect_each([location], math.inf)
+        """Return the result of ``lance.inspection.inspect_location`` for one location, also if its store did not respond before."""
+        (text,) = self._inspect_until_failure([location], math.inf)
         result: dict[str, Any] = json.loads(text)
         return result
 
-    def inspect_each(self, locations: Sequence[str], until: float) -> Iterator[str]:
+    def inspect_each(self, locations: Sequence[str], until: float) -> Iterator[str | None]:
         """Yield the result for each location in turn, as JSON, until the time ``until`` (seconds since the epoch).
 
-        A location is ``unreachable`` if it does not respond in time, or if its store did not respond a few times in a row.
+        A location that does not respond in time is ``unreachable``. None: it was not opened, because its store did not respond a few
+        times in a row.
         """
         count = 0
         while count < len(locations) and time.time() < until:
+            if self._is_silent(locations[count]):
+                yield None
+                count += 1
+                continue
             for text in self._inspect_until_failure(locations[count:], until):
                 yield text
                 count += 1
 
     def _inspect_until_failure(self, locations: Sequence[str], until: float) -> Iterator[str]:
         """Yield the results up to and including the first location that fails."""
-        if (skip_reason := self._skip_reason(locations[0])) is not None:
-            yield _inspection_json("unreachable", skip_reason)
-            return
         if self._timeouts:
-            locations = list(takewhile(lambda location: self._skip_reason(location) is None, locations))
+            locations = [locations[0], *takewhile(lambda location: not self._is_silent(location), locations[1:])]
         requests = map(self._request, locations)
         count = 0
         try:
@@ -179,9 +177,6 @@ class InspectorProcess(ReplaceableProcess):
         except PermissionDenied as error:
             return {"location": location, "denied": error.message}
 
-    def _skip_reason(self, location: str) -> str | None:
-        if self._settings_error is not None:
-            return self._settings_error
-        if not self._timeouts or self._timeouts[store := _store_of(location)] < _MAX_TIMEOUTS:
-            return None
-        return f"skipped: {store} did not respond before"
+    def _is_silent(self, location: str) -> bool:
+        """Return whether the store of a location did not respond a few times in a row."""
+        return bool(self._timeouts) and self._timeouts[_store_of(location)] >= _MAX_TIMEOUTS

@@ -6,11 +6,12 @@ The same functions run in the Spark tasks, which read a record only if its cell 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Self
 
-from federator.model import TableRecord, parse_path_key, path_key
+from federator.model import TableRecord, parent_path, parse_path_key, path_key
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.decision import Cell, CrawlEvidence, LedgerEntry, OriginState, decide, refuse_unmappable
 from federator.planning.ledger import OwnedObject
@@ -21,9 +22,10 @@ from federator.planning.selection import describe_failed_filter, is_selected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """The ledger's row of one target path.
+    """The ledger's row of one target path in the mirror's current target. Tables in an earlier target stay there.
 
-    ``declared`` is JSON (``decision.declaration_json``). ``origin_exists`` says whether the index has the origin now.
+    ``declared`` is JSON (``decision.declaration_json``). ``origin_exists`` says whether the planned
+    revision of the mirror's origin has the table.
     """
 
     origin_source: str
@@ -44,16 +46,18 @@ class LedgerRow:
         return cls(**columns, origin_exists=origin_exists)
 
 
-def list_ledger_rows(target: str, ledger: Iterable[tuple[OwnedObject, bool]]) -> list[LedgerRow]:
-    """Return the tables of a mirror's ledger in its current target. ``ledger`` has pairs of an entry and whether its origin exists.
+@dataclass(slots=True)
+class LedgerCounts:
+    """The numbers of a mirror's ledger rows: by target namespace, and of those whose origin exists, by origin namespace."""
 
-    Tables that the mirror declared in an earlier target stay there and do not affect the current one.
-    """
-    return [
-        LedgerRow.from_entry(entry, origin_exists=exists)
-        for entry, exists in ledger
-        if entry.is_table and entry.target_source == target
-    ]
+    by_target_namespace: Counter[str] = field(default_factory=Counter)
+    existing_by_origin_namespace: Counter[str] = field(default_factory=Counter)
+
+    def add(self, rows: Iterable[LedgerRow]) -> None:
+        for row in rows:
+            self.by_target_namespace[_namespace_key(row.target_path)] += 1
+            if row.origin_exists:
+                self.existing_by_origin_namespace[_namespace_key(row.origin_path)] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +91,12 @@ class CellInputs:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The decisions of one mirror, and the number of origin tables that it selects, without other mirrors' copies."""
+    """The decisions of one mirror, the number of origin tables that it selects, without other mirrors' copies, and its ledger in
+    numbers."""
 
     decisions: list[Decision]
     selected_count: int
+    ledger: LedgerCounts
 
     @property
     def changes(self) -> list[Change]:
@@ -145,10 +151,12 @@ def decide_all(
                 inputs.origins.append(LazyRecord.from_record(origin))
     for target in targets:
         cells.setdefault(target.key, CellInputs()).target = LazyRecord.from_record(target)
+    counts = LedgerCounts()
     for row in ledger:
         cells.setdefault(row.target_path, CellInputs()).ledger_rows.append(row)
+        counts.add([row])
     decisions = [decision for cell in sorted(cells) for decision in decide_cell(context, evidence, cell, cells[cell])]
-    return Candidates(decisions, sum(inputs.selected_count for inputs in cells.values()))
+    return Candidates(decisions, sum(inputs.selected_count for inputs in cells.values()), counts)
 
 
 def _is_unchanged(context: MirrorContext, inputs: CellInputs) -> bool:
@@ -191,3 +199,7 @@ def _origin_state(context: MirrorContext, row: LedgerRow) -> OriginState:
     if not selected or path_key(map_path(context, origin)) != row.target_path:
         return OriginState.UNSELECTED
     return OriginState.SELECTED if row.origin_exists else OriginState.ABSENT
+
+
+def _namespace_key(key: str) -> str:
+    return path_key(parent_path(parse_path_key(key)))

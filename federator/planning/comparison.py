@@ -107,9 +107,10 @@ def compare_schema(source: str, subject: str, location: str, declared: str | Non
 
 
 def compare_columns(declared: str | None, stored: str | None) -> ColumnComparison:
-    """Pair a catalog's column list with the Lance schema, both as JSON: declared columns in their order, then those only stored.
+    """Pair a catalog's column list with the Lance schema, both as JSON.
 
-    Names are compared without case. Nothing differs if one side is unknown.
+    The pairs of declared columns come first, in their order, then those of columns that are only stored. Names are compared without
+    case. Nothing differs if one side is unknown.
     """
     left, right = _parse_columns(declared), _parse_columns(stored)
     is_compared = bool(left and right)
@@ -117,20 +118,20 @@ def compare_columns(declared: str | None, stored: str | None) -> ColumnCompariso
     unpaired: dict[str, list[_Column]] = {}
     for column in right:
         unpaired.setdefault(column.name.lower(), []).append(column)
-    known, pairs = frozenset(stored_names), []
+    declared_set, stored_set = frozenset(declared_names), frozenset(stored_names)
+    pairs: list[ColumnPair] = []
     for column in left:
         same_name = unpaired.get(column.name.lower(), [])
         match = next((other for other in same_name if other.name == column.name), same_name[0] if same_name else None)
         if match is not None:
             same_name.remove(match)
-        difference = _column_difference(column, match, known) if is_compared else None
+        difference = _column_difference(column, match, stored_set) if is_compared else None
         pairs.append(ColumnPair(column.name, column.type, match.type if match else None, difference))
-    known = frozenset(declared_names)
     for column in right:
         if column in unpaired[column.name.lower()]:
-            is_new = is_compared and column.name.lower() not in known
+            is_new = is_compared and column.name.lower() not in declared_set
             pairs.append(ColumnPair(column.name, None, column.type, ColumnDifference.NOT_DECLARED if is_new else None))
-    is_reordered = is_compared and declared_names != stored_names and set(declared_names) == set(stored_names)
+    is_reordered = is_compared and declared_names != stored_names and declared_set == stored_set
     return ColumnComparison(pairs, is_reordered)
 
 
@@ -161,12 +162,12 @@ def _parse_columns(schema: str | None) -> tuple[_Column, ...]:
     return tuple(_Column(str(column["name"]), _type_text(column.get("arrow") or column.get("type"))) for column in columns)
 
 
-def _type_text(kind: object) -> str:
-    return kind if isinstance(kind, str) else json.dumps(kind) if kind is not None else ""
+def _type_text(column_type: object) -> str:
+    return column_type if isinstance(column_type, str) else json.dumps(column_type) if column_type is not None else ""
 
 
-def _type_group(kind: str) -> str | None:
-    match = _WORD.match(kind.strip().lower())
+def _type_group(type_text: str) -> str | None:
+    match = _WORD.match(type_text.strip().lower())
     return next((group for group, type_names in _TYPE_GROUPS.items() if match is not None and match[0] in type_names), None)
 
 

@@ -24,6 +24,7 @@ from federator.model import (
     path_key,
     skipped_evidence,
 )
+from federator.planning.evidence import is_proven_absent
 
 _ROOT = path_key(ROOT)
 #: the evidence that a shard states of a namespace from which it read only named tables; the known coverage of the namespace is carried
@@ -50,8 +51,8 @@ class Arrival:
 class SourceEvidence:
     """The evidence of one source's crawl.
 
-    ``coverage`` is by namespace. ``namespaces`` are the listed ones, and ``read`` those that the crawl was to read (None: all), as
-    path keys.
+    ``coverage`` is by namespace, without those that are proven absent. ``namespaces`` are the listed ones, and ``read`` those that
+    the crawl was to read (None: all), as path keys.
     """
 
     coverage: dict[str, Coverage]
@@ -133,8 +134,12 @@ def validate_arrivals(
         read = {*read, *(key for key, proven in coverage.items() if carried.get(key) != proven)}
     if _ROOT not in coverage:
         coverage[_ROOT] = check_coverage(source, _ROOT, Arrival())
-    # A namespace that is neither listed nor failed does not exist; its parent's coverage proves that.
-    existing = {key: c for key, c in coverage.items() if key in listed or key == _ROOT or c.found}
+    absent = {
+        key
+        for key, proven in coverage.items()
+        if not proven.found and key not in listed and is_proven_absent(proven.namespace, coverage, listed)
+    }
+    existing = {key: proven for key, proven in coverage.items() if key not in absent}
     return SourceEvidence(existing, listed, None if read is None else frozenset(read))
 
 
@@ -159,7 +164,7 @@ def list_failures(coverage: Mapping[str, Coverage]) -> list[Coverage]:
 
 def is_failed(coverage: Mapping[str, Coverage]) -> bool:
     """Tell whether a crawl failed as a whole: the root could not be listed. The position in the change feed then stays."""
-    return any(each.namespace == ROOT for each in list_failures(coverage))
+    return any(failure.namespace == ROOT for failure in list_failures(coverage))
 
 
 def check_coverage(source: str, key: str, arrival: Arrival) -> Coverage:

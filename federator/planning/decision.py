@@ -392,7 +392,7 @@ def merge_desired(
     """
     declared_properties = declared.get("properties")
     removed = set(declared_properties) - set(desired.properties) if isinstance(declared_properties, dict) else set()
-    kept = {key: value for key, value in strip_marker_properties(target.properties).items() if key not in removed}
+    kept_properties = {key: value for key, value in strip_marker_properties(target.properties).items() if key not in removed}
     location = target.location if target.canonical == desired.canonical else desired.location
     comment = strip_comment_marker(desired.doc)
     if not doc or (comment is None and not declared.get("doc")):
@@ -400,7 +400,7 @@ def merge_desired(
     marker = find_bound_marker(desired)
     merged = replace(
         target,
-        properties={**kept, **desired.properties},
+        properties={**kept_properties, **desired.properties},
         location=location,
         doc=comment,
         # A difference in columns alone is no reason for a change: they are those of the last declaration.

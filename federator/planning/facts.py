@@ -13,7 +13,7 @@ from typing import Protocol
 
 from federator.connector import Capabilities, Catalog, CatalogError, Unsupported
 from federator.model import NamespaceRecord, Path, TableRecord, parent_path, parse_path_key, path_key
-from federator.planning.cells import Candidates, LedgerRow
+from federator.planning.cells import Candidates
 from federator.planning.changes import Action, Change
 from federator.planning.guards import GuardFacts
 from federator.planning.journal_lines import (
@@ -55,8 +55,16 @@ class FactsIndex(Protocol):
         """Return a namespace's record, and the number of tables and namespaces directly in it. The number may be capped at one."""
         ...
 
-    def ledger_of(self, mirror: str) -> Sequence[OwnedObject]:
-        """Return a mirror's entries of tables and namespaces, in all its targets."""
+    def namespace_entries(self, mirror: str) -> Sequence[OwnedObject]:
+        """Return a mirror's namespaces in the ledger, in all its targets."""
+        ...
+
+    def ledger_sides(self, mirror: str) -> Collection[tuple[str, str]]:
+        """Return the sources of a mirror's ledger, each with its side, ``origin`` or ``target``."""
+        ...
+
+    def owned_tables(self, mirror: str, target: str, paths: Sequence[str]) -> Collection[str]:
+        """Return those of the target paths that are tables in a mirror's ledger."""
         ...
 
     def lines(self, mirror: str, question: Question, since: float, /) -> Iterable[JournalLine]:
@@ -95,33 +103,37 @@ class FactSources(Protocol):
 
 
 def collect_facts(
-    context: MirrorContext, origin: Capabilities, entries: Sequence[LedgerRow], candidates: Candidates, sources: FactSources, *,
+    context: MirrorContext, origin: Capabilities, candidates: Candidates, sources: FactSources, *,
     now: float, origin_revision: int = 0, target_revision: int = 0,
 ) -> PlanFacts:  # fmt: skip
-    """Return the facts that the plan needs of its candidates. ``entries`` are the mirror's tables in the ledger."""
+    """Return the facts that the plan needs of its candidates."""
     rule, request = context.rule, required_facts(context, candidates)
     since = now - rule.guard_window
-    targets = [entry.target_path for entry in entries]
+    counts = candidates.ledger
     with sources.read() as index:
         deleted = list_removals(index.lines(rule.name, Question.REMOVALS, since), index.table)
-        suspects = {*list_obstructed_paths(index.lines(rule.name, Question.OBSTRUCTED, 0.0)), *targets}
-        rows = index.ledger_of(rule.name)
-        owned = list_owned_namespaces(rule.target, rows)
+        suspects = {
+            *set(list_obstructed_paths(index.lines(rule.name, Question.OBSTRUCTED, 0.0))).intersection(request.targets),
+            *index.owned_tables(rule.name, rule.target, request.targets),
+        }
+        owned = without_tables(
+            list_owned_namespaces(rule.target, index.namespace_entries(rule.name)), counts.by_target_namespace
+        )
         recreates = list_refused_recreates(index.lines(rule.name, Question.RECREATES, since))
         unconfirmed = {name: index.unconfirmed(name) for name in (rule.origin, rule.target)}
         facts = PlanFacts(
             paths_by_location=index.paths_at(rule.target, request.locations),
             verification_states=index.verified(request.locations),
             namespaces=index.namespaces(rule.target),
-            owned_namespaces=[_with_child_count(index, rule.target, namespace) for namespace in without_tables(owned, targets)],
+            owned_namespaces=[_with_child_count(index, rule.target, namespace) for namespace in owned],
             pending_renames=list_unfinished_renames(index.lines(rule.name, Question.RENAMES, now - _PENDING_RENAME_SECONDS)),
             now=now,
             unconfirmed={name: text for name, text in unconfirmed.items() if text is not None},
-            losses=list_unapproved(rule, index.accepted_revisions(rule.name), rows, index.losses),
+            losses=list_unapproved(rule, index.accepted_revisions(rule.name), index.ledger_sides(rule.name), index.losses),
             guards=GuardFacts(
-                live_tables=len(entries),
-                live_by_namespace=_count_by_namespace(targets),
-                existing_by_origin_namespace=_count_by_namespace(entry.origin_path for entry in entries if entry.origin_exists),
+                live_tables=counts.by_target_namespace.total(),
+                live_by_namespace=counts.by_target_namespace,
+                existing_by_origin_namespace=counts.existing_by_origin_namespace,
                 deleted_in_window=len(deleted),
                 deleted_by_namespace=_count_by_namespace(deleted),
                 selected_count=candidates.selected_count,
@@ -131,7 +143,7 @@ def collect_facts(
             origin_revision=origin_revision,
             target_revision=target_revision,
         )
-    foreign_targets = _observe_foreign_targets(sources, suspects.intersection(request.targets))
+    foreign_targets = _observe_foreign_targets(sources, suspects)
     return replace(
         facts,
         foreign_targets=foreign_targets,

@@ -104,11 +104,11 @@ def origins_needing_misses(
     lost: Iterable[str], misses: Mapping[str, Sequence[float]], rules: Iterable[MirrorRule]
 ) -> frozenset[Path]:
     """Return the origins (path keys) absent from the index for which the strictest mirror needs more misses."""
-    strictest = list(rules)
-    if not strictest:
+    all_rules = list(rules)
+    if not all_rules:
         return frozenset()
-    needed = max(rule.misses_before_delete for rule in strictest)
-    interval = max(rule.min_miss_interval for rule in strictest)
+    needed = max(rule.misses_before_delete for rule in all_rules)
+    interval = max(rule.min_miss_interval for rule in all_rules)
     return frozenset(parse_path_key(path) for path in lost if not has_enough_misses(misses.get(path, ()), needed, interval))
 
 
@@ -120,10 +120,11 @@ def namespaces_to_read(changes: CatalogChanges, known: KnownState) -> frozenset[
     covered = {coverage.namespace for coverage in known.coverage.values()}
     recorded = {parse_path_key(key) for key in known.namespaces}
     existing = covered | recorded | {ROOT}
-    to_read = {parent_path(table) for table in changes.tables} - covered
+    # In the order of the module's table.
+    to_read = {path for path in existing if not changes.namespaces.isdisjoint(iter_ancestors(path))}
     for namespace in changes.namespaces:
         to_read |= {namespace, parent_path(namespace)}
-    to_read |= {path for path in existing if not changes.namespaces.isdisjoint(iter_ancestors(path))}
+    to_read |= {parent_path(table) for table in changes.tables} - covered
     to_read |= {
         coverage.namespace
         for coverage in known.coverage.values()

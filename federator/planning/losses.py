@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from federator.planning.holds import Binds, Hold, LiftedBy
-from federator.planning.ledger import OwnedObject
 from federator.planning.rule import MirrorRule
 
 # With fewer tables a share is meaningless.
@@ -91,14 +90,13 @@ def weighed_since(
 def list_unapproved(
     rule: MirrorRule,
     known: Mapping[tuple[str, str], int],
-    entries: Iterable[OwnedObject],
+    declared: Collection[tuple[str, str]],
     find_losses: Callable[[str, int], Iterable[Loss]],
 ) -> list[Loss]:
     """Return the losses of a mirror's two sources for which no plan was approved or applied (``weighed_since``).
 
-    ``entries`` are the mirror's entries of the ledger. ``find_losses`` returns a source's losses after a revision.
+    ``declared`` are the sources of the mirror's ledger, each with its side. ``find_losses`` returns a source's losses after a revision.
     """
-    declared = {pair for entry in entries for pair in ((entry.origin_source, "origin"), (entry.target_source, "target"))}
     since = weighed_since(known, rule.origin, rule.target, declared)
     return [loss for source, revision in since.items() for loss in find_losses(source, revision)]
 

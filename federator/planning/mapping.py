@@ -16,7 +16,7 @@ from federator.model import Path, TableRecord, canonical_location, is_location, 
 from federator.planning.ownership import (
     OwnershipMarker,
     append_comment_marker,
-    find_bound_marker,
+    find_origin_marker,
     strip_comment_marker,
     strip_marker_properties,
 )
@@ -81,7 +81,7 @@ class DesiredTable:
 def map_table(context: MirrorContext, origin: TableRecord) -> DesiredTable:
     """Return the desired table of a selected origin table."""
     rule, target = context.rule, context.target
-    marker = find_bound_marker(origin)
+    marker = find_origin_marker(origin)
     if marker is not None and (not rule.transitive or rule.target in marker.visited_sources):
         return DesiredTable(
             origin,

@@ -34,10 +34,11 @@ class OwnedNamespace:
     ledger_count: int = 0
 
 
-def list_owned_namespaces(target: str, ledger: Iterable[OwnedObject]) -> list[OwnedNamespace]:
-    """Return the namespaces of a mirror's ledger in its current target. Those in an earlier target stay there."""
-    entries = (entry for entry in ledger if not entry.is_table and entry.target_source == target)
-    return [OwnedNamespace(entry.target_path, entry.origin_path, entry.native_id) for entry in entries]
+def list_owned_namespaces(target: str, entries: Iterable[OwnedObject]) -> list[OwnedNamespace]:
+    """Return a mirror's namespaces in its current target. ``entries`` are its namespaces in the ledger. Those in an earlier target stay
+    there."""
+    current = (entry for entry in entries if entry.target_source == target)
+    return [OwnedNamespace(entry.target_path, entry.origin_path, entry.native_id) for entry in current]
 
 
 def add_missing_namespaces(
@@ -144,7 +145,8 @@ def _missing_ancestors(change: Change, existing: Collection[str]) -> list[str]:
     return [key for depth in range(1, len(path) + 1) if (key := path_key(path[:depth])) not in existing]
 
 
-def without_tables(owned: Iterable[OwnedNamespace], tables: Iterable[str]) -> list[OwnedNamespace]:
-    """Return the namespaces below which the mirror has no table (target path keys): only they can be empty."""
-    above = {path_key(namespace) for key in tables for namespace in iter_ancestors(parse_path_key(key))}
-    return [namespace for namespace in owned if namespace.path not in above]
+def without_tables(owned: Iterable[OwnedNamespace], namespaces: Collection[str]) -> list[OwnedNamespace]:
+    """Return the namespaces below which the mirror has no table: only they can be empty. ``namespaces`` (path keys) contain its
+    tables."""
+    above = {path_key(namespace) for key in namespaces for namespace in iter_ancestors(parse_path_key(key))}
+    return [namespace for namespace in owned if namespace.path not in namespaces and namespace.path not in above]

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
-from federator.model import Path, Record, TableRecord, path_key
+from federator.model import Path, Record, TableRecord, parse_path_key, path_key
 
 PREFIX = "federator."
 #: the beginning of a marker in a comment
@@ -66,14 +66,27 @@ def find_bound_marker(record: Record) -> OwnershipMarker | None:
 
     Malformed markers are ignored, never an error.
     """
-    return _parse_bound_marker(_property_marker(record), record.key) or _parse_bound_marker(
-        _parse_comment_marker(record.doc), record.key
+    return _parse_bound_marker(_property_values(record), record.key) or _parse_bound_marker(
+        _comment_values(record.doc), record.key
     )
+
+
+def find_origin_marker(record: Record) -> OwnershipMarker | None:
+    """Return the marker of an object that is read as an origin. Its path and the object's are equal, or one is the end of the other.
+
+    A copy has further names in front if it is read through another federator (its source), or through Hive 3 instead of Hive 2.
+    """
+    for values in (_property_values(record), _comment_values(record.doc)):
+        path = parse_path_key(values.get("path", ""))
+        shared = min(len(path), len(record.path))
+        if shared and path[-shared:] == record.path[-shared:]:
+            return _parse_marker(values)
+    return None
 
 
 def describe_unbound_marker(record: Record) -> str:
     """Tell why an object has no bound marker: it has none, or that of another path, as a renamed or copied object has."""
-    path = _property_marker(record).get("path") or _parse_comment_marker(record.doc).get("path")
+    path = _property_values(record).get("path") or _comment_values(record.doc).get("path")
     return "its ownership marker is missing" if path is None else f"its ownership marker is that of {path}"
 
 
@@ -90,7 +103,7 @@ def with_operation_id(record: TableRecord, op_id: str) -> TableRecord:
 
 def has_comment_marker(record: Record) -> bool:
     """Tell whether an object's bound marker is in its comment."""
-    return _parse_bound_marker(_parse_comment_marker(record.doc), record.key) is not None
+    return _parse_bound_marker(_comment_values(record.doc), record.key) is not None
 
 
 def append_comment_marker(doc: str | None, marker: OwnershipMarker, target: Path) -> str:
@@ -108,18 +121,22 @@ def strip_marker_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in properties.items() if not key.startswith(PREFIX)}
 
 
-def _property_marker(record: Record) -> dict[str, str]:
+def _property_values(record: Record) -> dict[str, str]:
     return {key.removeprefix(PREFIX): value for key, value in record.properties.items() if key.startswith(PREFIX)}
 
 
 def _parse_bound_marker(values: Mapping[str, str], key: str) -> OwnershipMarker | None:
-    if values.get("path") != key or not values.get("instance"):
+    return _parse_marker(values) if values.get("path") == key else None
+
+
+def _parse_marker(values: Mapping[str, str]) -> OwnershipMarker | None:
+    if not values.get("instance"):
         return None
     via = tuple(source for source in values.get("via", "").split(",") if source)
     return OwnershipMarker(values["instance"], values.get("mirror", ""), values.get("origin", ""), values.get("op", ""), via)
 
 
-def _parse_comment_marker(doc: str | None) -> dict[str, str]:
+def _comment_values(doc: str | None) -> dict[str, str]:
     match = _COMMENT.search(doc) if doc else None
     pairs = (pair.partition("=") for pair in match[1].split()) if match else ()
     return {name: unquote(value) for name, _, value in pairs}

@@ -1,4 +1,4 @@
-"""What a catalog returns with text that no index can store concerns that one object only, not its source.
+"""Replaces or leaves out objects with text that no index can store, so that their source can still be crawled.
 
 The decision is the same for every connector and every index.
 """
@@ -30,12 +30,13 @@ _CAUSE = "contains a NUL character or a lone surrogate, which cannot be stored"
 
 @dataclass(slots=True)
 class _Corrections:
-    """The corrections to one namespace's coverage: records that were left out or replaced, and the change of its digest."""
+    """The corrections to one namespace's coverage: the numbers of records that were left out and replaced, the change of the
+    coverage's digest, and what is wrong with the last record."""
 
     left_out: int = 0
     replaced: int = 0
     digest: int = 0
-    last: str = ""
+    last_problem: str = ""
 
 
 def storable_items(
@@ -50,13 +51,13 @@ def storable_items(
     for item in items:
         if isinstance(item, Coverage):
             if _is_storable_path(item.namespace):
-                yield _corrected(item, corrections.pop(item.namespace, None))
+                yield _apply_corrections(item, corrections.pop(item.namespace, None))
         elif isinstance(item, IdentityReading):
             yield replace(item, error=escape_unstorable(item.error)) if item.error else item
         else:
             stored = _storable_record(item)
             if stored is not item and _is_storable_path(parent_path(item.path)):
-                _correct(corrections.setdefault(parent_path(item.path), _Corrections()), item, stored)
+                _record_correction(corrections.setdefault(parent_path(item.path), _Corrections()), item, stored)
             if stored is not None:
                 yield stored
 
@@ -86,37 +87,37 @@ def _is_storable_path(path: Path) -> bool:
     return is_storable("".join(path))
 
 
-def _correct(corrections: _Corrections, record: Record, stored: Record | None) -> None:
+def _record_correction(corrections: _Corrections, record: Record, stored: Record | None) -> None:
     name = escape_unstorable(record.path[-1])
     corrections.digest ^= fold_digest((record.digest,))
     if stored is None:
         corrections.left_out += 1
-        corrections.last = f"'{name}': its name {_CAUSE}; rename it in the catalog"
+        corrections.last_problem = f"'{name}': its name {_CAUSE}; rename it in the catalog"
         return
     corrections.replaced += 1
     corrections.digest ^= fold_digest((stored.digest,))
     if not corrections.left_out:
         field = _find_unstorable_field(record)
-        corrections.last = f"'{name}': its {field} {_CAUSE}; change it in the catalog"
+        corrections.last_problem = f"'{name}': its {field} {_CAUSE}; change it in the catalog"
 
 
-def _corrected(coverage: Coverage, corrections: _Corrections | None) -> Coverage:
-    coverage = replace(coverage, presence=_escaped(coverage.presence), detail=_escaped(coverage.detail))
+def _apply_corrections(coverage: Coverage, corrections: _Corrections | None) -> Coverage:
+    coverage = replace(coverage, presence=_escape_reason(coverage.presence), detail=_escape_reason(coverage.detail))
     if corrections is None or not coverage.complete:
         return coverage
     verb = "read" if corrections.left_out else "described"
     count = corrections.left_out or corrections.replaced
-    failed = failed_evidence(InvalidInput.code, f"{count} could not be {verb}, the last one {corrections.last}")
+    failed = failed_evidence(InvalidInput.code, f"{count} could not be {verb}, the last one {corrections.last_problem}")
     # Failed presence of the root would mean that the whole source failed.
-    proves_absence = not corrections.left_out or coverage.namespace == ROOT
+    keeps_presence = not corrections.left_out or coverage.namespace == ROOT
     return replace(
         coverage,
-        presence=coverage.presence if proves_absence else failed,
+        presence=coverage.presence if keeps_presence else failed,
         detail=failed,
         records=coverage.records - corrections.left_out,
         digest=coverage.digest ^ corrections.digest,
     )
 
 
-def _escaped(evidence: Evidence) -> Evidence:
+def _escape_reason(evidence: Evidence) -> Evidence:
     return evidence if is_storable(evidence.reason) else replace(evidence, reason=escape_unstorable(evidence.reason))

@@ -65,17 +65,18 @@ def derive_path(template: str | None, canonical_location: str, levels: int) -> P
     names = [
         location.rstrip("/").rpartition("/")[2] for location in (canonical_location, *parent_locations(canonical_location))
     ]
-    names[0] = names[0].removesuffix(".lance")
+    names_by_placeholder = {str(number): name for number, name in enumerate(names)}
+    names_by_placeholder["table"] = names_by_placeholder.pop("0").removesuffix(".lance")
     template = template or "$".join([*(f"{{{level}}}" for level in range(levels, 0, -1)), "{table}"])
 
     def fill_placeholder(match: re.Match[str]) -> str:
-        number = 0 if match[1] == "table" else int(match[1]) if match[1].isdecimal() else len(names)
-        if number >= len(names) or not names[number] or (number == 0 and match[1] != "table"):
+        name = names_by_placeholder.get(match[1])
+        if not name:
             raise ConfigError(
                 f"{match[0]} names no directory of {canonical_location}",
                 hint="use names, {table}, {1} for the directory above the table, {2} ... in --as",
             )
-        return names[number]
+        return name
 
     return tuple(_PLACEHOLDER.sub(fill_placeholder, part) for part in template.split("$"))
 
@@ -98,7 +99,15 @@ def plan_user_declarations(
             changes.setdefault(path_key(namespace), _create_namespace_change(target, namespace, candidate))
         changes[path_key(candidate.path)] = _declare_table_change(target, candidate)
     ordered = sort_changes(changes.values())
-    facts = GuardFacts(0, {}, {}, 0, {}, len(changes), origin_filters_listings=False)
+    facts = GuardFacts(
+        live_tables=0,
+        live_by_namespace={},
+        existing_by_origin_namespace={},
+        deleted_in_window=0,
+        deleted_by_namespace={},
+        selected_count=len(changes),
+        origin_filters_listings=False,
+    )
     results = measure_guards(rule, ordered, facts)
     holds = tuple(hold for _, hold in results if hold is not None)
     guards = tuple(measurement for measurement, _ in results)
@@ -137,14 +146,25 @@ def _refusal_reason(capabilities: Capabilities, candidate: DeclarationCandidate)
 
 def _create_namespace_change(target: str, namespace: Path, candidate: DeclarationCandidate) -> Change:
     return Change(
-        Action.CREATE_NAMESPACE, target, path_key(namespace), "", "", f"for {path_key(candidate.path)}",
+        Action.CREATE_NAMESPACE,
+        target,
+        path_key(namespace),
+        origin_source="",
+        origin_path="",
+        reason=f"for {path_key(candidate.path)}",
         namespace=NamespaceRecord(target, namespace),
-    )  # fmt: skip
+    )
 
 
 def _declare_table_change(target: str, candidate: DeclarationCandidate) -> Change:
     after = TableRecord(target, candidate.path, candidate.location, schema=candidate.schema)
     return Change(
-        Action.DECLARE_TABLE, target, path_key(candidate.path), "", "", "declared by a user", after=after,
+        Action.DECLARE_TABLE,
+        target,
+        path_key(candidate.path),
+        origin_source="",
+        origin_path="",
+        reason="declared by a user",
+        after=after,
         precondition={"target": "absent", "origin": "any"},
-    )  # fmt: skip
+    )

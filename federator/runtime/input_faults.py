@@ -73,7 +73,12 @@ def describe_expected(fault: Mapping[str, Any]) -> str:
     template = _EXPECTED.get(fault["type"])
     if template is None:
         return _own_text(fault) or "another value"
-    text = template.format_map(fault.get("ctx") or {})
+    # A limit of a float option is written as people write it: 0, not 0.0.
+    limits = {
+        key: int(value) if isinstance(value, float) and value.is_integer() else value
+        for key, value in (fault.get("ctx") or {}).items()
+    }
+    text = template.format_map(limits)
     return re.sub(r"\b1 (character|item)s", r"1 \1", text)
 
 

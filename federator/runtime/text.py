@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 
 # C0 and C1 controls, line separators, bidirectional controls and surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -36,9 +38,20 @@ def first_line(error: BaseException, max_length: int | None = None) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:max_length]
 
 
+def nearest_name(name: str, allowed: Sequence[str]) -> str | None:
+    """Return the allowed name that a wrong one probably stands for: one that it is the beginning of, else one with similar letters."""
+    longer = next((other for other in allowed if name and other.startswith(name)), None)
+    return longer or next(iter(get_close_matches(name, allowed, n=1)), None)
+
+
 def format_utc(at: float) -> str:
     """Return a time as ISO 8601 in UTC, with seconds."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def format_count(number: int, noun: str, plural: str | None = None) -> str:
+    """Format a count with its noun: ``1 table``, ``1,204 tables``. ``plural`` is that of a noun which does not only add an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def replace_html(text: str) -> str:

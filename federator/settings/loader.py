@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from federator.connector import ConfigError
 from federator.connector.options import LIST_KEYS
 from federator.runtime.input_faults import describe_expected
+from federator.runtime.text import nearest_name
 from federator.settings.field_types import CLEAR_TEXT
 from federator.settings.known_secrets import register_secrets
 from federator.settings.section import find_section, section_keys
@@ -26,10 +26,15 @@ def load_settings(path: FilePath) -> Settings:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file", hint="create one with federator init") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error.strerror})", hint="name a TOML file that this user may read"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}", hint="save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from None
+        hint = "texts have quotes, sections have brackets: [sources.lake]"
+        raise ConfigError(f"{path.absolute()}: not TOML: {error}", hint=hint) from None
     return parse_settings(raw, path)
 
 
@@ -116,10 +121,10 @@ _EXPECTED_TEXTS = {
 
 def _unknown_key(path: FilePath, where: Sequence[str | int], key: str) -> ConfigError:
     allowed = list(section_keys(find_section(Settings, where)))
-    nearest = get_close_matches(key, allowed, n=1)
+    nearest = nearest_name(key, allowed)
     return ConfigError(
         f"{path}: {_section_prefix(where)}{key}: unknown key; allowed: {', '.join(allowed)}",
-        hint=f"did you mean {nearest[0]}?" if nearest else None,
+        hint=f"did you mean {nearest}?" if nearest else None,
     )
 
 

@@ -125,7 +125,8 @@ class DataSettings(Section):
     max_seconds: PositiveDuration = 60.0
     """Maximum time of one operation."""
     max_bytes: int = Field(default=256 << 20, ge=1)
-    """Maximum size of a response in Arrow, and of a request body, in bytes."""
+    """Maximum size of a response in Arrow, and of a request body, in bytes. Those of one principal that are being sent have at most
+    four times this size together; further ones are answered with 429."""
     max_memory: int = Field(default=1 << 30, ge=128 << 20)
     """Maximum memory of one child process, in bytes; a process that uses more is ended. Linux only."""
     processes: int = Field(default=4, ge=1, le=64)
@@ -153,7 +154,10 @@ class ServeSettings(Section):
     body_timeout: PositiveDuration = 20.0
     """Time in which a request body must end, or bring `body_progress` further bytes. Status 408 otherwise."""
     body_progress: int = Field(default=32 << 10, ge=1)
-    """Number of bytes that a longer request body must bring within each `body_timeout`."""
+    """Number of bytes that a longer request body must bring within each `body_timeout`, and that a client must read of a longer
+    response within each `response_timeout`."""
+    response_timeout: PositiveDuration = 60.0
+    """Time in which a client must read a response, or `body_progress` bytes of it. The connection is closed otherwise."""
     cors_origins: tuple[Origin, ...] = ()
     """Web pages that may use the API from a browser."""
     data: DataSettings = DataSettings()
@@ -240,7 +244,7 @@ class SourceSettings(Section):
     vend: Vend = "none"
     """Credentials in the storage options that the API returns for a table. Temporary ones for this table only: `"catalog"` from the
     catalog itself, `"sts"`, `"gcs"` or `"azure"` from the store, or a list of these. `"static"`: the source's own `storage.*`, to
-    writers. [access.md](../how-to/access.md#credentials-for-a-table) explains it."""
+    writers. [table-credentials.md](../how-to/table-credentials.md#credentials-for-a-table) explains it."""
     sts: StsSettings | None = None
     """Where the credentials of `vend = "sts"` come from."""
     allow_drop: bool = False

@@ -10,56 +10,66 @@ from federator.model import canonical_location
 from federator.planning.mapping import PLACEHOLDER
 from federator.registry import get_connector, source_capabilities
 from federator.settings.observability import validate_observability
-from federator.settings.sections import MirrorSettings, Settings
+from federator.settings.sections import MirrorSettings, Settings, SourceSettings
 
 
 def validate_settings(settings: Settings) -> None:
-    file = settings.path
+    """Raise ConfigError for the first contradiction between sections, secret in clear, or unknown name."""
     for source in settings.sources.values():
-        where = f"{file}: [sources.{source.name}] "
-        try:
-            connector = get_connector(source.impl)
-        except ConfigError as error:
-            raise ConfigError(f"{where}impl: {error.message}", hint=error.hint) from None
-        connector.settings_type.check_references(source.impl, source.properties, where=where)
-        connector.parse_settings(source.properties, where=where)
-        if ("sts" in source.vend_methods) != (source.sts is not None):
-            raise ConfigError(
-                f'{where}vend = "sts" and [sources.{source.name}.sts] need each other',
-                hint='set vend = "sts", and sts.role_arn',
-            )
-        if "catalog" in source.vend_methods and not connector.capabilities.vends_credentials:
-            raise ConfigError(
-                f'{where}vend = "catalog": the connector {source.impl} gets no credentials from its catalog',
-                hint='use "sts", "gcs" or "azure"',
-            )
+        _check_source(settings, source)
     _check_roots(settings)
     _check_tree(settings)
-    resolve_reference(settings.index.url, where=f"{file}: [index] url")
-    password = re.match(r"[^:/]+://[^/@]*?:([^@]*)@", settings.index.url)
-    secrets = {f"[audit.storage] {key}": text for key, text in settings.audit.storage.items() if is_secret_key(key)}
-    for key, text in (("[index] url", password and password[1]), *secrets.items()):
-        if text and not is_secret_reference(text):
-            raise ConfigError(f"{file}: {key}: a secret must not stand in the file", hint="write ${VARIABLE}")
+    _check_secrets(settings)
     _check_cluster(settings)
-    validate_observability(settings.telemetry, settings.lineage, settings.notify, file)
+    validate_observability(settings.telemetry, settings.lineage, settings.notify, settings.path)
     for name, mirror in settings.mirrors.items():
-        where = f"{file}: [mirrors.{name}]"
-        for key, value in (("from", mirror.origin), ("to", mirror.target)):
-            if value not in settings.sources:
-                raise ConfigError(
-                    f"{where} {key}: no source is called {value!r}", hint=f"sources: {', '.join(settings.sources)}"
-                )
-        if mirror.origin == mirror.target:
-            raise ConfigError(f"{where} to: a mirror needs two different sources")
-        _check_template(where, settings, mirror)
-        _check_replace(where, settings, mirror)
-        _check_priority(where, settings, mirror)
+        _check_mirror(f"{settings.path}: [mirrors.{name}]", settings, mirror)
     if settings.mirrors and settings.instance.id is None:
         raise ConfigError(
-            f"{file}: [instance] id: required with any mirror",
+            f"{settings.path}: [instance] id: required with any mirror",
             hint='set a name that marks owned objects in the targets, e.g. id = "prod-eu"',
         )
+
+
+def _check_source(settings: Settings, source: SourceSettings) -> None:
+    where = f"{settings.path}: [sources.{source.name}] "
+    try:
+        connector = get_connector(source.impl)
+    except ConfigError as error:
+        raise ConfigError(f"{where}impl: {error.message}", hint=error.hint) from None
+    connector.settings_type.check_references(source.impl, source.properties, where=where)
+    connector.parse_settings(source.properties, where=where)
+    if ("sts" in source.vend_methods) != (source.sts is not None):
+        raise ConfigError(
+            f'{where}vend = "sts" and [sources.{source.name}.sts] need each other', hint='set vend = "sts", and sts.role_arn'
+        )
+    if "catalog" in source.vend_methods and not connector.capabilities.vends_credentials:
+        raise ConfigError(
+            f'{where}vend = "catalog": the connector {source.impl} gets no credentials from its catalog',
+            hint='use "sts", "gcs" or "azure"',
+        )
+
+
+def _check_secrets(settings: Settings) -> None:
+    """Check the sections index and audit. Those of sources and roots are checked with their section."""
+    resolve_reference(settings.index.url, where=f"{settings.path}: [index] url")
+    password = re.match(r"[^:/]+://[^/@]*?:([^@]*)@", settings.index.url)
+    secrets = {"[index] url": password[1]} if password else {}
+    secrets |= {f"[audit.storage] {key}": text for key, text in settings.audit.storage.items() if is_secret_key(key)}
+    for key, text in secrets.items():
+        if text and not is_secret_reference(text):
+            raise ConfigError(f"{settings.path}: {key}: a secret must not stand in the file", hint="write ${VARIABLE}")
+
+
+def _check_mirror(where: str, settings: Settings, mirror: MirrorSettings) -> None:
+    for key, value in (("from", mirror.origin), ("to", mirror.target)):
+        if value not in settings.sources:
+            raise ConfigError(f"{where} {key}: no source is called {value!r}", hint=f"sources: {', '.join(settings.sources)}")
+    if mirror.origin == mirror.target:
+        raise ConfigError(f"{where} to: a mirror needs two different sources")
+    _check_template(where, settings, mirror)
+    _check_replace(where, settings, mirror)
+    _check_priority(where, settings, mirror)
 
 
 def _check_cluster(settings: Settings) -> None:

@@ -19,18 +19,19 @@ from federator.planning.release import Release, release_changes
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import build_user_rule
 from federator.registry import source_capabilities
+from federator.runtime.text import format_count
 from federator.stages import lineage
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
 from federator.stages.declare import rule_for_plan
 from federator.stages.plan import plan_state
-from federator.stages.result import ProgressEvent, format_count, format_state_counts, is_failure
+from federator.stages.result import ProgressEvent, format_state_counts, is_failure
 from federator.store import approvals, deployment, identities, journal, leases, misses, plans
 from federator.store.leases import Lease, acquire_lease
 from federator.store.observations import ObservedObject, publish_observations
 
 
 @dataclass(frozen=True)
-class _Index:
+class _StoreApplicationIndex:
     """``ApplicationIndex`` in SQL, for one run. ``lease`` is the target's."""
 
     context: RunContext
@@ -78,7 +79,7 @@ def apply_plans(context: RunContext) -> None:
         with context.record_errors(f"mirror {plan.mirror}"), context.stage("apply", plan.mirror) as done:
             _check_confirmed(context, rule_for_plan(context.settings, plan.mirror))
             state = plan_state(context, plan)
-            release = _release(context, plan)
+            release = _get_release(context, plan)
             if state == "rejected" and not (plan.holds and release.changes):
                 done("rejected", "this plan was rejected")
                 continue
@@ -106,7 +107,7 @@ def _check_confirmed(context: RunContext, rule: MirrorRule) -> None:
                 raise IdentityChanged(problem)
 
 
-def _release(context: RunContext, plan: Plan) -> Release:
+def _get_release(context: RunContext, plan: Plan) -> Release:
     """Return a plan's changes that may go now, and those that wait."""
     with context.index.read() as connection:
         return release_changes(plan, approvals.get_valid(connection, plan.mirror))
@@ -139,7 +140,8 @@ def _application(context: RunContext, rule: MirrorRule, changes: Sequence[Change
         acquire_lease(context.index, f"source:{rule.target}", wait=LEASE_WAIT_SECONDS) as lease,
         ExitStack() as opened,
     ):
-        first, *more = (
+        # Concurrent writes need a pair of connections each.
+        first_pair, *other_pairs = (
             CatalogPair(
                 opened.enter_context(opened_as_known(context.index, context.source_spec(rule.origin), origins)),
                 opened.enter_context(opened_as_known(context.index, target.spec, targets)),
@@ -149,15 +151,15 @@ def _application(context: RunContext, rule: MirrorRule, changes: Sequence[Change
         executor = Executor(
             StoreJournal(context.index, context.run, rule, (mirror_lease, lease)),
             rule,
-            first.origin,
-            first.target,
+            first_pair.origin,
+            first_pair.target,
             keeps_properties=source_capabilities(target.spec).keeps_properties,
             stop=context.stop,
             deadline=leases.CALL_DEADLINE_SECONDS,
-            extra_connections=more,
+            extra_connections=other_pairs,
             writes_per_second=target.writes_per_second,
             max_failures=context.max_failures,
             stored=context.run.kind == "apply",
             drop_refusal=None if context.drops_confirmed else drop_refusal(source_capabilities(target.spec)),
         )
-        yield Application(executor, _Index(context, lease))
+        yield Application(executor, _StoreApplicationIndex(context, lease))

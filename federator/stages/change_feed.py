@@ -35,8 +35,8 @@ class CrawlScope:
     identities: tuple[IdentityReading, ...] = ()
 
 
-def read_change_feed(context: RunContext, name: str, now: float, *, full: bool = False) -> CrawlScope:
-    """Read the change feed of a source. The source's lease must be held.
+def plan_crawl_scope(context: RunContext, name: str, now: float, *, full: bool = False) -> CrawlScope:
+    """Return what a crawl of a source must read, by its change feed. The source's lease must be held.
 
     The feed is read for a full crawl too, since only the previous cursor tells whether the feed went back.
     """
@@ -52,11 +52,11 @@ def read_change_feed(context: RunContext, name: str, now: float, *, full: bool =
     try:
         if previous is None:
             identity, cursor = call_with_deadline(
-                source.spec, lambda catalog: (_read(catalog), catalog.current_feed_cursor()), source.deadline
+                source.spec, lambda catalog: (_read_identity(catalog), catalog.current_feed_cursor()), source.deadline
             )
             return CrawlScope(cursor, full_reason=reason or None, identities=(identity,))
         identity, changes = call_with_deadline(
-            source.spec, lambda catalog: (_read(catalog), catalog.changes_since(previous)), source.deadline
+            source.spec, lambda catalog: (_read_identity(catalog), catalog.changes_since(previous)), source.deadline
         )
     except Unsupported:
         # The server has no change feed, so each crawl is full and needs no reason.
@@ -70,7 +70,7 @@ def read_change_feed(context: RunContext, name: str, now: float, *, full: bool =
     return replace(scope, went_back=changes.full_crawl if changes.went_back else None, identities=(identity,))
 
 
-def _read(catalog: Catalog) -> IdentityReading:
+def _read_identity(catalog: Catalog) -> IdentityReading:
     return IdentityReading(catalog.identity())
 
 

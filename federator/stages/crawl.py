@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 from federator import logs
 from federator.connector import FederatorError, ServiceUnavailable
 from federator.connector.call_metrics import CallCounts
+from federator.connector.errors import split_hint
+from federator.lance.circles import require_no_circle
 from federator.model import ROOT, path_key
 from federator.planning.crawls import unread_coverage
-from federator.registry import get_connector
+from federator.registry import crawl_concurrency, get_connector
 from federator.runtime.spans import record_span
-from federator.stages.change_feed import CrawlScope, read_change_feed
+from federator.runtime.text import format_count
+from federator.stages.change_feed import CrawlScope, plan_crawl_scope
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
-from federator.stages.result import Interrupted, format_count
+from federator.stages.result import Interrupted
+from federator.stages.shared_permissions import record_stores
 from federator.stages.task_slots import TaskSlots
 from federator.stages.verify import verify_sources
-from federator.store import DatabaseError, call_metrics, identities, records, revisions, runs, verifications
+from federator.store import DatabaseError, call_metrics, deployment, identities, records, revisions, runs, verifications
 from federator.store.failures import describe_failure
 from federator.store.leases import Lease, LeaseLost, acquire_lease
 
@@ -40,6 +44,7 @@ def crawl_sources(context: RunContext, names: Sequence[str], *, full: bool = Fal
     from federator.pipeline.session import task_slots
 
     context.spark_session()
+    record_stores(context.index, context.settings)
     for name in names:
         source = context.settings.source(name)
         revisions.register_source(context.index, name, source.impl, source.digest)
@@ -60,8 +65,7 @@ def crawl_sources(context: RunContext, names: Sequence[str], *, full: bool = Fal
 
 
 def _crawl_in_slots(context: RunContext, slots: TaskSlots, name: str, *, full: bool) -> PublishResult:
-    source = context.settings.source(name)
-    with slots.hold(get_connector(source.impl).crawl_concurrency(source.properties)):
+    with slots.hold(crawl_concurrency(context.settings.source(name).spec)):
         return _crawl_source(context, name, full=full)
 
 
@@ -78,25 +82,37 @@ def _crawl_source(context: RunContext, name: str, *, full: bool) -> PublishResul
         _publishing_failure(context, name, lease),
         translate_spark_errors(f"crawl {name}"),
     ):
+        _require_no_circle(context, name)
         began_at = time.time()
-        reading = read_change_feed(context, name, began_at, full=full)
-        crawled = _read_source(context, name, reading, began_at)
+        scope = plan_crawl_scope(context, name, began_at, full=full)
+        crawled = _read_source(context, name, scope, began_at)
         _record_worker_calls(context, name, crawled.calls)
         with context.index.write() as connection:
             lease.require_held(connection)
-            verdict = identities.check(connection, name, [*reading.identities, *crawled.identities], crawl=True)
+            verdict = identities.check(connection, name, [*scope.identities, *crawled.identities], crawl=True)
         if verdict.problem is not None:
             crawled = unproven(crawled, verdict.problem)
         with context.index.read() as connection:
             revision = records.published_revision(connection, name)
         delta = diff_crawl(context.spark_session(), context.index_reader(), crawled, revision, context.staging_area())
         published = publish_crawl(
-            context.index, lease, crawled, delta, run_id=context.run.id, config_digest=source.digest, cursor=reading.cursor,
-            identity=verdict.identity, went_back=reading.went_back, full_because=reading.full_reason,
+            context.index, lease, crawled, delta, run_id=context.run.id, config_digest=source.digest, cursor=scope.cursor,
+            identity=verdict.identity, went_back=scope.went_back, full_because=scope.full_reason,
         )  # fmt: skip
         runs.record_source_result(context.index, context.run, name, **asdict(published))
         done(published.state, _summarize(published), crawled.calls)
     return published
+
+
+def _require_no_circle(context: RunContext, name: str) -> None:
+    """Raise InvalidInput if a source leads back to this service."""
+    from federator.pipeline.deadlines import call_with_deadline
+
+    source = context.settings.source(name)
+    if get_connector(source.impl).reads_deployments:
+        with context.index.read() as connection:
+            fingerprint = deployment.read_fingerprint(connection)
+        call_with_deadline(source.spec, lambda catalog: require_no_circle(catalog, fingerprint), source.deadline)
 
 
 @contextmanager
@@ -125,20 +141,20 @@ def _publishing_failure(context: RunContext, name: str, lease: Lease) -> Iterato
         raise
 
 
-def _read_source(context: RunContext, name: str, reading: CrawlScope, began_at: float) -> ValidatedCrawl:
+def _read_source(context: RunContext, name: str, scope: CrawlScope, began_at: float) -> ValidatedCrawl:
     from federator.pipeline.crawl import stage_crawl
     from federator.pipeline.validation import unchanged_crawl, validate_crawl
 
-    if reading.namespaces is not None and not reading.namespaces and not reading.tables:
-        return unchanged_crawl(name, reading.carried, began_at=began_at)
-    namespaces = None if reading.namespaces is None else sorted(reading.namespaces)
+    if scope.namespaces is not None and not scope.namespaces and not scope.tables:
+        return unchanged_crawl(name, scope.carried, began_at=began_at)
+    namespaces = None if scope.namespaces is None else sorted(scope.namespaces)
     spark, deadline = context.spark_session(), context.settings.source(name).deadline
     staging = context.staging_area()
-    staged = stage_crawl(spark, context.source_spec(name), staging, deadline=deadline, only=namespaces, tables=reading.tables)
+    staged = stage_crawl(spark, context.source_spec(name), staging, deadline=deadline, only=namespaces, tables=scope.tables)
     read = None if namespaces is None else frozenset(map(path_key, namespaces))
     small = staging.is_small(staged)
     return validate_crawl(
-        spark, name, staged, began_at=began_at, small=small, read=read, carried=reading.carried, tables=reading.tables
+        spark, name, staged, began_at=began_at, small=small, read=read, carried=scope.carried, tables=scope.tables
     )
 
 
@@ -154,6 +170,10 @@ def _record_worker_calls(context: RunContext, name: str, counts: CallCounts) -> 
 
 
 def _summarize(published: PublishResult) -> str:
+    """Return the counts and the message of a crawl; of one that failed the message alone, because nothing was read. Without hints."""
+    message = split_hint(published.message or "")[0]
+    if published.state == "failed" and message:
+        return message
     text = f"{format_count(published.tables, 'table')} in {format_count(published.namespaces, 'namespace')}"
     numbers = {"new": published.added, "changed": published.changed, "gone": published.removed}
     changed = ", ".join(f"{number} {label}" for label, number in numbers.items() if number)
@@ -162,4 +182,4 @@ def _summarize(published: PublishResult) -> str:
         text += f"; {published.carried:,} of {published.namespaces + 1:,} listings carried from earlier crawls"
     elif published.full_because:
         text += f"; read in full: {published.full_because}"
-    return f"{text}; {published.message}" if published.message else text
+    return f"{text}; {message}" if message else text

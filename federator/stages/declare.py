@@ -20,12 +20,13 @@ from federator.planning.user_declarations import (
     user_plan_target,
 )
 from federator.registry import open_catalog, source_capabilities
+from federator.runtime.text import format_count
 from federator.settings import Settings
 from federator.stages.context import RunContext
 from federator.stages.plan import save_plan
-from federator.stages.result import format_count
-from federator.stages.shared_permissions import Permissions, restrict_to_declaring
+from federator.stages.shared_permissions import Permissions, find_store, restrict_to_declaring
 from federator.store import records, roots, verifications
+from federator.store.stores import value_of_location
 from federator.store.verifications import DueLocation
 
 
@@ -117,7 +118,8 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
         name = _find_root(context.settings, canonical) if spec.roots else None
         storage_spec = context.settings.root_spec(name) if name is not None else target
         own = Permissions.of_spec(storage_spec)
-        shared = restrict_to_declaring(context.index, context.settings, own, canonical)
+        access = find_store(storage_spec).access
+        shared = restrict_to_declaring(context.index, context.settings, own, access, canonical)
         due = DueLocation(canonical, location, shared.allowed_bases, shared.mounts)
         with InspectorProcess(storage_spec, context.settings.verify.timeout, {location: due}) as inspector:
             result = inspector.inspect(location)
@@ -127,6 +129,7 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
                 "location": location,
                 "checked_at": time.time(),
                 "checked_through": storage_spec.name,
+                "access": value_of_location(access, canonical),
                 **result,
             }
             with context.index.write() as connection:

@@ -12,7 +12,6 @@ from federator.connector import Catalog, Internal
 from federator.model import ROOT, Coverage, Path, canonical_json, path_key
 from federator.model.notices import Notice, NoticeEvent
 from federator.planning import crawls, facts, planner
-from federator.planning.cells import list_ledger_rows
 from federator.planning.decision import CrawlEvidence
 from federator.planning.mapping import MirrorContext
 from federator.planning.plan import Plan
@@ -20,9 +19,9 @@ from federator.planning.release import guarded_digest, release_state
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import user_plan_target
 from federator.registry import open_catalog, source_capabilities
+from federator.runtime.text import format_count
 from federator.stages.context import RunContext
-from federator.stages.result import format_count
-from federator.store import Connection, approvals, audit_log, coverage, deployment, journal, ledger, misses, plans, records
+from federator.store import Connection, approvals, audit_log, coverage, deployment, journal, misses, plans, records
 from federator.store.plan_facts import PlanFacts
 
 # For this long (seconds), a name that a server refused is not tried again: the server may be upgraded or configured otherwise.
@@ -60,18 +59,17 @@ def _plan_mirror(context: RunContext, rule: MirrorRule) -> Plan:
     mirror = replace(mirror_context(context, rule), drops_confirmed=context.drops_confirmed)
     with context.index.read() as connection:
         revisions = {name: records.published_revision(connection, name) for name in (rule.origin, rule.target)}
-        entries = list_ledger_rows(rule.target, ledger.list_entries_with_origins(connection, rule.name))
         evidence = CrawlEvidence(
             origin=_coverage_as_read(context, connection, rule.origin, revisions[rule.origin]),
             target=_coverage_as_read(context, connection, rule.target, revisions[rule.target]),
             misses=misses.list_misses(connection, rule.origin),
         )
     candidates = decide_candidates(
-        context.spark_session(), context.index_reader(), mirror, evidence, entries,
+        context.spark_session(), context.index_reader(), mirror, evidence,
         origin_revision=revisions[rule.origin], target_revision=revisions[rule.target],
     )  # fmt: skip
     plan_facts = facts.collect_facts(
-        mirror, source_capabilities(context.source_spec(rule.origin)), entries, candidates, _Sources(context, rule),
+        mirror, source_capabilities(context.source_spec(rule.origin)), candidates, _Sources(context, rule),
         now=time.time(), origin_revision=revisions[rule.origin], target_revision=revisions[rule.target],
     )  # fmt: skip
     plan = planner.build_plan(mirror, evidence, candidates, plan_facts)
@@ -104,7 +102,7 @@ class _Sources:
     @contextmanager
     def read(self) -> Iterator[PlanFacts]:
         with self.context.index.read() as connection:
-            yield PlanFacts(connection)
+            yield PlanFacts(connection, self.rule.origin)
 
     def open_origin(self, namespaces: Collection[Path]) -> AbstractContextManager[Catalog]:
         return opened_as_known(self.context.index, self.context.source_spec(self.rule.origin), namespaces)
@@ -117,7 +115,7 @@ def mirror_context(context: RunContext, rule: MirrorRule) -> MirrorContext:
     """Build the context of a mirror from its catalogs' capabilities, the names that the target refused, and its path prefix."""
     origin, target = (source_capabilities(context.source_spec(name)) for name in (rule.origin, rule.target))
     with context.index.read() as connection:
-        target = target.refusing(*journal.list_refused_names(connection, rule.target, time.time() - _REFUSED_SECONDS))
+        target = target.restricted_by(*journal.list_refused_names(connection, rule.target, time.time() - _REFUSED_SECONDS))
     # The shortest path, with names that no catalog has: the target completes it with its prefix.
     shortest = ("-",) * (target.min_depth + 1)
     with open_catalog(context.source_spec(rule.target)) as catalog:
@@ -139,7 +137,7 @@ def save_plan(context: RunContext, plan: Plan) -> None:
             guarded=guarded_digest(plan), notice=notice,
         )  # fmt: skip
         if user_plan_target(plan.mirror) is None:
-            plans.supersede(connection, plan.digest, plan.mirror, plan.mirror_digest)
+            plans.outdate_held_plans(connection, plan.digest, plan.mirror, plan.mirror_digest)
         audit_log.append_event(
             connection, "plan", actor=context.run.actor, run_id=context.run.id, subject=plan.mirror, detail=counts
         )

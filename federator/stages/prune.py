@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 
 from federator.connector import ConfigError
-from federator.runtime.text import format_utc
+from federator.runtime.text import format_count, format_utc
 from federator.settings import Settings
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
-from federator.stages.result import format_count
 from federator.store import retention
 from federator.store.leases import acquire_lease
 

@@ -28,9 +28,10 @@ from federator.planning.ownership import (
     strip_marker_properties,
 )
 from federator.planning.rule import MirrorRule
+from federator.runtime.text import format_count
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
 from federator.stages.plan import mirror_context
-from federator.stages.result import RebuildResult, RecoverableEntry, UnrecoverableObject, format_count
+from federator.stages.result import RebuildResult, RecoverableEntry, UnrecoverableObject
 from federator.store import Connection, audit_log, coverage, journal, ledger, records
 from federator.store.leases import Lease, acquire_lease
 from federator.store.observations import ObservedObject, publish_observations

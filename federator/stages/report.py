@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from federator.connector import ConfigError
+from federator.runtime.text import format_count
 from federator.settings import Settings
 from federator.settings.retention import REPORT_KINDS, ReportFormat, ReportSettings
 from federator.stages.context import RunContext
-from federator.stages.result import format_count
 from federator.store import audit_log, reports
 from federator.store.reports import ReportFile, StoredReport
 

@@ -140,11 +140,6 @@ def is_failure(outcome: Outcome) -> bool:
     return outcome.state not in (OutcomeState.DONE, OutcomeState.SKIPPED)
 
 
-def format_count(number: int, noun: str) -> str:
-    """Format a count with its noun: ``1 table``, ``2 tables``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def format_state_counts(states: Iterable[str]) -> str:
     """Format the counts of states: ``3 done, 1 skipped``."""
     return ", ".join(f"{count} {state}" for state, count in sorted(Counter(states).items()))

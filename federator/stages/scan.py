@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from federator.model import canonical_location, local_path
+from federator.runtime.text import format_count
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
-from federator.stages.result import format_count
 from federator.store import roots
 from federator.store.leases import acquire_lease
 from federator.store.roots import ScanGap, ScanResult
@@ -22,9 +22,8 @@ def scan_roots(context: RunContext, names: Sequence[str]) -> None:
         with context.record_errors(f"root {name}"), context.stage("scan", name) as done, translate_spark_errors(f"scan {name}"):
             scanned = _scan_root(context, name)
             context.result.roots[name] = scanned
-            text = f"{format_count(scanned.tables, 'table')} in {format_count(scanned.directories, 'directory')}".replace(
-                "directorys", "directories"
-            )
+            directories = format_count(scanned.directories, "directory", "directories")
+            text = f"{format_count(scanned.tables, 'table')} in {directories}"
             done(
                 "ok" if scanned.state == "complete" else scanned.state,
                 f"{text}; {scanned.message}" if scanned.message else text,
@@ -49,8 +48,15 @@ def _scan_root(context: RunContext, name: str) -> ScanResult:
         state = "failed" if not result.root_listed else "partial" if unexpected_gaps else "complete"
         message = _gap_summary(unexpected_gaps, canonical_location(root.location))
         scanned = ScanResult(
-            name, root.location, state, message, started_at, result.directories, len(result.tables), len(result.gaps)
-        )  # fmt: skip
+            name,
+            root.location,
+            state,
+            message,
+            started_at,
+            directories=result.directories,
+            tables=len(result.tables),
+            gaps=len(result.gaps),
+        )
         with context.index.write() as connection:
             lease.require_held(connection)
             roots.save_scan(connection, scanned, result.tables, result.gaps, context.settings.location_aliases)

@@ -10,29 +10,25 @@ from dataclasses import replace
 from typing import Any
 
 from federator.connector import StateError, TableNotFound
-from federator.model import Kind, TableRecord, parse_path_key
+from federator.model import TableRecord, parse_path_key, path_key
 from federator.stages.context import RunContext
 from federator.stages.result import format_state_counts
-from federator.stages.shared_permissions import Permissions, restrict_to_declaring
-from federator.store import Connection, audit_log, records, verifications
+from federator.stages.shared_permissions import Permissions, find_store, restrict_to_declaring
+from federator.store import Connection, audit_log, ledger, records, verifications
+from federator.store.stores import value_of_location
 from federator.store.verifications import DueLocation
 
-
-def require_verifiable(table: TableRecord) -> str:
-    """Return the canonical location of a table that verification may open. Raise StateError with the reason if there is none."""
-    if table.kind is Kind.MANAGED_TABLE and not table.is_read_only:
-        raise StateError("the table is managed by its catalog; verification does not open such tables")
-    if table.canonical is None:
-        raise StateError("the catalog does not tell where the table is stored", hint="crawl its source")
-    return table.canonical
+# Requests of all principals are verified one after the other. So a request takes no longer than this many tables that do not respond.
+_MAX_TIMEOUTS = 2
 
 
 def verify_tables(context: RunContext, ids: Sequence[str]) -> None:
     """Open the locations of tables now, given by their object ids, and store the states. It needs no Spark.
 
-    A table that cannot be opened is recorded in the result's errors, and the others are verified.
+    A table that cannot be opened, or for which no time is left, is recorded in the result's errors, and the others are verified.
     """
-    end = time.time() + context.settings.verify.max_seconds
+    limits = context.settings.verify
+    end = time.time() + min(_MAX_TIMEOUTS * limits.timeout, limits.max_seconds)
     for table_id in ids:
         with context.record_errors(table_id), context.stage("verify", parse_path_key(table_id)[0]) as done:
             done("ok", _verify_table(context, table_id, end).replace("_", " "))
@@ -46,24 +42,32 @@ def _verify_table(context: RunContext, table_id: str, end: float) -> str:
         table = records.find_table(connection, source, tuple(path))
         if table is None:
             raise TableNotFound(f"there is no table {table_id}")
-        canonical = require_verifiable(table)
-        through, location = _find_verifying_source(context, connection, source, canonical) or (source, str(table.location))
-    permitted = restrict_to_declaring(
-        context.index, context.settings, Permissions.of_source(context.settings, through), canonical
-    )
+        if obstacle := verifications.find_verification_obstacle(table):
+            raise StateError(obstacle)
+        canonical = str(table.canonical)
+        other = _find_verifying_source(context, connection, source, canonical)
+        # Anybody who sets a location could otherwise have it opened with the credentials of a source that is hidden from them.
+        is_copy = other is not None and _is_copy_of(connection, source, table, other[0])
+        through, location = other if other is not None and is_copy else (source, str(table.location))
+    own, access = Permissions.of_source(context.settings, through), find_store(context.source_spec(through)).access
+    permitted = restrict_to_declaring(context.index, context.settings, own, access, canonical)
     due = DueLocation(canonical, location, permitted.allowed_bases, permitted.mounts)
     with InspectorProcess(context.source_spec(through), context.settings.verify.timeout, {location: due}) as inspector:
-        texts = list(inspector.inspect_each([due.location], end))
-    if not texts:
-        raise StateError("the time of the run is over", hint="[verify] max_seconds sets it")
-    result: dict[str, Any] = json.loads(texts[0])
+        text = next(inspector.inspect_each([due.location], end), None)
+    if text is None:
+        raise StateError("the time of this request is over: the table was not opened", hint="verify the remaining tables again")
+    result: dict[str, Any] = json.loads(text)
     row = {
         "canonical": due.canonical,
         "location": due.location,
         "checked_at": time.time(),
         "checked_through": through,
+        "access": value_of_location(access, canonical),
         **result,
     }
+    if other is not None and not is_copy and row["state"] != "valid":
+        # The location is known to be valid: what this source cannot open would replace the facts of the others.
+        raise StateError(f"the location cannot be opened through {source}: {row['state']}, {row['message']}")
     with context.index.write() as connection:
         verifications.save_verifications(connection, [row])
         audit_log.append_event(
@@ -78,22 +82,37 @@ def _find_verifying_source(
 ) -> tuple[str, str] | None:  # fmt: skip
     """Return another source through which a location is valid and which still declares it, with the spelling that it opened.
 
-    A copy that a mirror has declared may be in a source without credentials for the storage. None if there is no such source.
+    None if there is no such source.
     """
-    known = verifications.find_verification(connection, canonical)
+    known = verifications.find_verification(connection, source, canonical)
     if known is None or known.state != "valid" or known.checked_through not in context.settings.sources:
         return None
-    declaring = verifications.list_declaring_sources(connection, [canonical]).get(canonical, set()) - {source}
-    return (known.checked_through, known.location) if known.checked_through in declaring else None
+    through, own_access = known.checked_through, find_store(context.source_spec(source)).access
+    access = find_store(context.source_spec(through)).access
+    if value_of_location(access, canonical) != value_of_location(own_access, canonical):
+        return None
+    declaring = verifications.list_declaring_sources(connection, own_access, [canonical]).get(canonical, set()) - {source}
+    return (through, known.location) if through in declaring else None
+
+
+def _is_copy_of(connection: Connection, source: str, table: TableRecord, origin: str) -> bool:
+    """Return whether a mirror has declared a table of a source, at its present location, as the copy of one of another source."""
+    entries = ledger.list_entries_of_object(connection, source, path_key(table.path))
+    return any(
+        (entry.target_source, entry.origin_source, entry.canonical) == (source, origin, table.canonical) for entry in entries
+    )
 
 
 def verify_sources(context: RunContext, names: Collection[str]) -> None:
     """Inspect the locations of crawled sources that are due, and those that they have declared of what another source permits."""
     end = time.monotonic() + context.settings.verify.max_seconds
     permitted = {name: Permissions.of_source(context.settings, name) for name in context.settings.sources}
-    for name in [*names, *(name for name in permitted if name not in names)]:
+    with context.index.read() as connection:
+        # Asking each source for its locations would read the records of all sources after the crawl of one.
+        verifiers = verifications.list_verifiers_of_redeclared(connection, list(names))
+    for name in [*names, *(name for name in permitted if name in verifiers and name not in names)]:
         compared = permitted if name in names else names
-        stricter = [each for each in compared if permitted[name].restrict([permitted[each]]) != permitted[name]]
+        stricter = [other for other in compared if permitted[name].restrict([permitted[other]]) != permitted[name]]
         if name in names or stricter:
             with context.record_errors(f"verify {name}"):
                 _verify_due_locations(context, name, permitted, stricter, name not in names, end - time.monotonic())
@@ -110,14 +129,14 @@ def _verify_due_locations(
     from federator.pipeline.spark_errors import translate_spark_errors
     from federator.pipeline.verify import verify_locations
 
-    limits = context.settings.verify
+    limits, access = context.settings.verify, find_store(context.source_spec(name)).access
     with context.index.read() as connection:
         due = verifications.list_due_locations(
             connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables, stricter=stricter,
             only_shared=only_shared,
         )  # fmt: skip
         if stricter or permitted[name].allowed_bases:
-            declaring = verifications.list_declaring_sources(connection, [each.canonical for each in due])
+            declaring = verifications.list_declaring_sources(connection, access, [location.canonical for location in due])
             due = list(_restrict_each(name, permitted, due, declaring))
     if not due:
         return
@@ -125,9 +144,11 @@ def _verify_due_locations(
         rows = verify_locations(context.staging_area(), context.source_spec(name), due, timeout=limits.timeout, seconds=seconds)
         states: Counter[str] = Counter()
         with context.index.write() as connection:
-            verifications.save_verifications(connection, _counted(rows, states))
+            verifications.save_verifications(connection, _counted(rows, access, states))
         left = len(due) - states.total()
-        remaining = f"; {left:,} left for the next run" if left else ""
+        remaining = (
+            f"; {left:,} not opened: the time was over, or their store did not respond; the next run opens them" if left else ""
+        )
         done("ok", format_state_counts(states.elements()) + remaining)
 
 
@@ -144,8 +165,8 @@ def _restrict_each(
         yield replace(location, allowed_bases=permissions.allowed_bases, mounts=permissions.mounts)
 
 
-def _counted(rows: Iterable[dict[str, Any]], states: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows of the table ``dataset``, and count their states."""
+def _counted(rows: Iterable[dict[str, Any]], access: str, states: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yield rows of the table ``dataset`` with the access through which they were opened, and count their states."""
     for row in rows:
         states[row["state"].replace("_", " ")] += 1
-        yield row
+        yield {**row, "access": value_of_location(access, row["canonical"])}

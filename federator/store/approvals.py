@@ -1,6 +1,6 @@
-"""Stored approvals of changes, keyed by the change's evidence.
+"""Stored approvals of changes, keyed by the change's evidence, so that each plan with an equal change finds them.
 
-So any plan with the same change finds its approval. ``planning.release`` has the rules.
+``planning.release`` has the rules.
 """
 
 from __future__ import annotations
@@ -36,21 +36,23 @@ def get_release(connection: Connection, plan: StoredPlan) -> Release:
 def approve(connection: Connection, plan: Plan, *, digest: str, actor: str) -> None:
     """Approve the guarded set of a plan (``planning.release.approve``). ``digest`` is the plan's.
 
-    If it is approved already, the approvals keep their actor and time. Raise StateError if only another command can lift a hold.
+    If the whole set is approved already, the approvals keep their actor and time. Raise StateError if only another command can lift
+    a hold.
     """
-    a, mirror = t.approval.c, plan.mirror
+    a = t.approval.c
+    mirror = plan.mirror
     valid = get_valid(connection, mirror)
-    approved = release.approve(plan, valid)
+    guards_by_evidence = release.approve(plan, valid)
     if release.release_state(plan, valid) == "approved":
         return
     connection.execute(delete(t.approval).where(a.mirror == mirror, a.approved_at <= time.time() - APPROVAL_SECONDS))
-    withdraw(connection, mirror, approved)
+    withdraw(connection, mirror, guards_by_evidence)
     rows = [
         {
             "mirror": mirror, "evidence": evidence, "plan": digest, "actor": actor, "approved_at": time.time(),
             "guards": json.dumps(sorted(guards)),
         }
-        for evidence, guards in approved.items()
+        for evidence, guards in guards_by_evidence.items()
     ]  # fmt: skip
     if rows:
         connection.execute(insert(t.approval), rows)

@@ -247,10 +247,11 @@ def insert_head(connection: Connection, head: StoredHead) -> None:
     connection.execute(insert(t.audit_head), [asdict(head)])
 
 
-def list_heads(index: Index) -> list[StoredHead]:
-    """List every recorded head, in order."""
+def list_heads(index: Index, *, after: int = 0) -> list[StoredHead]:
+    """List the recorded heads after the sequence number ``after``, in order."""
+    query = select(t.audit_head).where(t.audit_head.c.seq > after).order_by(t.audit_head.c.seq)
     with index.read() as connection:
-        return [StoredHead(**row) for row in connection.execute(select(t.audit_head).order_by(t.audit_head.c.seq)).mappings()]
+        return [StoredHead(**row) for row in connection.execute(query).mappings()]
 
 
 def mark_anchored(connection: Connection, seq: int) -> None:

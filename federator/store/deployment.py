@@ -67,6 +67,11 @@ def read_deployment(index: Index, instance: InstanceSettings) -> Deployment:
         return _load(connection, current_site)
 
 
+def read_fingerprint(connection: Connection) -> str:
+    """Return the fingerprint of the index."""
+    return str(connection.execute(select(t.deployment.c.value).where(t.deployment.c.key == _FINGERPRINT)).scalar_one())
+
+
 def claim_site(index: Index, instance: InstanceSettings) -> None:
     """Record the site and the instance id of the index at its first run.
 

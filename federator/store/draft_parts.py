@@ -64,7 +64,7 @@ class PartWriter:
             unwritten = {**row, "records": 0, "digest": 0, "unindexed": 0}
             claim = postgresql.insert(t.draft_part).values(unwritten).on_conflict_do_nothing().returning(t.draft_part.c.part)
             if connection.execute(claim).first() is None:
-                return next(each for each in list_parts(connection, self.draft) if each.part == part)
+                return next(written for written in list_parts(connection, self.draft) if written.part == part)
             records, digest, unindexed, vocabulary = 0, 0, 0, set[str]()
             for chunk in chunks:
                 if self.replaces:
@@ -103,10 +103,10 @@ def require_parts(connection: Connection, draft: DraftRevision, parts: Collectio
     Call it after the draft's row was locked for publishing, when no task is writing.
     """
     stored = list_parts(connection, draft)
-    found = sum(part.records for part in stored)
-    if stored != sorted(parts, key=lambda part: part.part) or found != records:
+    stored_records = sum(part.records for part in stored)
+    if stored != sorted(parts, key=lambda part: part.part) or stored_records != records:
         raise StateError(
-            f"revision {draft.number} of {draft.source!r} is incomplete: {found:,} of {records:,} records in"
+            f"revision {draft.number} of {draft.source!r} is incomplete: {stored_records:,} of {records:,} records in"
             f" {len(stored)} of {len(parts)} parts",
             hint="run it again; if it happens again, report it",
         )

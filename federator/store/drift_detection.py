@@ -35,6 +35,7 @@ from federator.store.leases import acquire_lease
 from federator.store.records import list_declarations_at, select_current_tables
 from federator.store.roots import delete_other_roots, iter_orphans, list_partially_crawled_sources
 from federator.store.sql import chunked
+from federator.store.stores import has_facts, read_accesses, value_at
 
 r, x = t.record.c, t.drift.c
 
@@ -146,7 +147,7 @@ def _detect_mirror_drift(connection: Connection, rules: Mapping[str, MirrorRule]
     rows = (
         drift_dirty_set.iter_dirty_ledger_entries(connection, only, rules)
         if only is not None
-        else _list_ledger_entries(connection, rules)
+        else _iter_ledger_entries(connection, rules)
     )
     for (origin, target), entries in groupby(rows, key=lambda row: (row[1], row[3])):
         for batch in chunked(entries):
@@ -156,11 +157,13 @@ def _detect_mirror_drift(connection: Connection, rules: Mapping[str, MirrorRule]
                 yield from _compare_ledger_entry(row, rules[row[0]], origins.get(row[2]), targets.get(row[4]))
 
 
-def _list_ledger_entries(connection: Connection, rules: Mapping[str, MirrorRule]) -> list[_Entry]:
+def _iter_ledger_entries(connection: Connection, rules: Mapping[str, MirrorRule]) -> Iterator[_Entry]:
     e = t.ledger.c
     query = select(e.mirror, e.origin_source, e.origin_path, e.target_source, e.target_path)
     query = query.where(e.is_table == 1, e.mirror.in_(list(rules))).order_by(e.origin_source, e.target_source)
-    return [tuple(row) for row in connection.execute(query)]
+    # Streamed: a mirror may have declared millions of tables.
+    for row in connection.execute(query.execution_options(yield_per=5000)):
+        yield tuple(row)
 
 
 def _compare_ledger_entry(
@@ -176,21 +179,23 @@ def _compare_ledger_entry(
 
 
 def _detect_missing(connection: Connection, only: DirtySet | None) -> Iterator[Drift]:
-    missing = select(t.dataset.c.canonical).where(t.dataset.c.state == "missing")
+    missing = select(t.dataset.c.canonical, t.dataset.c.access).where(t.dataset.c.state == "missing")
     queries = (
         [missing] if only is None else [missing.where(t.dataset.c.canonical.in_(chunk)) for chunk in chunked(only.locations)]
     )
-    locations = [location for query in queries for location in connection.execute(query).scalars()]
-    for location, tables in list_declarations_at(connection, locations).items():
+    missing_locations = {(row.canonical, row.access) for query in queries for row in connection.execute(query)}
+    accesses = read_accesses(connection)
+    for location, tables in list_declarations_at(connection, sorted({canonical for canonical, _ in missing_locations})).items():
         for table in tables:
-            subject = object_id(table.source, table.key)
-            yield Drift(DriftKind.MISSING, table.source, subject, location, "nothing is at its location")
+            if (location, value_at(accesses, table.source, location)) in missing_locations:
+                subject = object_id(table.source, table.key)
+                yield Drift(DriftKind.MISSING, table.source, subject, location, "nothing is at its location")
 
 
 def _detect_schema_drift(connection: Connection, only: DirtySet | None) -> Iterator[Drift]:
     d = t.dataset.c
     columns = [r.source, r.path, r.canonical, r.schema.label("declared"), d.schema.label("stored")]
-    both = (d.canonical == r.canonical, d.state == "valid", r.schema.is_not(None))
+    both = (has_facts(r.source, r.canonical), d.state == "valid", r.schema.is_not(None))
     filters: Iterable[tuple[ColumnElement[bool], ...]]
     filters = [()] if only is None else ((r.canonical.in_(chunk),) for chunk in chunked(only.locations))
     for conditions in filters:

@@ -1,8 +1,8 @@
 """The dirty set of drift detection: objects changed since the last detection, and open drift.
 
 Each detection stores a watermark: the revision of each source, the digest of each mirror's rule, the digest of the location
-aliases, and the time. The next detection compares the current watermark with the stored one to find what changed. If more than
-``MAX_DIRTY_OBJECTS`` changed, everything is compared.
+aliases and of the sources' stores and accesses, and the time. The next detection compares the current watermark with the stored one to
+find what changed. If more than ``MAX_DIRTY_OBJECTS`` changed, everything is compared.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from federator.planning.rule import MirrorRule
 from federator.store import tables as t
 from federator.store.records import select_current_tables
 from federator.store.sql import chunked
+from federator.store.stores import read_source_stores
 
 #: the largest dirty set (tables and locations); above this, everything is compared
 MAX_DIRTY_OBJECTS = 20_000
@@ -172,4 +173,6 @@ def _alias_digest(connection: Connection) -> str:
     digest = hashlib.sha256()
     for row in connection.execute(select(t.alias.c.canonical, t.alias.c.place).order_by(t.alias.c.canonical)):
         digest.update(f"{row.canonical}\n{row.place}\n".encode(errors="surrogatepass"))
+    for source, one in sorted(read_source_stores(connection).items()):
+        digest.update(f"{source}\n{one.store}\n{one.access}\n".encode())
     return digest.hexdigest()

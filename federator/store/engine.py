@@ -21,8 +21,9 @@ from federator.store.fulltext import has_lexemes
 
 # Long enough for the chunk of another writer, short enough to fail with a clear error.
 _BUSY_SECONDS = 60
-# Connections stay open: a new one has no prepared statements and no cached pages.
-_POOL: dict[str, Any] = {"pool_size": 15, "max_overflow": 0}
+# Connections stay open: a new one has no prepared statements and no cached pages. Those beyond 15 serve other principals while slow
+# requests hold these.
+_POOL: dict[str, Any] = {"pool_size": 15, "max_overflow": 15}
 # Page cache of one SQLite connection in KiB. Many readers share the memory; a single writer may write a million rows.
 _READ_CACHE, _WRITE_CACHE = 8_192, 65_536
 

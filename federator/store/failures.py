@@ -12,9 +12,13 @@ from federator.connector import StateError
 _ROLLED_BACK = "the transaction was rolled back, and the next run resolves what was in flight"
 
 
+class UnknownId(StateError):
+    """No row, or more than one, has the given id or prefix: a mistake of the caller on the command line."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A kind of failure: its codes in SQLite and PostgreSQL, a message and the remedy."""
+    """A kind of failure: prefixes of its codes in SQLite and PostgreSQL, a message and the remedy."""
 
     sqlite: tuple[str, ...]
     sqlstates: tuple[str, ...]
@@ -69,9 +73,8 @@ def describe_failure(error: SQLAlchemyError, index: str = "the index") -> StateE
 def _matches(failure: _Failure, cause: BaseException | None) -> bool:
     if isinstance(cause, sqlite3.Error):
         # The extended codes begin with the primary one: SQLITE_READONLY_DBMOVED.
-        return getattr(cause, "sqlite_errorname", "").startswith(failure.sqlite) if failure.sqlite else False
-    state = _sqlstate(cause)
-    return bool(state) and state.startswith(failure.sqlstates)
+        return getattr(cause, "sqlite_errorname", "").startswith(failure.sqlite)
+    return _sqlstate(cause).startswith(failure.sqlstates)
 
 
 def _is_connection_failure(cause: BaseException | None) -> bool:
@@ -80,4 +83,5 @@ def _is_connection_failure(cause: BaseException | None) -> bool:
 
 
 def _sqlstate(cause: BaseException | None) -> str:
+    """Return the SQLSTATE of an error of PostgreSQL; empty if it has none."""
     return getattr(cause, "sqlstate", None) or ""

@@ -219,10 +219,10 @@ def relax(expression: Expression, ignored: Collection[Lexeme]) -> Expression | N
         case Lexeme():
             return None if expression in ignored else expression
         case AllOf(parts):
-            relaxed = tuple(part for each in parts if (part := relax(each, ignored)) is not None)
+            relaxed = tuple(part for operand in parts if (part := relax(operand, ignored)) is not None)
             return AllOf(relaxed) if relaxed else None
         case AnyOf(parts):
-            alternatives = [relax(each, ignored) for each in parts]
+            alternatives = [relax(part, ignored) for part in parts]
             return None if None in alternatives else AnyOf(tuple(part for part in alternatives if part is not None))
         case Excluding(included, excluded):
             rest = relax(included, ignored)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, exists, func, insert, select, update
 
 from federator.model import Path, parse_path_key, path_key
+from federator.planning.cells import LedgerRow
 from federator.planning.ledger import OwnedObject
 from federator.store import tables as t
 from federator.store.sql import chunked
@@ -62,25 +64,47 @@ def list_entries_of_object(connection: Connection, source: str, path: str) -> li
     e = t.ledger.c
     is_target = and_(e.target_source == source, e.target_path == path)
     is_origin = and_(e.origin_source == source, e.origin_path == path)
-    query = select(t.ledger).where(is_target | is_origin).order_by(e.mirror, e.target_path)
-    return [OwnedObject(**row) for row in connection.execute(query).mappings()]
+    return _list_where(connection, is_target | is_origin)
 
 
 def list_entries(connection: Connection, mirror: str) -> list[OwnedObject]:
     """List every entry of a mirror, by target path."""
-    query = select(t.ledger).where(t.ledger.c.mirror == mirror).order_by(t.ledger.c.target_path)
+    return _list_where(connection, t.ledger.c.mirror == mirror)
+
+
+def list_namespaces(connection: Connection, mirror: str) -> list[OwnedObject]:
+    """List the namespace entries of a mirror, by target path."""
+    return _list_where(connection, and_(t.ledger.c.mirror == mirror, t.ledger.c.is_table == 0))
+
+
+def _list_where(connection: Connection, condition: ColumnElement[bool]) -> list[OwnedObject]:
+    query = select(t.ledger).where(condition).order_by(t.ledger.c.mirror, t.ledger.c.target_path)
     return [OwnedObject(**row) for row in connection.execute(query).mappings()]
 
 
-def list_entries_with_origins(connection: Connection, mirror: str) -> list[tuple[OwnedObject, bool]]:
-    """List the table entries of a mirror by target path, each with whether its origin is in the current state."""
+def list_sides(connection: Connection, mirror: str) -> set[tuple[str, str]]:
+    """List the origins and targets of a mirror's entries, as pairs of a source and its side."""
+    query = select(t.ledger.c.origin_source, t.ledger.c.target_source).where(t.ledger.c.mirror == mirror).distinct()
+    return {pair for origin, target in connection.execute(query) for pair in ((origin, "origin"), (target, "target"))}
+
+
+def list_owned_tables(connection: Connection, mirror: str, target: str, paths: Collection[str]) -> set[str]:
+    """Return those of the target paths (path keys) that a mirror has declared as tables."""
+    e, owned = t.ledger.c, set[str]()
+    for chunk in chunked(paths):
+        query = select(e.target_path).where(e.target_source == target, e.target_path.in_(chunk), e.is_table == 1)
+        owned |= set(connection.execute(query.where(e.mirror == mirror)).scalars())
+    return owned
+
+
+def select_rows(mirror: str, origin: str, revision: int, target: str) -> Select[Any]:
+    """Return a select of a mirror's tables in a target, with the columns of ``LedgerRow``. ``revision`` is of its origin."""
     r, entry = t.record.c, t.ledger.c
-    revision = select(t.source.c.revision).where(t.source.c.name == entry.origin_source).correlate(t.ledger).scalar_subquery()
-    same = (r.source == entry.origin_source) & (r.is_table == 1) & (r.path == entry.origin_path) & (r.valid_from <= revision)
+    same = (r.source == origin) & (r.is_table == 1) & (r.path == entry.origin_path) & (r.valid_from <= revision)
     open_, pending = exists().where(same, r.valid_to.is_(None)), exists().where(same, r.valid_to > revision)
-    query = select(open_ | pending, t.ledger).where(entry.mirror == mirror, entry.is_table == 1).order_by(entry.target_path)
-    names = t.ledger.columns.keys()
-    return [(OwnedObject(**dict(zip(names, row, strict=True))), bool(found)) for found, *row in connection.execute(query)]
+    origin_exists = (entry.origin_source == origin) & (open_ | pending)
+    columns = [entry[f.name] if f.name != "origin_exists" else origin_exists.label(f.name) for f in fields(LedgerRow)]
+    return select(*columns).where(entry.mirror == mirror, entry.target_source == target, entry.is_table == 1)
 
 
 def list_origins(connection: Connection, source: str, paths: Collection[Path]) -> set[Path]:

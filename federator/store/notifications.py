@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from federator.connector import StateError
 from federator.model import canonical_json
 from federator.store import tables as t
+from federator.store.failures import UnknownId
 from federator.store.field_types import OptionalTimestamp, Timestamp
 
 QUEUED, SENT, DEAD = "queued", "sent", "dead"
@@ -136,12 +137,12 @@ def requeue_dead(connection: Connection, number: str) -> str:
 
 
 def get_notification(connection: Connection, number: str) -> Notification:
-    """Return a notification by its id or an unambiguous prefix of it. Raise StateError if none or several match."""
+    """Return a notification by its id or an unambiguous prefix of it. Raise UnknownId if none or several match."""
     query = select(t.notification).where(n.id.startswith(number, autoescape=True)).limit(2)
     rows = list(connection.execute(query).mappings())
     if len(rows) != 1:
         matching = "no notification has" if not rows else "several notifications have"
-        raise StateError(f"{matching} the id {number!r}", hint="federator notifications list shows the notifications")
+        raise UnknownId(f"{matching} the id {number!r}", hint="federator notifications list shows the notifications")
     return _from_row(rows[0])
 
 

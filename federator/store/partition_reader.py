@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from federator.connector.options import resolve_reference
-from federator.store import records
+from federator.store import ledger, records
 from federator.store import tables as t
 from federator.store.engine import Index, open_index
 from federator.store.sql import chunked
@@ -36,11 +36,11 @@ TABLE_COLUMNS = (
 #: with fewer rows, a second task costs more than it saves
 MIN_ROWS_TO_SPLIT = 2 * BATCH_ROWS
 # The columns that are not texts.
-_TYPES = {"is_table": pa.int16(), "observed_at": pa.float64(), "valid_from": pa.int64()}
+_TYPES = {"is_table": pa.int16(), "observed_at": pa.float64(), "valid_from": pa.int64(), "origin_exists": pa.bool_()}
 
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
-    """Return the Arrow schema of some columns of ``record``. A column is a text, unless ``_TYPES`` names it."""
+    """Return the Arrow schema of some columns of ``record`` or of the ledger's rows. A column is a text, unless ``_TYPES`` names it."""
     return pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
 
 
@@ -108,6 +108,27 @@ class IndexReader:
             for chunk in chunked(tables)
         ]
         yield from self._iter_batches(queries, columns)
+
+    def read_ledger(
+        self, mirror: str, origin: str, revision: int, target: str, key_range: KeyRange
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream a mirror's tables in a target within a range of target paths (``ledger.select_rows``), as Arrow batches."""
+        path = t.ledger.c.target_path
+        query = ledger.select_rows(mirror, origin, revision, target)
+        if key_range.low is not None:
+            query = query.where(path > key_range.low)
+        if key_range.high is not None:
+            query = query.where(path <= key_range.high)
+        yield from self._iter_batches([query], query.selected_columns.keys())
+
+    def count_ledger(self, mirror: str) -> int:
+        """Return the number of a mirror's tables in the ledger, in all its targets."""
+        index = self.open()
+        try:
+            with index.read() as connection:
+                return ledger.count_tables(connection, mirror)
+        finally:
+            index.close()
 
     def count_records(self, source: str, revision: int, namespaces: Collection[str] | None = None) -> int:
         """Return the number of records of a source at a revision: all, or those whose parent is one of ``namespaces`` (path keys)."""

@@ -16,15 +16,18 @@ from federator.store import identities, journal, ledger, losses, records, verifi
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """The facts as one connection sees them."""
+    """The facts as one connection sees them. ``origin`` is the source whose locations were verified."""
 
     connection: Connection
+    origin: str = ""
 
     def paths_at(self, source: str, locations: Sequence[str]) -> Mapping[str, Sequence[str]]:
         return records.list_paths_by_location(self.connection, source, locations)
 
     def verified(self, locations: Sequence[str]) -> Mapping[str, str]:
-        return {key: found.state for key, found in verifications.list_verifications(self.connection, locations).items()}
+        declared = ((self.origin, location) for location in locations)
+        states = verifications.list_verifications(self.connection, declared)
+        return {location: found.state for (_, location), found in states.items()}
 
     def namespaces(self, source: str) -> Collection[str]:
         return records.list_namespace_keys(self.connection, source)
@@ -34,8 +37,14 @@ class PlanFacts:
         inside = records.list_children(self.connection, source, path, limit=1)
         return records.find_namespace(self.connection, source, path), len(inside)
 
-    def ledger_of(self, mirror: str) -> Sequence[OwnedObject]:
-        return ledger.list_entries(self.connection, mirror)
+    def namespace_entries(self, mirror: str) -> Sequence[OwnedObject]:
+        return ledger.list_namespaces(self.connection, mirror)
+
+    def ledger_sides(self, mirror: str) -> Collection[tuple[str, str]]:
+        return ledger.list_sides(self.connection, mirror)
+
+    def owned_tables(self, mirror: str, target: str, paths: Sequence[str]) -> Collection[str]:
+        return ledger.list_owned_tables(self.connection, mirror, target, paths)
 
     def lines(self, mirror: str, question: Question, since: float) -> Iterable[JournalLine]:
         return journal.iter_lines(self.connection, mirror, question, since)

@@ -17,6 +17,7 @@ from federator.model.notices import Notice, NoticeEvent
 from federator.planning.release import keeps_state
 from federator.store import notices
 from federator.store import tables as t
+from federator.store.failures import UnknownId
 from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
 
 # Counts of changes and refusals by plan digest. The limit leaves room for many mirrors.
@@ -65,19 +66,19 @@ def save_plan(
     ``notice`` is added once for each guarded set that waits.
     """
     p = t.plan.c
-    known = connection.execute(select(p.state).where(p.digest == digest)).scalar()
-    if known is not None and keeps_state(str(known), state):
-        return str(known)
-    before = _find_newest_of_guarded_set(connection, mirror, guarded)
+    stored_state = connection.execute(select(p.state).where(p.digest == digest)).scalar()
+    if stored_state is not None and keeps_state(str(stored_state), state):
+        return str(stored_state)
+    earlier = _find_newest_of_guarded_set(connection, mirror, guarded)
     connection.execute(delete(t.plan).where(p.digest == digest))
     row = {
         "digest": digest, "mirror": mirror, "run_id": run_id, "state": state, "body": body, "created_at": time.time(),
         "guarded": guarded,
     }  # fmt: skip
-    if before is not None and before["state"] == "rejected" and state == "held":
-        row |= {name: before[name] for name in ("state", *_DECISION)}
+    if earlier is not None and earlier["state"] == "rejected" and state == "held":
+        row |= {name: earlier[name] for name in ("state", *_DECISION)}
     connection.execute(insert(t.plan), [row])
-    already_waiting = before is not None and before["state"] in ("held", "rejected")
+    already_waiting = earlier is not None and earlier["state"] in ("held", "rejected")
     notices.add_notices(connection, [notice] if notice is not None and not already_waiting else [])
     return str(row["state"])
 
@@ -91,24 +92,25 @@ def _find_newest_of_guarded_set(connection: Connection, mirror: str, guarded: st
     return connection.execute(query.order_by(p.created_at.desc(), p.digest).limit(1)).mappings().first()
 
 
-def supersede(connection: Connection, digest: str, mirror: str, mirror_digest: str) -> None:
-    """Mark the held plans of a mirror as outdated if the same configuration has a newer plan (``digest``).
+def outdate_held_plans(connection: Connection, digest: str, mirror: str, mirror_digest: str) -> None:
+    """Mark the held plans of a mirror as outdated that the same configuration made before the plan ``digest``.
 
     A decision about an outdated plan still applies to the changes that both plans have.
     """
     p = t.plan.c
-    same = p.body.contains(f'"mirror_digest":"{mirror_digest}"', autoescape=True)
-    older = update(t.plan).where(p.mirror == mirror, p.state == "held", p.digest != digest, same)
-    connection.execute(older.values(state="outdated"))
+    # The digest of the mirror's configuration is only in the body.
+    same_configuration = p.body.contains(f'"mirror_digest":"{mirror_digest}"', autoescape=True)
+    others = update(t.plan).where(p.mirror == mirror, p.state == "held", p.digest != digest, same_configuration)
+    connection.execute(others.values(state="outdated"))
 
 
 def get_plan(connection: Connection, digest: str) -> StoredPlan:
-    """Return a plan by its digest or an unambiguous prefix of it. Raise StateError if no plan or several plans match."""
+    """Return a plan by its digest or an unambiguous prefix of it. Raise UnknownId if no plan or several plans match."""
     query = select(t.plan).where(t.plan.c.digest.startswith(digest, autoescape=True)).limit(2)
     rows = list(connection.execute(query).mappings())
     if len(rows) != 1:
         matching = "no plan has" if not rows else "several plans have"
-        raise StateError(f"{matching} the digest {digest!r}", hint="federator plans list shows the plans")
+        raise UnknownId(f"{matching} the digest {digest!r}", hint="federator plans list shows the plans")
     return StoredPlan(**rows[0])
 
 
@@ -184,10 +186,8 @@ def _is_approved_already(connection: Connection, digest: str) -> bool:
 def record_decision(connection: Connection, digest: str, state: str, actor: str, *, comment: str | None = None) -> None:
     """Record ``approved``, ``rejected``, ``applied`` or ``outdated`` with the actor and the time.
 
-    ``comment`` is that of an approval or a rejection; it stays when the plan is applied.
-
-    An approval or a rejection applies to every open plan of the mirror with the same guarded set. A plan that is approved already keeps
-    the actor and the time of its approval.
+    ``comment`` belongs to an approval or a rejection, and stays when the plan is applied. An approval or a rejection applies to every
+    open plan of the mirror with the same guarded set. A plan that is approved already keeps the actor and the time of its approval.
     """
     p = t.plan.c
     if state == "approved" and _is_approved_already(connection, digest):
@@ -198,8 +198,8 @@ def record_decision(connection: Connection, digest: str, state: str, actor: str,
     connection.execute(update(t.plan).where(p.digest == digest).values(values))
     if state in ("approved", "rejected"):
         mirror, guarded = connection.execute(select(p.mirror, p.guarded).where(p.digest == digest)).one()
-        same = (p.mirror == mirror, p.guarded == guarded, p.state.in_(("held", "approved", "rejected")))
-        connection.execute(update(t.plan).where(*same).values(values))
+        same_guarded_set = (p.mirror == mirror, p.guarded == guarded, p.state.in_(("held", "approved", "rejected")))
+        connection.execute(update(t.plan).where(*same_guarded_set).values(values))
         notices.add_notices(
             connection, [Notice(NoticeEvent.PLAN_DECIDED, f"plan {digest[:12]}", f"{state} by {actor}", mirror=mirror)]
         )

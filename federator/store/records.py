@@ -19,10 +19,12 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     func,
     literal_column,
     or_,
     select,
+    tuple_,
     union_all,
 )
 
@@ -33,8 +35,10 @@ from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import tables as t
 from federator.store import visibility
 from federator.store.sql import cache_statement, chunked
+from federator.store.stores import has_facts
 
 r = t.record.c
+s = t.source.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,14 @@ class ChildEntry:
     canonical: str | None
     problem: str | None
     verified: str | None
+    rows: int | None
+    size: int | None
+    written_at: float | None
+    checked_at: float | None
 
+
+# Orders of children besides that of their paths, with the value of those that lack one.
+_LEAST_VALUES: dict[str, str | int | float] = {"state": "", "rows": 0, "size": 0, "written": 0.0}
 
 _PUBLISHED = select(t.source.c.revision).where(t.source.c.name == bindparam("source"))
 
@@ -95,29 +106,85 @@ def list_children(
     """
     revision_number = published_revision(connection, source) if revision is None else revision
     parameters = {"source": source, "parent": path_key(namespace), "after": after, "at": revision_number, "limit": limit}
-    rows = connection.execute(_select_children(connection, scopes), parameters)
-    return [
-        ChildEntry(
-            row.path, bool(row.is_table), row.name, Kind(row.kind), row.location, row.canonical, row.problem, row.verified
-        )
-        for row in rows
-    ]
+    return [_child_from_row(row) for row in connection.execute(_select_children(connection, scopes), parameters)]
+
+
+def list_sorted_children(
+    connection: Connection, source: str, namespace: Path, order: str, *, descending: bool, after: ChildPosition | None,
+    limit: int, revision: int, scopes: Scopes,
+) -> list[tuple[ChildPosition, ChildEntry]]:  # fmt: skip
+    """List children by ``state``, ``rows``, ``size`` or ``written``, each with its position. Those without a value come last.
+
+    The cost of a page depends on the number of children, because what is stored has no index by namespace.
+    """
+    start = after if after is not None else ChildPosition(-1, _LEAST_VALUES[order], "", 0)
+    parameters = {
+        "source": source, "parent": path_key(namespace), "after": "", "at": revision, "limit": limit,
+        "lacks": start.lacks, "value": start.value, "path": start.path, "is_table": start.is_table,
+    }  # fmt: skip
+    rows = connection.execute(_select_sorted_children(connection, scopes, order, descending), parameters)
+    return [(ChildPosition(row.lacks, row.value, row.path, row.is_table), _child_from_row(row)) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildPosition:
+    """A position in a sorted listing of children. ``lacks`` is 1 for a child without a value, and -1 before the first one."""
+
+    lacks: int
+    value: str | int | float
+    path: str
+    is_table: int
+
+
+def _child_from_row(row: Any) -> ChildEntry:
+    return ChildEntry(
+        row.path, bool(row.is_table), row.name, Kind(row.kind), row.location, row.canonical, row.problem, row.verified, row.rows,
+        row.size, row.written_at, row.checked_at,
+    )  # fmt: skip
 
 
 @cache_statement
 def _select_children(connection: Connection, scopes: Scopes) -> Select[Any]:
     # Each branch reads one index in order, so the cost of a page depends only on its size.
-    at, limit = bindparam("at", type_=Integer), bindparam("limit", type_=Integer)
+    limit = bindparam("limit", type_=Integer)
+    branches = (query.order_by(r.path, r.is_table).limit(limit).subquery() for query in _select_siblings(connection, scopes))
+    both = union_all(*(select(branch) for branch in branches)).subquery()
+    page = select(both).order_by(both.c.path, both.c.is_table).limit(limit).subquery()
+    return _with_facts(page).order_by(page.c.path, page.c.is_table)
+
+
+@cache_statement
+def _select_sorted_children(connection: Connection, scopes: Scopes, order: str, descending: bool) -> Select[Any]:
+    siblings = _with_facts(union_all(*_select_siblings(connection, scopes)).subquery()).subquery()
+    column = siblings.c[{"state": "verified", "written": "written_at"}.get(order, order)]
+    lacks, value = case((column.is_(None), 1), else_=0), func.coalesce(column, _LEAST_VALUES[order])
+    rows = select(siblings, lacks.label("lacks"), value.label("value")).subquery()
+    at = rows.c
+    beyond = at.value < bindparam("value") if descending else at.value > bindparam("value")
+    following = tuple_(at.path, at.is_table) > tuple_(bindparam("path"), bindparam("is_table"))
+    after = or_(beyond, and_(at.value == bindparam("value"), following))
+    page = select(rows).where(or_(at.lacks > bindparam("lacks"), and_(at.lacks == bindparam("lacks"), after)))
+    by_value = at.value.desc() if descending else at.value
+    return page.order_by(at.lacks, by_value, at.path, at.is_table).limit(bindparam("limit", type_=Integer))
+
+
+def _select_siblings(connection: Connection, scopes: Scopes) -> tuple[Select[Any], Select[Any]]:
+    """Return selects of the children that a revision has: open rows, and rows that a later revision has closed."""
+    at = bindparam("at", type_=Integer)
     visible = visibility.is_visible(connection, scopes, r.source, r.path, r.is_table)
     siblings = and_(r.source == bindparam("source"), r.parent == bindparam("parent"), r.path > bindparam("after"), r.path != "")
     columns = (r.path, r.is_table, r.name, r.kind, r.location, r.canonical, r.problem)
-    base = select(*columns).where(siblings, r.valid_from + 0 <= at, visible).order_by(r.path, r.is_table).limit(limit)
-    branches = (base.where(r.valid_to.is_(None)).subquery(), base.where(r.valid_to > at).subquery())
-    both = union_all(*(select(branch) for branch in branches)).subquery()
-    page = select(both).order_by(both.c.path, both.c.is_table).limit(limit).subquery()
-    verified = select(page, t.dataset.c.state.label("verified"))
-    joined = verified.join(t.dataset, t.dataset.c.canonical == page.c.canonical, isouter=True)
-    return joined.order_by(page.c.path, page.c.is_table)
+    base = select(*columns).where(siblings, r.valid_from + 0 <= at, visible)
+    return base.where(r.valid_to.is_(None)), base.where(r.valid_to > at)
+
+
+def _with_facts(children: Any) -> Select[Any]:
+    """Return a select of children with what verification found at their locations."""
+    d = t.dataset.c
+    facts = (d.state.label("verified"), d.rows, d.size, d.changed_at.label("written_at"), d.checked_at)
+    return select(children, *facts).select_from(
+        children.outerjoin(t.dataset, has_facts(bindparam("source"), children.c.canonical))
+    )
 
 
 def find_record(
@@ -134,14 +201,14 @@ def find_record(
 
 def find_table(connection: Connection, source: str, path: Path) -> TableRecord | None:
     """Return a table of the published revision. None if it does not contain it."""
-    found = find_record(connection, source, path, is_table=True)
-    return found.record if found is not None and isinstance(found.record, TableRecord) else None
+    current = find_record(connection, source, path, is_table=True)
+    return current.record if current is not None and isinstance(current.record, TableRecord) else None
 
 
 def find_namespace(connection: Connection, source: str, path: Path) -> NamespaceRecord | None:
     """Return a namespace of the published revision. None if it does not contain it."""
-    found = find_record(connection, source, path, is_table=False)
-    return found.record if found is not None and isinstance(found.record, NamespaceRecord) else None
+    current = find_record(connection, source, path, is_table=False)
+    return current.record if current is not None and isinstance(current.record, NamespaceRecord) else None
 
 
 def _record_from_row(source: str, row: RowMapping) -> Record:
@@ -176,9 +243,10 @@ def list_existing_tables(connection: Connection, source: str, revision: int, pat
 
 
 def iter_marked_records(connection: Connection, source: str, key_prefix: str, comment_prefix: str) -> Iterator[Record]:
-    """Stream the current records of a source, by path, in which a property's key or a part of the comment begins so.
+    """Stream the current records of a source, by path, in which a property's key begins with ``key_prefix``, or the comment
+    contains ``comment_prefix``.
 
-    Others may be among them: the text of a property's value may look like a key.
+    Records without such a key may be among them: the text of a property's value may look like a key.
     """
     marked = or_(r.properties.contains(f'"{key_prefix}', autoescape=True), r.doc.contains(comment_prefix, autoescape=True))
     state = select_at_revision(source, published_revision(connection, source), marked).subquery()
@@ -202,7 +270,6 @@ def list_declarations(
 
 @cache_statement
 def _select_declarations(connection: Connection, scopes: Scopes) -> Select[Any]:
-    s = t.source.c
     covered = visibility.is_covered(connection, scopes, r.source, r.path)
     selected = s.name.in_(bindparam("sources", expanding=True))
     scope = and_(r.canonical == bindparam("canonical"), selected, r.valid_from + 0 <= s.revision, covered)
@@ -240,9 +307,6 @@ def list_paths_by_location(connection: Connection, source: str, canonicals: Sequ
         ):
             paths.setdefault(canonical, []).append(path)
     return paths
-
-
-s = t.source.c
 
 
 def select_current_tables(columns: Sequence[Any], *conditions: ColumnElement[bool]) -> list[Select[Any]]:

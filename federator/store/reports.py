@@ -13,6 +13,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select
 from federator.connector import StateError
 from federator.settings.retention import ReportKind
 from federator.store import tables as t
+from federator.store.failures import UnknownId
 from federator.store.field_types import Timestamp
 
 x = t.report.c
@@ -59,10 +60,11 @@ def delete_reports(connection: Connection, ids: Sequence[str]) -> None:
 
 
 def list_reports(
-    connection: Connection, *, kind: str | None = None, name: str | None = None, before: str | None = None, limit: int = 50
-) -> list[StoredReport]:
-    """List reports, newest first. ``before`` is the last id of the previous page."""
-    query = select(t.report).order_by(x.id.desc()).limit(limit)
+    connection: Connection, *, kind: str | None = None, name: str | None = None, before: str | None = None, limit: int = 50,
+    hidden: Sequence[str] = (),
+) -> list[StoredReport]:  # fmt: skip
+    """List reports, newest first. ``before`` is the last id of the previous page. ``hidden``: kinds that are left out."""
+    query = select(t.report).where(x.kind.not_in(hidden)).order_by(x.id.desc()).limit(limit)
     for column, value in ((x.kind, kind), (x.name, name)):
         if value is not None:
             query = query.where(column == value)
@@ -72,12 +74,12 @@ def list_reports(
 
 
 def get_report(connection: Connection, report_id: str) -> StoredReport:
-    """Return a report by its id or an unambiguous prefix of it. Raise StateError if no report or several reports match."""
+    """Return a report by its id or an unambiguous prefix of it. Raise UnknownId if no report or several reports match."""
     query = select(t.report).where(x.id.startswith(report_id, autoescape=True)).limit(2)
     rows = list(connection.execute(query).mappings())
     if len(rows) != 1:
         matching = "several reports have" if rows else "no report has"
-        raise StateError(f"{matching} the id {report_id!r}", hint="federator reports lists the reports")
+        raise UnknownId(f"{matching} the id {report_id!r}", hint="federator reports lists the reports")
     return _report_from_row(rows[0])
 
 

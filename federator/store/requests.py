@@ -40,9 +40,9 @@ class Request:
 
 def queue_request(connection: Connection, kind: str, argument: Mapping[str, Any], *, actor: str) -> Request:
     """Queue a request. ``argument`` must not contain a secret."""
-    created_at = time.time_ns() // 1000
-    # The time in microseconds, not a count: an id says nothing about the requests of others.
-    request = Request(created_at, kind, argument, actor, QUEUED, None, created_at / 1e6)
+    # The id is the time in microseconds, not a count: it says nothing about the requests of others.
+    created_at_micros = time.time_ns() // 1000
+    request = Request(created_at_micros, kind, argument, actor, QUEUED, run_id=None, created_at=created_at_micros / 1e6)
     row = {name: getattr(request, name) for name in ("id", "kind", "actor", "state", "created_at")}
     connection.execute(insert(t.request).values(argument=canonical_json(dict(argument)), **row))
     return request
@@ -106,14 +106,12 @@ def set_request_state(connection: Connection, number: int, state: str, *, run_id
 
 def claim_request(connection: Connection, number: int) -> bool:
     """Mark a queued request as running. Return False if it is no longer queued."""
-    r = t.request.c
-    return connection.execute(update(t.request).where(r.id == number, r.state == QUEUED).values(state=RUNNING)).rowcount > 0
+    return _move_queued(connection, number, RUNNING)
 
 
 def cancel_queued(connection: Connection, number: int) -> bool:
     """Cancel a queued request. Return False if it is no longer queued."""
-    r = t.request.c
-    return connection.execute(update(t.request).where(r.id == number, r.state == QUEUED).values(state=CANCELLED)).rowcount > 0
+    return _move_queued(connection, number, CANCELLED)
 
 
 def requeue_once(connection: Connection, request: Request) -> bool:
@@ -129,6 +127,11 @@ def list_running(connection: Connection) -> list[Request]:
     """List the requests that a worker has claimed and not finished."""
     query = select(t.request).where(t.request.c.state == RUNNING).order_by(t.request.c.id)
     return [_request_from_row(row) for row in connection.execute(query).mappings()]
+
+
+def _move_queued(connection: Connection, number: int, state: str) -> bool:
+    r = t.request.c
+    return connection.execute(update(t.request).where(r.id == number, r.state == QUEUED).values(state=state)).rowcount > 0
 
 
 def _request_from_row(row: RowMapping) -> Request:

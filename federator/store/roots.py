@@ -57,17 +57,19 @@ def save_scan(
     connection: Connection, scanned: ScanResult, locations: Sequence[str], gaps: Sequence[ScanGap], aliases: LocationAliases
 ) -> None:
     """Store the result of a scan. Delete known tables that it did not find, except in a gap or after a failed scan."""
-    found = {canonical_location(location, aliases): location for location in locations}
+    spelling_by_location = {canonical_location(location, aliases): location for location in locations}
     unlisted = {canonical_location(gap.location, aliases): gap for gap in gaps}
     scan_columns = {"root": scanned.root, "seen_at": scanned.scanned_at}
     known = set(connection.execute(select(p.canonical).where(p.root == scanned.root)).scalars())
     same_root = p.root == scanned.root
-    for chunk in chunked(location for location in found if location in known):
+    for chunk in chunked(location for location in spelling_by_location if location in known):
         connection.execute(update(t.root_table).where(same_root, p.canonical.in_(chunk)).values(seen_at=scanned.scanned_at))
-    for chunk in chunked(location for location in found if location not in known):
-        connection.execute(insert(t.root_table), [{"canonical": c, "location": found[c], **scan_columns} for c in chunk])
+    for chunk in chunked(location for location in spelling_by_location if location not in known):
+        connection.execute(
+            insert(t.root_table), [{"canonical": c, "location": spelling_by_location[c], **scan_columns} for c in chunk]
+        )
     if scanned.state != "failed":
-        absent = [location for location in known if location not in found and not _is_in_gap(location, unlisted)]
+        absent = [location for location in known if location not in spelling_by_location and not _is_in_gap(location, unlisted)]
         for chunk in chunked(absent):
             connection.execute(delete(t.root_table).where(same_root, p.canonical.in_(chunk)))
     connection.execute(delete(t.root_gap).where(t.root_gap.c.root == scanned.root))

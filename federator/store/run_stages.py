@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from sqlalchemy import ColumnElement, Connection, select, update
 
 from federator.store import tables as t
 from federator.store.engine import Index
-from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
+from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.sql import insert_or_update
 
 s = t.run_stage.c
@@ -20,6 +22,8 @@ s = t.run_stage.c
 @dataclass(frozen=True, slots=True)
 class RunStage:
     """A stage of a run for one subject: a source, a mirror or a storage root."""
+
+    __pydantic_config__ = ConfigDict(json_schema_serialization_defaults_required=True)
 
     stage: Annotated[
         str, Field(examples=["crawl"], description="crawl, verify, resume, plan, apply, scan, rebuild, prune, report")
@@ -33,6 +37,19 @@ class RunStage:
     finished_at: OptionalTimestamp
     calls: Annotated[int | None, Field(examples=[42], description="number of catalog calls; null: not counted for this stage")]
     errors: Annotated[int | None, Field(examples=[0], description="number of these calls that failed")]
+    usual_seconds: Annotated[
+        float | None,
+        Field(
+            examples=[12.5],
+            description="median duration of the stage in the last 100 runs of this kind; null: unknown, and in events",
+        ),
+    ] = None
+
+
+# Results of stages that did all their work: how long the others took says nothing about it.
+_COMPLETED = ("ok", "partial", "held")
+_EARLIER = 100
+_COLUMNS = [t.run_stage.c[field] for field in RunStage.__dataclass_fields__ if field != "usual_seconds"]
 
 
 def start_stage(index: Index, run_id: str, stage: str, subject: str) -> None:
@@ -57,5 +74,17 @@ def finish_stage(
 
 def read_run_stages(connection: Connection, run_id: str, *conditions: ColumnElement[bool]) -> list[RunStage]:
     """Return the stages of a run in the order of their starts."""
-    query = select(*columns_of(t.run_stage, RunStage)).where(s.run_id == run_id, *conditions)
-    return [RunStage(**row) for row in connection.execute(query.order_by(s.started_at, s.stage, s.subject)).mappings()]
+    query = select(*_COLUMNS).where(s.run_id == run_id, *conditions).order_by(s.started_at, s.stage, s.subject)
+    return [RunStage(**row) for row in connection.execute(query).mappings()]
+
+
+def add_usual_durations(connection: Connection, run_id: str, kind: str, stages: Sequence[RunStage]) -> list[RunStage]:
+    """Return the stages of a run with the median durations of equal stages in earlier runs of its kind."""
+    earlier = select(t.run.c.id).where(t.run.c.kind == kind, t.run.c.id < run_id).order_by(t.run.c.id.desc()).limit(_EARLIER)
+    completed = s.state.in_(_COMPLETED) & s.finished_at.is_not(None) & s.stage.in_({stage.stage for stage in stages})
+    query = select(s.stage, s.subject, s.finished_at - s.started_at).where(s.run_id.in_(earlier), completed)
+    took: dict[tuple[str, str], list[float]] = {}
+    for stage, subject, seconds in connection.execute(query):
+        took.setdefault((stage, subject), []).append(seconds)
+    usual = {key: median(durations) for key, durations in took.items()}
+    return [replace(stage, usual_seconds=usual.get((stage.stage, stage.subject))) for stage in stages]

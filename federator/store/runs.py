@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
-from federator.connector import StateError
 from federator.model.notices import Notice, NoticeEvent
 from federator.store import audit_log
 from federator.store import notices as outbox
 from federator.store import tables as t
 from federator.store.engine import Index
+from federator.store.failures import UnknownId
 from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
 from federator.store.leases import LeaseHeld, acquire_lease, delete_lease
 
@@ -184,6 +184,14 @@ def record_source_result(index: Index, run: RunHandle, source: str, **values: An
             outbox.add_notices(connection, [Notice(event, source, message, source=source, run_id=run.id)])
 
 
+def find_state_begin(connection: Connection, source: str, state: str) -> float | None:
+    """Return the start of the first of the newest runs that all left a source in a state. None if the newest run left another."""
+    s = t.run_source.c
+    other = select(s.run_id).where(s.source == source, s.state != state).order_by(s.run_id.desc()).limit(1).scalar_subquery()
+    first = select(func.min(s.run_id)).where(s.source == source, s.run_id > func.coalesce(other, "")).scalar_subquery()
+    return connection.execute(select(t.run.c.started_at).where(t.run.c.id == first)).scalar()
+
+
 def list_recent_runs(index: Index, *, limit: int = 20, before: str | None = None) -> list[Run]:
     """List runs, newest first. ``before`` is the last id of the previous page."""
     query = select(t.run).order_by(t.run.c.id.desc()).limit(limit)
@@ -196,13 +204,13 @@ def list_recent_runs(index: Index, *, limit: int = 20, before: str | None = None
 def get_run(index: Index, run_id: str) -> tuple[Run, list[RunSource], list[RunChange]]:
     """Return a run, its results per source and its journal lines. ``run_id`` may be an unambiguous prefix.
 
-    Raise StateError if no run or several runs match.
+    Raise UnknownId if no run or several runs match.
     """
     with index.read() as connection:
         rows = list(connection.execute(select(t.run).where(t.run.c.id.startswith(run_id, autoescape=True)).limit(2)).mappings())
         if len(rows) != 1:
             matching = "no run has" if not rows else "several runs have"
-            raise StateError(f"{matching} the id {run_id!r}", hint="federator runs lists the runs")
+            raise UnknownId(f"{matching} the id {run_id!r}", hint="federator runs lists the runs")
         run = run_from_row(rows[0])
         return run, read_run_sources(connection, run.id), read_run_changes(connection, run.id)
 

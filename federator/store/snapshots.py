@@ -15,23 +15,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, true
+from pydantic import Field
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, select, true
 
 from federator.connector import InvalidInput, StateError
 from federator.runtime.text import format_utc
 from federator.store import tables as t
 from federator.store.engine import Index
+from federator.store.field_types import Timestamp
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _TIME_FORMS = "use a run id, 2026-11-20, 2026-11-20T08:30:00Z, or a time before now: -90m, -2d"
 #: kinds of runs that neither read nor change a catalog
 MAINTENANCE_RUN_KINDS = ("prune", "report", "verify")
 
-#: the condition on rows of ``run`` that the caller may see
+#: the condition on rows of ``run`` that the principal may see
 RunCondition = Callable[[Connection], ColumnElement[bool]]
 
 v, run = t.revision.c, t.run.c
+_HAS_HORIZON = (t.source.c.horizon > 0, v.source == t.source.c.name, v.number == t.source.c.horizon)
 
 
 class HistoryExpired(StateError):
@@ -55,7 +59,7 @@ class Snapshot:
 
 
 def every_run(_: Connection) -> ColumnElement[bool]:
-    """The condition of a caller who may see every run."""
+    """The condition of a principal that may see every run."""
     return true()
 
 
@@ -65,7 +69,7 @@ def resolve_snapshot(index: Index, text: str, visible: RunCondition = every_run)
     Times without a zone are UTC. Raise InvalidInput for any other text, a time in the future, and a run id that is unknown, not
     ``visible`` or ambiguous. Raise StateError for a run that has not finished.
     """
-    as_of = _parse_time(text.strip(), time.time())
+    as_of = parse_time(text.strip(), time.time())
     with index.read() as connection:
         return (
             _build_run_snapshot(connection, _get_run(connection, text.strip(), visible))
@@ -78,6 +82,36 @@ def snapshot_at(index: Index, as_of: float) -> Snapshot:
     """Return the snapshot of a time in seconds since the epoch."""
     with index.read() as connection:
         return Snapshot(as_of, _revisions_at(connection, as_of))
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """A snapshot that can be selected: the end of a run that read or changed catalogs."""
+
+    run: Annotated[str, Field(examples=["0199f0c2a41-1f2e3d4c"], description="id of the run, for `as_of`")]
+    kind: Annotated[str, Field(examples=["crawl"], description="kind of the run")]
+    at: Annotated[Timestamp, Field(description="end of the run")]
+
+
+def list_run_snapshots(
+    index: Index,
+    visible: RunCondition = every_run,
+    shows: Callable[[str], bool] = lambda _: True,
+    *,
+    before: str | None = None,
+    limit: int = 200,
+) -> list[RunSnapshot]:
+    """List the snapshots of visible, finished runs, newest first. ``before`` is the last run id of the previous page.
+
+    Snapshots before the retention horizon of a source for which ``shows`` is true are left out.
+    """
+    conditions = [] if before is None else [run.id < before]
+    with index.read() as connection:
+        horizons = connection.execute(select(t.source.c.name, v.published_at).where(*_HAS_HORIZON))
+        since = max((row.published_at for row in horizons if shows(row.name)), default=0.0)
+        finished = and_(run.finished_at >= since, run.kind.not_in(MAINTENANCE_RUN_KINDS), visible(connection))
+        query = select(run.id, run.kind, run.finished_at).where(finished, *conditions).order_by(run.id.desc()).limit(limit)
+        return [RunSnapshot(*row) for row in connection.execute(query)]
 
 
 def latest_run_snapshots(index: Index, visible: RunCondition = every_run) -> tuple[Snapshot, Snapshot]:
@@ -113,9 +147,7 @@ def read_transaction_at(index: Index, *snapshots: Snapshot) -> Iterator[Connecti
 
 
 def _require_retained(connection: Connection, snapshots: tuple[Snapshot, ...]) -> None:
-    query = select(t.source.c.name, t.source.c.horizon, v.published_at).where(
-        t.source.c.horizon > 0, v.source == t.source.c.name, v.number == t.source.c.horizon
-    )
+    query = select(t.source.c.name, t.source.c.horizon, v.published_at).where(*_HAS_HORIZON)
     for row in connection.execute(query.order_by(t.source.c.name)):
         for snapshot in snapshots:
             # Revision 0 means that the source was not crawled yet: no deleted row is missing there.
@@ -127,7 +159,7 @@ def _require_retained(connection: Connection, snapshots: tuple[Snapshot, ...]) -
                 )
 
 
-def _parse_time(text: str, now: float) -> float | None:
+def parse_time(text: str, now: float) -> float | None:
     """Return the time that a text names, in seconds since the epoch. None if it does not look like a time; it may be a run id.
 
     Raise InvalidInput for an invalid time and for a time in the future.

@@ -21,6 +21,7 @@ from federator.model.scopes import Scopes
 from federator.store import audit_log
 from federator.store import tables as t
 from federator.store.engine import Index
+from federator.store.failures import UnknownId
 
 #: prefix of every token, by which scanners for leaked secrets recognise it
 PREFIX = "lft_"
@@ -49,7 +50,7 @@ class ApiToken:
 
     def to_json(self, now: float) -> dict[str, Any]:
         return {
-            "name": self.name, "role": self.role, "scopes": list(self.scopes.to_texts), "state": self.state(now),
+            "name": self.name, "role": self.role, "scopes": list(self.scopes.texts), "state": self.state(now),
             "created_at": self.created_at, "created_by": self.created_by, "expires_at": self.expires_at,
             "revoked_at": self.revoked_at, "revoked_by": self.revoked_by,
         }  # fmt: skip
@@ -72,7 +73,7 @@ def create_token(
     secret, now = PREFIX + secrets.token_urlsafe(_BYTES), time.time()
     expires = now + lifetime if lifetime is not None else None
     row = {
-        "name": name, "digest": token_digest(secret), "role": role, "scopes": json.dumps(scopes.to_texts, ensure_ascii=False),
+        "name": name, "digest": token_digest(secret), "role": role, "scopes": json.dumps(scopes.texts, ensure_ascii=False),
         "created_at": now, "created_by": actor, "expires_at": expires,
     }  # fmt: skip
     with index.write() as connection:
@@ -82,9 +83,9 @@ def create_token(
                 hint="choose another name; federator token list shows the used ones",
             )
         connection.execute(insert(t.token), [row])
-        detail = {"role": role, "scopes": list(scopes.to_texts), "expires_at": expires}
+        detail = {"role": role, "scopes": list(scopes.texts), "expires_at": expires}
         audit_log.append_event(connection, "token_created", actor=actor, run_id=None, subject=name, detail=detail)
-    return secret, ApiToken(name, role, scopes, now, actor, expires, None, None)
+    return secret, ApiToken(name, role, scopes, now, actor, expires, revoked_at=None, revoked_by=None)
 
 
 def revoke_token(index: Index, name: str, *, actor: str) -> ApiToken:
@@ -92,7 +93,7 @@ def revoke_token(index: Index, name: str, *, actor: str) -> ApiToken:
     with index.write() as connection:
         row = _find_row(connection, name)
         if row is None:
-            raise StateError(f"there is no token {name!r}", hint="federator token list shows the tokens")
+            raise UnknownId(f"there is no token {name!r}", hint="federator token list shows the tokens")
         if row["revoked_at"] is not None:
             raise StateError(f"the token {name!r} was already revoked by {row['revoked_by']}")
         values = {"revoked_at": time.time(), "revoked_by": actor}

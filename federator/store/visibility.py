@@ -1,6 +1,6 @@
 """Scopes as SQL conditions.
 
-Rows that a principal may not see are never read, not even for a count or a facet.
+Rows that a principal may not see are never read, not even for a count or a facet. Without scopes, no row is visible.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ def is_visible(
     """
     if scopes.covers_all:
         return true()
-    ancestors = {
-        (ancestor[0], path_key(ancestor[1:])) for prefix in scopes.prefixes for ancestor in iter_ancestors(prefix) if ancestor
-    }
-    above_scope = (and_(is_table == 0, source == name, path == key) for name, key in sorted(ancestors) if key)
+    # The tree root and the roots of sources are no rows of the tree.
+    ancestors = {ancestor for prefix in scopes.prefixes for ancestor in iter_ancestors(prefix) if len(ancestor) > 1}
+    above_scope = (and_(is_table == 0, source == above[0], path == path_key(above[1:])) for above in sorted(ancestors))
     return or_(is_covered(connection, scopes, source, path), *above_scope)
 
 

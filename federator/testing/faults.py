@@ -66,7 +66,7 @@ class Faults:
     def before_feed_read(self) -> None:
         self._raise("feed", ROOT, 17)
 
-    def identifying(self) -> None:
+    def before_identify(self) -> None:
         self._raise("identity", ROOT, 17)
 
     def before_write(self, path: Path) -> None:

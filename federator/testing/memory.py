@@ -77,15 +77,17 @@ def get_memory_store(name: str = "default") -> MemoryStore:
 class MemorySettings(ConnectorSettings):
     """Settings of a memory catalog. ``tables`` selects the synthetic catalog, which stores nothing and is read-only."""
 
-    store: str = option("store", "default", doc="Which in-process store to use.")
+    store: str = option("store", "default", doc="Name of the in-process store.")
     file: str | None = option("file", doc="A JSON file that holds the store, so that several processes share it.")
     faults: str = option("faults", "", doc="Faults to show: see federator.testing.faults.")
     tables: int | None = option("tables", doc="Generate this many tables instead of storing any.", parse=parse_positive_int)
-    databases: int = option("databases", 100, doc="How many databases the generated tables lie in.", parse=parse_positive_int)
-    changed: int = option("changed", 0, doc="How many of the generated tables differ from those with changed = 0.", parse=int)
-    parameters: int = option("parameters", 0, doc="How many more properties each generated table has.", parse=int)
-    columns: int = option("columns", 0, doc="How many columns the schema of each generated table has.", parse=int)
-    concurrency: int = option("concurrency", 2, doc="How many shards of one crawl are read at once.", parse=parse_positive_int)
+    databases: int = option("databases", 100, doc="Number of databases of the generated tables.", parse=parse_positive_int)
+    changed: int = option("changed", 0, doc="Number of generated tables that differ from those with changed = 0.", parse=int)
+    parameters: int = option("parameters", 0, doc="Number of additional properties of each generated table.", parse=int)
+    columns: int = option("columns", 0, doc="Number of columns of each generated table.", parse=int)
+    concurrency: int = option(
+        "concurrency", 2, doc="Number of shards of one crawl that are read at once.", parse=parse_positive_int
+    )
 
 
 class MemoryCatalog(Catalog):
@@ -124,17 +126,17 @@ class MemoryCatalog(Catalog):
 
     def describe_table(self, path: Path) -> TableRecord:
         with self._store.locked_state() as state:
-            self._faults_of(state).before_describe(path)
-            self._exists(state, parent_path(path))
-            record = self._table(state, path)
+            self._parse_faults(state).before_describe(path)
+            self._require_namespace(state, parent_path(path))
+            record = self._get_table(state, path)
         if record.kind is Kind.MANAGED_TABLE:
             raise InvalidInput(f"{self.source}: {record.key} is managed by the catalog")
         return record
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
-        path = self._folded(record.path)
+        path = self._fold_new_path(record.path)
         with self._open_for_write("create_namespace", path) as state:
-            self._exists(state, parent_path(path))
+            self._require_namespace(state, parent_path(path))
             if path_key(path) in state["namespaces"]:
                 raise NamespaceAlreadyExists(f"{self.source}: the namespace {path_key(path)} exists")
             created = replace(record, source=self.source, path=path, native_id=next_id(state))
@@ -143,7 +145,7 @@ class MemoryCatalog(Catalog):
 
     def drop_namespace(self, path: Path) -> None:
         with self._open_for_write("drop_namespace", path) as state:
-            self._exists(state, path)
+            self._require_namespace(state, path)
             if _children(state, path):
                 raise NamespaceNotEmpty(f"{self.source}: the namespace {path_key(path)} is not empty")
             del state["namespaces"][path_key(path)]
@@ -152,19 +154,18 @@ class MemoryCatalog(Catalog):
         if len(before.path) not in self._capabilities.alters_namespaces_at:
             raise Unsupported(f"{self.source}: this catalog cannot alter namespaces")
         with self._open_for_write("update_namespace", before.path) as state:
-            self._exists(state, before.path)
+            self._require_namespace(state, before.path)
             current = namespace_from_row(self.source, state["namespaces"][path_key(before.path)])
             check_namespace_update(current, before, after)
-            created = replace(current, properties=dict(after.properties), doc=after.doc)
-            state["namespaces"][created.key] = namespace_to_row(created)
-        return created
+            updated = replace(current, properties=dict(after.properties), doc=after.doc)
+            state["namespaces"][updated.key] = namespace_to_row(updated)
+        return updated
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        path = self._folded(record.path)
+        path = self._fold_new_path(record.path)
         with self._open_for_write("declare_table", path) as state:
-            self._exists(state, parent_path(path))
-            if path_key(path) in state["tables"] or path_key(path) in state["foreign"]:
-                raise TableAlreadyExists(f"{self.source}: {path_key(path)} exists")
+            self._require_namespace(state, parent_path(path))
+            self._require_no_table(state, path)
             created = replace(
                 record,
                 source=self.source,
@@ -181,34 +182,33 @@ class MemoryCatalog(Catalog):
         if not self._capabilities.can_alter:
             raise Unsupported(f"{self.source}: this catalog cannot alter tables")
         with self._open_for_write("update_table", before.path) as state:
-            current = self._expected(state, before, confirm)
-            created = replace(
+            current = self._get_unchanged_table(state, before, confirm)
+            updated = replace(
                 current,
                 location=after.location,
                 properties=self._stored_properties(after.properties),
                 doc=after.doc,
                 version=next_id(state),
             )
-            state["tables"][created.key] = table_to_row(created)
-        return created
+            state["tables"][updated.key] = table_to_row(updated)
+        return updated
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         with self._open_for_write("deregister_table", expected.path) as state:
-            del state["tables"][self._expected(state, expected, confirm).key]
+            del state["tables"][self._get_unchanged_table(state, expected, confirm).key]
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
         if not self._capabilities.can_alter:
             raise Unsupported(f"{self.source}: this catalog cannot alter tables")
-        new_path = self._folded(new_path)
+        new_path = self._fold_new_path(new_path)
         with self._open_for_write("rename_table", before.path) as state:
-            current = self._expected(state, before)
-            self._exists(state, parent_path(new_path))
-            if path_key(new_path) in state["tables"] or path_key(new_path) in state["foreign"]:
-                raise TableAlreadyExists(f"{self.source}: {path_key(new_path)} exists")
+            current = self._get_unchanged_table(state, before)
+            self._require_namespace(state, parent_path(new_path))
+            self._require_no_table(state, new_path)
             del state["tables"][current.key]
-            created = replace(current, path=new_path, version=next_id(state))
-            state["tables"][created.key] = table_to_row(created)
-        return created
+            updated = replace(current, path=new_path, version=next_id(state))
+            state["tables"][updated.key] = table_to_row(updated)
+        return updated
 
     def read_native(self, path: Path) -> dict[str, Any]:
         return table_to_row(self.describe_table(path))
@@ -227,7 +227,7 @@ class MemoryCatalog(Catalog):
 
     def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - a store is one catalog
         with self._store.locked_state() as state:
-            self._faults_of(state).identifying()
+            self._parse_faults(state).before_identify()
             stated = state.get("identity")
         return Identity.of(stated) if stated else None
 
@@ -237,23 +237,24 @@ class MemoryCatalog(Catalog):
 
     def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         for namespace in shard.namespaces:
-            yield from self._read(namespace)
+            yield from self._read_namespace(namespace)
 
-    def _read(self, namespace: Path) -> Iterator[Record | Coverage]:
+    def _read_namespace(self, namespace: Path) -> Iterator[Record | Coverage]:
+        """Yield the children of a namespace, then its coverage."""
         coverage = CoverageBuilder(self.source, namespace)
         yield from coverage.read(self._read_children(namespace, coverage))
 
     def _read_children(self, namespace: Path, coverage: CoverageBuilder) -> Iterator[Record]:
         with self._open_for_read(namespace) as state:
-            faults = self._faults_of(state)
+            faults = self._parse_faults(state)
             children = [(kind, (*namespace, name)) for kind, name in _children(state, namespace) if kind != "foreign"]
-            records = [self._child(state, faults, kind, path, coverage) for kind, path in children]
+            records = [self._read_child(state, faults, kind, path, coverage) for kind, path in children]
         if faults.value("short", namespace) is not None:
             yield from records[: len(records) // 2]
             raise ServiceUnavailable("the listing broke off")
         yield from records
 
-    def _child(self, state: dict[str, Any], faults: Faults, kind: str, path: Path, coverage: CoverageBuilder) -> Record:
+    def _read_child(self, state: dict[str, Any], faults: Faults, kind: str, path: Path, coverage: CoverageBuilder) -> Record:
         if kind == "namespaces":
             return namespace_from_row(self.source, state["namespaces"][path_key(path)])
         try:
@@ -266,7 +267,7 @@ class MemoryCatalog(Catalog):
         if not self._capabilities.change_feed:
             return super().current_feed_cursor()
         with self._store.locked_state(write=True) as state:
-            self._faults_of(state).before_feed_read()
+            self._parse_faults(state).before_feed_read()
             state["feed"] = state["feed"] or {"expired": 0, "events": []}
             return str(state["feed"]["expired"] + len(state["feed"]["events"]))
 
@@ -282,13 +283,14 @@ class MemoryCatalog(Catalog):
             return CatalogChanges(
                 cursor_now, full_crawl="the cursor is ahead of the log" if ahead else "the log has expired", went_back=ahead
             )
-        changes = [(kind, parse_path_key(key)) for kind, key in feed["events"][position:]]
-        namespaces, tables = (frozenset(path for is_, path in changes if is_ == kind) for kind in ("namespaces", "tables"))
-        return CatalogChanges(cursor_now, namespaces, tables)
+        paths: dict[str, set[Path]] = {"namespaces": set(), "tables": set()}
+        for kind, key in feed["events"][position:]:
+            paths[kind].add(parse_path_key(key))
+        return CatalogChanges(cursor_now, frozenset(paths["namespaces"]), frozenset(paths["tables"]))
 
     def describe_tables(self, namespace: Path, names: Sequence[str]) -> list[TableRecord]:
         with self._open_for_read(namespace) as state:
-            faults, paths = self._faults_of(state), [(*namespace, name) for name in names]
+            faults, paths = self._parse_faults(state), [(*namespace, name) for name in names]
             for path in paths:
                 faults.before_describe(path)
             keys = [path_key(path) for path in paths if faults.value("unnamed", path) is None]
@@ -297,18 +299,18 @@ class MemoryCatalog(Catalog):
     @contextmanager
     def _open_for_read(self, namespace: Path) -> Iterator[dict[str, Any]]:
         with self._store.locked_state() as state:
-            faults = self._faults_of(state)
+            faults = self._parse_faults(state)
         # Outside the lock, so that a hanging namespace does not block the others.
         self._wait("hang", namespace)
         faults.before_read(namespace)
         with self._store.locked_state() as state:
-            self._exists(state, namespace)
+            self._require_namespace(state, namespace)
             yield state
 
     @contextmanager
     def _open_for_write(self, operation: str, path: Path) -> Iterator[dict[str, Any]]:
         with self._store.locked_state() as state:
-            faults = self._faults_of(state)
+            faults = self._parse_faults(state)
         require_permission()
         faults.before_write(path)
         with self._store.locked_state(write=True) as state:
@@ -322,20 +324,24 @@ class MemoryCatalog(Catalog):
         started_at = time.monotonic()
         while True:
             with self._store.locked_state() as state:
-                seconds = self._faults_of(state).value(kind, path)
+                seconds = self._parse_faults(state).value(kind, path)
             left = 0.0 if seconds is None else started_at + float(seconds or 3600) - time.monotonic()
             if left <= 0:
                 return
             time.sleep(min(left, 0.05))
 
-    def _faults_of(self, state: Mapping[str, Any]) -> Faults:
+    def _parse_faults(self, state: Mapping[str, Any]) -> Faults:
         return Faults.parse(f"{self._faults};{state['faults']}")
 
-    def _exists(self, state: Mapping[str, Any], namespace: Path) -> None:
+    def _require_namespace(self, state: Mapping[str, Any], namespace: Path) -> None:
         if namespace != ROOT and path_key(namespace) not in state["namespaces"]:
             raise NamespaceNotFound(f"{self.source}: there is no namespace {path_key(namespace)}")
 
-    def _table(self, state: Mapping[str, Any], path: Path) -> TableRecord:
+    def _require_no_table(self, state: Mapping[str, Any], path: Path) -> None:
+        if path_key(path) in state["tables"] or path_key(path) in state["foreign"]:
+            raise TableAlreadyExists(f"{self.source}: {path_key(path)} exists")
+
+    def _get_table(self, state: Mapping[str, Any], path: Path) -> TableRecord:
         key = path_key(path)
         if key in state["foreign"]:
             raise InvalidInput(f"{self.source}: {key} is {state['foreign'][key]}, not a Lance table")
@@ -343,8 +349,10 @@ class MemoryCatalog(Catalog):
             raise TableNotFound(f"{self.source}: there is no table {key}")
         return table_from_row(self.source, state["tables"][key])
 
-    def _expected(self, state: Mapping[str, Any], expected: TableRecord, confirm: Confirm = unconditional) -> TableRecord:
-        current = self._table(state, expected.path)
+    def _get_unchanged_table(
+        self, state: Mapping[str, Any], expected: TableRecord, confirm: Confirm = unconditional
+    ) -> TableRecord:
+        current = self._get_table(state, expected.path)
         if current.kind is Kind.MANAGED_TABLE:
             raise InvalidInput(f"{self.source}: {current.key} is managed by the catalog")
         if current.version != (expected.version or current.version):
@@ -352,7 +360,7 @@ class MemoryCatalog(Catalog):
         check_table(current, expected, confirm)
         return current
 
-    def _folded(self, path: Path) -> Path:
+    def _fold_new_path(self, path: Path) -> Path:
         rules = self._capabilities.names
         folded = tuple(rules.canonicalize(name) for name in path)
         if not rules.allows(folded[-1]):

@@ -57,8 +57,8 @@ class VendedCredentials:
         Options of the source that have the meaning of a vended one under another name are left out.
         """
         vended = {option_name(key) for key in self.options} | {"skip_signature"}
-        kept = {key: text for key, text in source_options.items() if option_name(key) not in vended}
-        return {**kept, **self.options, EXPIRES_AT: str(int(self.expires_at * 1000))}
+        unvended_options = {key: text for key, text in source_options.items() if option_name(key) not in vended}
+        return {**unvended_options, **self.options, EXPIRES_AT: str(int(self.expires_at * 1000))}
 
 
 class CredentialVendor(Protocol):

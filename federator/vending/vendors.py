@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from federator.connector import ConnectorSettings, ServiceUnavailable, Unsupported, is_endpoint_key
-from federator.registry import get_connector
+from federator.registry import parse_connector_settings
 from federator.settings import Settings, SourceSettings
 from federator.vending.azure import AzureVendor
 from federator.vending.cache import CredentialCache
@@ -81,7 +81,7 @@ def build_vendor(source: SourceSettings) -> SourceVendor | None:
     """Return the vendor of a source; None if it vends no temporary credentials. Raise ConfigError."""
     if not source.vend_methods:
         return None
-    settings = get_connector(source.impl).parse_settings(source.properties, where=f"[sources.{source.name}] ")
+    settings = parse_connector_settings(source.spec)
     return SourceVendor(source.name, [_VENDORS[method](source, settings) for method in source.vend_methods])
 
 

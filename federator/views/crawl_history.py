@@ -40,12 +40,12 @@ def list_crawl_days(connection: Connection, scopes: Scopes, *, since: float) -> 
 
     read = _read_results(connection, covered=covered(part.source), since=since)
     failed = _count_failures(connection, covered=covered(stage.subject), since=since)
-    found: dict[str, list[CrawlDay]] = {}
+    days_by_source: dict[str, list[CrawlDay]] = {}
     for source, day in sorted(read.keys() | failed.keys()):
         crawls, partial, tables = read.get((source, day), (0, 0, None))
         failures, date = failed.get((source, day), 0), datetime.fromtimestamp(day * _DAY_SECONDS, UTC).date().isoformat()
-        found.setdefault(source, []).append(CrawlDay(date, crawls + failures, partial, failures, tables))
-    return found
+        days_by_source.setdefault(source, []).append(CrawlDay(date, crawls + failures, partial, failures, tables))
+    return days_by_source
 
 
 def _read_results(

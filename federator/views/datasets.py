@@ -1,4 +1,4 @@
-"""Datasets: one view per canonical location, with its declarations and its verification state.
+"""Datasets: one view per canonical location in a store, with its declarations and its verification state.
 
 Only the verification state is stored. Everything else is computed from the current declarations at each query, so it is never stale.
 The table ``alias`` resolves location aliases.
@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from itertools import takewhile
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    and_,
     exists,
     func,
     or_,
@@ -33,10 +35,20 @@ from federator.store.engine import Index
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.records import list_declarations_at, select_current_tables
 from federator.store.sql import MAX_BIND_VALUES, has_prefix
-from federator.store.verifications import UNVERIFIED, Verification, list_verifications, prefix_below
+from federator.store.stores import has_facts, list_sharing, read_stores, value_at
+from federator.store.verifications import (
+    UNVERIFIED,
+    SourceLocation,
+    Verification,
+    list_verifications,
+    prefix_below,
+    rank_state,
+)
 
 # The most tables below one location that its detail lists; a bucket may contain a million.
 _MAX_CONTAINED = 100
+# Keys of objects are not longer. Of longer and deeper locations, ``inside`` is not complete.
+_MAX_LENGTH_WITH_PARENTS, _MAX_PARENTS = 1_200, 64
 _ANY_PATH = "file:///"
 
 CHECKED_THROUGH = "source whose storage options were used; null: a source that the principal cannot see"
@@ -78,7 +90,7 @@ class DatasetVerification:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset: what is stored at one canonical location, with all its declarations."""
+    """A dataset: what is stored at one canonical location of a store, with all its declarations."""
 
     location: Annotated[str, Field(examples=["s3://lake/sales/orders.lance"])]
     state: Annotated[str, Field(examples=["valid"], description="verification state; unverified: not verified yet")]
@@ -87,7 +99,9 @@ class Dataset:
     duplicates: Annotated[
         list[str], Field(description="declarations of sources that declare the location under more than one name")
     ]
-    inside: Annotated[list[str], Field(description="declared locations above this one, nearest first")]
+    inside: Annotated[
+        list[str], Field(description="declared locations among the 64 nearest directories above this one, nearest first")
+    ]
     holds: Annotated[
         list[str],
         Field(description="declared locations below this one, the first 100; only in the response for one dataset"),
@@ -97,6 +111,11 @@ class Dataset:
     @property
     def has_conflict(self) -> bool:
         return bool(self.disagreements or self.duplicates)
+
+
+def list_sources(declarations: Sequence[Declaration]) -> list[str]:
+    """Return the source of each declaration."""
+    return [parse_path_key(declaration.id)[0] for declaration in declarations]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +153,45 @@ def list_datasets(
             views = _build_views(connection, locations, scopes, conflicting=filters.conflicts)
             datasets += [view for view in views if filters.matches(view)]
             after = locations[-1]
-    return DatasetPage(datasets[:limit], datasets[limit - 1].location if len(datasets) > limit else None)
+    page, following = cut_page(datasets, limit)
+    return DatasetPage(page, following)
 
 
-def get_dataset(index: Index, location: str, aliases: LocationAliases, *, scopes: Scopes = EVERYTHING) -> Dataset:
-    """Return the dataset at a location, in any spelling. Raise TableNotFound if the scopes cover no declaration of it."""
+class _Located(Protocol):
+    @property
+    def location(self) -> str: ...
+
+
+_View = TypeVar("_View", bound=_Located)
+
+
+def cut_page(views: list[_View], limit: int) -> tuple[list[_View], str | None]:
+    """Return the first datasets, and the location after which the next page begins; None after the last one.
+
+    They are more than ``limit`` if several stores have the last location: a page ends with all datasets of a location.
+    """
+    if len(views) <= limit:
+        return views, None
+    last = views[limit - 1].location
+    return [*views[:limit], *takewhile(lambda view: view.location == last, views[limit:])], last
+
+
+def get_dataset(
+    index: Index, location: str, aliases: LocationAliases, *, declared_in: str | None = None, scopes: Scopes = EVERYTHING
+) -> Dataset:
+    """Return the dataset at a location, in any spelling. Raise TableNotFound if the scopes cover no declaration of it.
+
+    ``declared_in`` is a source that declares it, if several stores have the location. Without it, the first source by name counts.
+    """
     canonical = canonical_location(location, aliases)
     with index.read() as connection:
-        datasets = _build_views(connection, [canonical], scopes)
+        views = _build_views(connection, [canonical], scopes)
+        datasets = [view for view in views if declared_in is None or declared_in in list_sources(view.declarations)]
         if not datasets:
             raise TableNotFound(f"no table is declared at {canonical}", hint="federator datasets lists the declared locations")
-        return replace(datasets[0], holds=_list_locations_below(connection, canonical, scopes))
+        names = connection.execute(select(s.name)).scalars()
+        sharing = list_sharing(connection, list_sources(datasets[0].declarations)[0], canonical, names)
+        return replace(datasets[0], holds=_list_locations_below(connection, canonical, sharing, scopes))
 
 
 def list_declaring_tables(index: Index, location: str, aliases: LocationAliases) -> frozenset[str]:
@@ -186,7 +233,7 @@ def list_tables_that_may_overlap(
             (own, ~exists().where(t.alias.c.canonical == own)),
             (alias, t.alias.c.canonical == own),
         ]
-        found = {
+        location_by_table = {
             path_key((row.source, *parse_path_key(row.path))): str(row.location)
             for column, condition in conditions
             for query in select_current_tables(
@@ -197,11 +244,11 @@ def list_tables_that_may_overlap(
             for row in connection.execute(query)
         }
     for name, record in pending.items():
-        found.pop(name, None)
+        location_by_table.pop(name, None)
         written = canonical_location(record.location, aliases) if record is not None and record.location else ""
         if written in at_or_above or written.startswith(prefix):
-            found[name] = written
-    return found
+            location_by_table[name] = written
+    return location_by_table
 
 
 def visible_verifying_source(verification: Verification, scopes: Scopes) -> str | None:
@@ -211,7 +258,7 @@ def visible_verifying_source(verification: Verification, scopes: Scopes) -> str 
 
 def _list_locations(connection: Connection, filters: DatasetFilter, scopes: Scopes, *, after: str, limit: int) -> list[str]:
     def build_conditions(location: ColumnElement[str]) -> list[ColumnElement[bool]]:
-        inspected = exists().where(t.dataset.c.canonical == r.canonical)
+        inspected = exists().where(has_facts(r.source, r.canonical))
         conditions = [location > after, visibility.is_covered(connection, scopes, r.source, r.path)]
         if filters.declared_in is not None:
             conditions.append(r.source == filters.declared_in)
@@ -247,8 +294,8 @@ def _select_distinct_locations(
     return select(locations.c.location).order_by(locations.c.location).limit(limit)
 
 
-def _list_locations_below(connection: Connection, location: str, scopes: Scopes) -> list[str]:
-    covered = visibility.is_covered(connection, scopes, r.source, r.path)
+def _list_locations_below(connection: Connection, location: str, sources: Sequence[str], scopes: Scopes) -> list[str]:
+    covered = and_(visibility.is_covered(connection, scopes, r.source, r.path), r.source.in_(sources))
     query = _select_distinct_locations(
         lambda column: [has_prefix(connection, column, prefix_below(location)), covered], _MAX_CONTAINED
     )
@@ -258,22 +305,41 @@ def _list_locations_below(connection: Connection, location: str, scopes: Scopes)
 def _build_views(
     connection: Connection, locations: Sequence[str], scopes: Scopes, *, conflicting: bool = False
 ) -> list[Dataset]:
-    """Return the datasets at some canonical locations, in their order. Undeclared locations are left out.
+    """Return the datasets at some canonical locations, in their order. Undeclared locations are left out. Those of several stores at
+    one location follow each other, in the order of the first sources that declare them.
 
     With ``conflicting``, datasets without duplicates or disagreements are left out too.
     """
-    declared = list_declarations_at(connection, locations, scopes)
-    if conflicting:
+    stores = read_stores(connection)
+    declared = {
+        (location, store): tables
+        for location, found in list_declarations_at(connection, locations, scopes).items()
+        for store, tables in _group_by_store(stores, found).items()
         # Filter before the other queries, because few datasets have a conflict.
-        declared = {location: tables for location, tables in declared.items() if _has_conflict(tables)}
-    verified = list_verifications(connection, [str(table.canonical) for tables in declared.values() for table in tables])
-    parents = {location: parent_locations(location) for location in declared}
-    known = list_declarations_at(connection, sorted({parent for above in parents.values() for parent in above}), scopes)
+        if not conflicting or _has_conflict(tables)
+    }
+    declarations = [(table.source, str(table.canonical)) for tables in declared.values() for table in tables]
+    verified = list_verifications(connection, declarations)
+    parents = {location: _list_near_parents(location) for location, _ in declared}
+    above = list_declarations_at(connection, sorted({parent for each in parents.values() for parent in each}), scopes)
+    known = {(parent, store) for parent, tables in above.items() for store in _group_by_store(stores, tables)}
+    order = {location: number for number, location in enumerate(locations)}
     return [
-        _build_view(location, declared[location], verified, [parent for parent in parents[location] if parent in known], scopes)
-        for location in locations
-        if location in declared
+        _build_view(location, tables, verified, [parent for parent in parents[location] if (parent, store) in known], scopes)
+        for (location, store), tables in sorted(declared.items(), key=lambda item: order[item[0][0]])
     ]
+
+
+def _list_near_parents(location: str) -> list[str]:
+    """Return the nearest directories above a location. A page of the longest locations would have millions of bytes of them."""
+    return parent_locations(location, _MAX_PARENTS) if len(location) <= _MAX_LENGTH_WITH_PARENTS else []
+
+
+def _group_by_store(stores: Mapping[str, str], tables: Sequence[TableRecord]) -> dict[str, list[TableRecord]]:
+    grouped: dict[str, list[TableRecord]] = {}
+    for table in tables:
+        grouped.setdefault(value_at(stores, table.source, str(table.canonical)), []).append(table)
+    return grouped
 
 
 def _has_conflict(tables: Sequence[TableRecord]) -> bool:
@@ -283,13 +349,17 @@ def _has_conflict(tables: Sequence[TableRecord]) -> bool:
 
 
 def _build_view(
-    location: str, tables: Sequence[TableRecord], verified: Mapping[str, Verification], inside: list[str], scopes: Scopes
+    location: str,
+    tables: Sequence[TableRecord],
+    verified: Mapping[SourceLocation, Verification],
+    inside: list[str],
+    scopes: Scopes,
 ) -> Dataset:
     ids = [path_key((table.source, *table.path)) for table in tables]
     sources = [table.source for table in tables]
-    # A dataset may have been inspected under each of its aliases: the newest state counts.
-    states = [verified[name] for name in {str(table.canonical) for table in tables} if name in verified]
-    newest = max(states, key=lambda verification: verification.checked_at, default=None)
+    # A dataset may have been inspected under each of its aliases, and with the options of each source.
+    states = [verified[one] for one in {(table.source, str(table.canonical)) for table in tables} if one in verified]
+    newest = max(states, key=lambda state: rank_state(state.state, state.checked_at), default=None)
     return Dataset(
         location=location,
         state=newest.state if newest else UNVERIFIED,

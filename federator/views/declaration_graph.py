@@ -61,9 +61,9 @@ def build_graph(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) -> Dec
         walk = _Walk(connection, scopes)
         walk.run([start.id, *start.also_declared])
         levels = _count_levels(walk.tables, walk.links.values())
-        tables = [_describe(connection, each, levels[each], known) for each in walk.tables]
+        tables = [_describe(connection, table, levels[table], known) for table in walk.tables]
     tables.sort(key=lambda table: (table.level, table.id))
-    sources = {each.source for each in tables}
+    sources = {table.source for table in tables}
     return DeclarationGraph(
         id=start.id, tables=tables, mirrored=[walk.links[key] for key in sorted(walk.links)], is_complete=not walk.left_out,
         freshness=[fresh for name, fresh in known.items() if name in sources],
@@ -93,7 +93,7 @@ class _Walk:
             }
 
     def _add(self, ids: Iterable[str]) -> list[str]:
-        new = [each for each in ids if each not in self.tables]
+        new = [table_id for table_id in ids if table_id not in self.tables]
         free = MAX_TABLES - len(self.tables)
         self.left_out |= len(new) > free
         self.tables += new[:free]
@@ -126,24 +126,24 @@ def _count_levels(ids: Iterable[str], links: Iterable[MirrorLink]) -> dict[str, 
         if table not in levels:
             # The value for a table that is reached again from itself.
             levels[table] = 0
-            levels[table] = max((level(each) + 1 for each in origins[table]), default=0)
+            levels[table] = max((level(origin) + 1 for origin in origins[table]), default=0)
         return levels[table]
 
-    return {each: level(each) for each in ids}
+    return {table_id: level(table_id) for table_id in ids}
 
 
 def _describe(connection: Connection, table: str, level: int, known: Mapping[str, Freshness]) -> GraphTable:
     source, *path = parse_path_key(table)
     fresh = known.get(source)
-    found = (
+    current = (
         records.find_record(connection, source, tuple(path), is_table=True, revision=fresh.revision)
         if fresh is not None
         else None
     )
-    record = found.record if found is not None else None
+    record = current.record if current is not None else None
     location = record.location if isinstance(record, TableRecord) else None
     state = None
-    if found is not None and found.canonical:
-        verification = verifications.find_verification(connection, found.canonical)
+    if current is not None and current.canonical:
+        verification = verifications.find_verification(connection, source, current.canonical)
         state = verification.state if verification is not None else UNVERIFIED
-    return GraphTable(table, source, level, found is not None, location, state)
+    return GraphTable(table, source, level, current is not None, location, state)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Any
 
@@ -133,6 +134,23 @@ def list_differences(
     return DifferencePage([difference for _, difference in keyed[:limit]], keyed[limit - 1][0] if len(keyed) > limit else None)
 
 
+def list_newest_differences(
+    index: Index, begin: Snapshot, end: Snapshot, filters: DifferenceFilter = DifferenceFilter(), *,
+    limit: int = 200, scopes: Scopes = EVERYTHING,
+) -> list[Difference]:  # fmt: skip
+    """List the ``limit`` newest of the same differences, newest first. Raise HistoryExpired if the history is not kept."""
+    found: list[Difference] = []
+    with read_transaction_at(index, begin, end) as connection:
+        for span, conditions in _revision_ranges(connection, begin, end, filters, scopes):
+            differing = span.query(conditions, None)
+            # The revisions of a source are numbered in the order in which they were published.
+            c = differing.selected_columns
+            newest = differing.order_by(None).order_by(c["last"].desc(), c["path"], c["is_table"]).limit(limit)
+            found += _build_differences(connection, span, connection.execute(newest).mappings().all())
+        found += _verification_differences(connection, begin, end, filters, after="", scopes=scopes)
+    return nsmallest(limit, found, key=lambda difference: (-(difference.at or 0.0), difference.id))
+
+
 def count_differences(
     index: Index, begin: Snapshot, end: Snapshot, filters: DifferenceFilter = DifferenceFilter(), *, scopes: Scopes = EVERYTHING
 ) -> dict[str, int]:
@@ -165,10 +183,20 @@ def _verification_differences(
     )
     for location, source, first, last in changes:
         state = [FieldChange("state", first.state, last.state)] if first.state != last.state else []
-        both = first.schema is not None and last.schema is not None and first.schema != last.schema
-        columns = _column_changes(first.schema, last.schema) if both else ()
-        changed_at, fields = max(first.since, last.since), (*state, *columns)
-        yield Difference(DifferenceKind.CHANGED, location, source, "dataset", location, fields, None, None, changed_at, None)
+        has_both_schemas = first.schema is not None and last.schema is not None
+        columns = _column_changes(first.schema, last.schema) if has_both_schemas and first.schema != last.schema else ()
+        yield Difference(
+            DifferenceKind.CHANGED,
+            id=location,
+            source=source,
+            kind="dataset",
+            location=location,
+            fields=(*state, *columns),
+            revision=None,
+            run_id=None,
+            at=max(first.since, last.since),
+            by=None,
+        )
 
 
 def _find_attribution(writes: Sequence[RowMapping], *, since: float, until: float, is_table: bool) -> RowMapping | None:

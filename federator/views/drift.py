@@ -8,13 +8,16 @@ from typing import Annotated
 from pydantic import Field
 from sqlalchemy import (
     ColumnElement,
+    Connection,
+    case,
+    func,
     literal,
     or_,
     select,
     tuple_,
 )
 
-from federator.model.drift import DriftKind
+from federator.model.drift import DriftKind, DriftSeverity
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import tables as t
 from federator.store import visibility
@@ -46,6 +49,20 @@ class DriftView:
         return (self.kind, self.subject, self.other)
 
 
+@dataclass(frozen=True, slots=True)
+class DriftCount:
+    """The number of differences of one kind and severity."""
+
+    kind: Annotated[str, Field(examples=["location_differs"])]
+    severity: Annotated[str, Field(examples=["high"])]
+    count: int
+
+
+_SEVERITY_ORDER = {
+    severity.value: n for n, severity in enumerate((DriftSeverity.HIGH, DriftSeverity.MEDIUM, DriftSeverity.LOW))
+}
+
+
 def list_drift(
     index: Index,
     *,
@@ -53,14 +70,18 @@ def list_drift(
     severity: str | None = None,
     source: str | None = None,
     about: str | None = None,
+    below: str | None = None,
     resolved: bool = False,
+    severe_first: bool = False,
     after: tuple[str, str, str] | None = None,
     limit: int = 200,
     scopes: Scopes = EVERYTHING,
 ) -> list[DriftView]:
     """List open drift, or with ``resolved`` resolved drift, by kind, subject and other. ``after`` is the last key of the previous page.
+    ``severe_first`` sorts by severity before that, and allows no ``after``.
 
-    ``about`` is the object id of one of the two objects. The scopes must cover both objects.
+    ``about`` is the object id of one of the two objects, and ``below`` that of a source or namespace around the first one. The scopes
+    must cover both objects.
     """
     conditions: list[ColumnElement[bool]] = [x.resolved_at.is_not(None) if resolved else x.resolved_at.is_(None)]
     conditions += [column == value for column, value in ((x.kind, kind), (x.severity, severity), (x.source, source)) if value]
@@ -68,12 +89,29 @@ def list_drift(
         conditions.append(or_(x.subject == about, x.other == about))
     if after is not None:
         conditions.append(tuple_(x.kind, x.subject, x.other) > tuple_(*map(literal, after)))
-    query = select(t.drift).where(*conditions).order_by(x.kind, x.subject, x.other).limit(limit)
+    severity_order = [case(_SEVERITY_ORDER, value=x.severity)] if severe_first else []
+    query = select(t.drift).where(*conditions).order_by(*severity_order, x.kind, x.subject, x.other).limit(limit)
     with index.read() as connection:
-        other = or_(x.kind.in_(LOCATION_KINDS), visibility.is_covered_id(connection, scopes, x.other))
-        query = query.where(visibility.is_covered_id(connection, scopes, x.subject), other)
+        query = query.where(*_both_covered(connection, scopes))
+        if below is not None:
+            query = query.where(visibility.is_at_or_below(connection, x.subject, below))
         views = [DriftView(**row) for row in connection.execute(query).mappings()]
     return views if scopes.covers_all else [_without_clash_count(view) for view in views]
+
+
+def count_drift(index: Index, *, source: str | None, resolved: bool, scopes: Scopes) -> list[DriftCount]:
+    """Count open drift, or with ``resolved`` resolved drift, by kind and severity. The scopes must cover both objects."""
+    conditions: list[ColumnElement[bool]] = [x.resolved_at.is_not(None) if resolved else x.resolved_at.is_(None)]
+    conditions += [x.source == source] if source else []
+    query = select(x.kind, x.severity, func.count()).where(*conditions).group_by(x.kind, x.severity)
+    with index.read() as connection:
+        rows = connection.execute(query.where(*_both_covered(connection, scopes)).order_by(x.kind, x.severity))
+        return [DriftCount(*row) for row in rows]
+
+
+def _both_covered(connection: Connection, scopes: Scopes) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    other = or_(x.kind.in_(LOCATION_KINDS), visibility.is_covered_id(connection, scopes, x.other))
+    return visibility.is_covered_id(connection, scopes, x.subject), other
 
 
 def _without_clash_count(view: DriftView) -> DriftView:

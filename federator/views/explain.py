@@ -19,13 +19,15 @@ from federator.planning.plan import Plan
 from federator.planning.release import WaitingChange
 from federator.planning.rule import MirrorRule
 from federator.planning.selection import is_selected
+from federator.runtime.text import format_utc
 from federator.settings import Settings
-from federator.store import Connection, Index, approvals, coverage, ledger, records, verifications
+from federator.store import Connection, Index, approvals, coverage, ledger, records
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.plans import StoredPlan
 from federator.store.records import IndexedRecord
-from federator.views import object_history
+from federator.views import object_history, verification_history
 from federator.views.freshness import Freshness, get_freshness
+from federator.views.verification_history import VerifiedState
 
 Role = Literal["origin", "target"]
 
@@ -43,7 +45,7 @@ class ListingEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
-    """An event in the history of the object: a difference found by a crawl, or a write of a mirror."""
+    """An event in the history of the object: a difference found by a crawl or by verification, or a write of a mirror."""
 
     at: Timestamp
     run_id: str
@@ -77,6 +79,10 @@ class Explanation:
     summary: Annotated[str, Field(examples=["aws has it since mirror hive-to-glue declared it from lake_hive$sales$orders"])]
     location: str | None
     verified: str | None
+    verified_since: Annotated[OptionalTimestamp, Field(description="first inspection that found this verification state")]
+    last_valid: Annotated[
+        VerifiedState | None, Field(description="of a table that is not valid: the last state that was, if one is known")
+    ]
     evidence: ListingEvidence
     parts: list[MirrorRole]
     history: list[ObjectEvent]
@@ -105,7 +111,7 @@ def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes 
     )
     with index.read() as connection:
         revision = records.published_revision(connection, source)
-        found = _find_record(connection, source, path, revision)
+        current_record = _find_record(connection, source, path, revision)
         evidence = _find_evidence(
             node, coverage.read_coverage(connection, source, revision, only=_ancestor_keys(path)), freshness.crawled_at, scopes
         )
@@ -117,14 +123,22 @@ def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes 
             if scopes.covers_all or row.mirror in rules
         ]
         entries = [row for row in ledger.list_entries_of_object(connection, source, key) if _covers_both_ends(row, scopes)]
-        parts = list(_mirror_roles(connection, rules, source, path, entries, exists=found is not None))
-        verified = _verification_state(connection, found)
+        parts = list(_mirror_roles(connection, rules, source, path, entries, exists=current_record is not None))
+        states = (
+            verification_history.list_states_of(connection, source, current_record.canonical)
+            if current_record and current_record.canonical
+            else []
+        )
+    current = states[-1] if states else None
+    last_valid = next((past_state for past_state in reversed(states) if past_state.state == "valid"), None)
+    summary = _summarize(current_record is not None, versions, entries, evidence, source, key)
+    events = sorted((*_object_events(versions, writes), *_verification_events(states)), key=lambda event: event.at)
     return Explanation(
-        id=path_key(node), source=source, kind=found.record.kind.value if found else None,
-        summary=_summarize(found is not None, versions, entries, evidence, source, key),
-        location=found.record.location if found else None,
-        verified=verified, evidence=evidence, parts=parts, history=sorted(_object_events(versions, writes), key=lambda event: event.at),
-        freshness=freshness,
+        id=path_key(node), source=source, kind=current_record.record.kind.value if current_record else None,
+        summary=summary + (_describe_loss(current, last_valid) if current else ""),
+        location=current_record.record.location if current_record else None, verified=current.state if current else None,
+        verified_since=current.since if current else None, last_valid=last_valid if last_valid is not current else None,
+        evidence=evidence, parts=parts, history=events, freshness=freshness,
     )  # fmt: skip
 
 
@@ -138,13 +152,6 @@ def _find_record(connection: Connection, source: str, path: Path, revision: int)
         records.find_record(connection, source, path, is_table=is_table, revision=revision) for is_table in (True, False)
     )
     return next(filter(None, indexed), None)
-
-
-def _verification_state(connection: Connection, indexed: IndexedRecord | None) -> str | None:
-    if indexed is None or not indexed.canonical:
-        return None
-    verification = verifications.list_verifications(connection, [indexed.canonical]).get(indexed.canonical)
-    return verification.state if verification else None
 
 
 def _ancestor_keys(path: Path) -> list[str]:
@@ -311,3 +318,39 @@ def _object_events(
         detail = "; ".join(filter(None, (json.loads(write.change)["reason"], write.message)))
         target = object_id(write.target_source, write.target_path)
         yield ObjectEvent(write.intent_at, write.run_id, f"{write.action} {target}: {write.state}", detail, write.mirror)
+
+
+# States in which a table can be used, or has no data yet.
+_WELL = ("valid", "declared_only")
+
+
+def _describe_loss(current: VerifiedState, last_valid: VerifiedState | None) -> str:
+    """Return what is to be added to the summary of a table whose location is not well: since when, and its last valid version."""
+    if current.state in _WELL:
+        return ""
+    since = f"; its location is {current.state} since {format_utc(current.since)}"
+    if last_valid is None:
+        return f"{since}, and was not found valid before"
+    return f"{since}; it was last valid{_describe_content(last_valid)}"
+
+
+def _describe_content(verified: VerifiedState) -> str:
+    """Return version, rows and time of an inspection, as far as they are known."""
+    at = f" at {format_utc(verified.checked_at)}" if verified.checked_at is not None else ""
+    version = f", version {verified.version}" if verified.version is not None else ""
+    rows = f" with {verified.rows:,} rows" if verified.rows is not None else ""
+    return f"{at}{version}{rows}"
+
+
+def _verification_events(states: Sequence[VerifiedState]) -> Iterator[ObjectEvent]:
+    """Yield the changes of the verification state, and of the stored schema. The first inspection is one of them."""
+    before: VerifiedState | None = None
+    for verified in states:
+        what, detail = f"verified: {verified.state.replace('_', ' ')}", verified.message or ""
+        if before is not None and before.state == verified.state:
+            what, detail = "stored schema changed", f"after version {before.version}" if before.version is not None else ""
+        elif before is not None:
+            last = f"last {before.state.replace('_', ' ')}{_describe_content(before)}"
+            detail = f"{detail}; {last}" if detail else last
+        yield ObjectEvent(verified.since, "", what, detail, None)
+        before = verified

@@ -23,7 +23,8 @@ from federator.store.coverage import select_current_coverage
 from federator.store.engine import Index
 from federator.store.records import select_current_tables
 from federator.store.sql import chunked
-from federator.store.verifications import UNVERIFIED
+from federator.store.stores import has_facts, select_store
+from federator.store.verifications import UNVERIFIED, rank_state
 
 _BATCH_ROWS = 20_000
 _TEXT, _TEXTS, _INT = pa.string(), pa.list_(pa.string()), pa.int64()
@@ -84,16 +85,16 @@ def _select_declarations(columns: list[Any]) -> Any:
 
 
 def _iter_datasets(connection: Connection) -> Iterator[Row]:
-    """Stream one row per dataset. ``location`` is its canonical location."""
-    declared = _select_declarations([r.source, r.canonical])
+    """Stream one row per dataset, and one for each store that has the location. ``location`` is the canonical location."""
+    declared = _select_declarations([r.source, r.canonical, select_store(r.source, r.canonical).label("store")])
     verified = [d[name] for name in (*_VERIFIED, "state", "message", "schema", "checked_at", "changed_at")]
-    query = select(declared.c.dataset, declared.c.source, *verified)
-    query = query.outerjoin_from(declared, t.dataset, d.canonical == declared.c.canonical)
-    ordered = _stream_rows(connection, query.where(declared.c.dataset.is_not(None)).order_by(declared.c.dataset))
-    for location, group in groupby(ordered, key=lambda row: row["dataset"]):
+    query = select(declared.c.dataset, declared.c.source, declared.c.store, *verified)
+    query = query.outerjoin_from(declared, t.dataset, has_facts(declared.c.source, declared.c.canonical))
+    query = query.where(declared.c.dataset.is_not(None)).order_by(declared.c.dataset, declared.c.store)
+    for (location, _), group in groupby(_stream_rows(connection, query), key=lambda row: (row["dataset"], row["store"])):
         rows = list(group)
-        # A dataset may have been inspected under each of its aliases: the newest state counts.
-        newest = max(rows, key=lambda row: row["checked_at"] or 0.0)
+        # A dataset may have been inspected under each of its aliases, and with the options of each source.
+        newest = max(rows, key=lambda row: rank_state(row["state"], row["checked_at"]))
         sources = [row["source"] for row in rows]
         yield {
             **newest, "location": location, "state": newest["state"] or UNVERIFIED, "declarations": len(rows),

@@ -10,6 +10,7 @@ from pydantic import Field
 from sqlalchemy import Connection, RowMapping, Select, select
 
 from federator.connector import NamespaceNotFound
+from federator.model import path_key
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import coverage, visibility
 from federator.store import tables as t
@@ -67,14 +68,21 @@ def _visible_fields(
     return row["revision"], *visible_state(connection, row, scopes), row["crawled_at"], row["published_at"]
 
 
+class UnknownSource(NamespaceNotFound):
+    """A name that no source in the index has, or none that the principal may see: a mistake of the caller on the command line."""
+
+
 def get_freshness(index: Index, source: str, scopes: Scopes = EVERYTHING) -> Freshness:
-    """Return the freshness of one source. Raise NamespaceNotFound if it is unknown or not visible."""
+    """Return the freshness of one source. Raise UnknownSource if it is unknown or not visible."""
     return require_source(list_freshness(index, scopes), source)
 
 
 def require_source(known: Mapping[str, Freshness], source: str) -> Freshness:
-    """Return the freshness of a source in ``known``. Raise NamespaceNotFound with all known names if it is missing."""
+    """Return the freshness of a source in ``known``. Raise UnknownSource with all known names if it is missing."""
     if source not in known:
+        first, *others = source.split(".")
+        if others and first in known:
+            raise UnknownSource(f"no source {source!r} is in the index", hint=f"did you mean '{path_key((first, *others))}'?")
         names = ", ".join(known) or "none; run federator crawl"
-        raise NamespaceNotFound(f"no source {source!r} is in the index", hint=f"known: {names}")
+        raise UnknownSource(f"no source {source!r} is in the index", hint=f"known: {names}")
     return known[source]

@@ -25,8 +25,10 @@ from federator.store.engine import Index
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.snapshots import Snapshot, read_transaction_at
 from federator.store.sql import MAX_BIND_VALUES, chunked
+from federator.store.stores import list_sharing, read_stores, value_at
+from federator.store.verifications import SourceLocation, rank_state
 from federator.views import verification_history
-from federator.views.datasets import DISAGREEMENTS, Declaration
+from federator.views.datasets import DISAGREEMENTS, Declaration, cut_page, list_sources
 from federator.views.tree import NodePage, TableDeclaration, TreeNode, declaration_fields
 from federator.views.verification_history import PastVerification
 
@@ -94,7 +96,7 @@ def list_children_at(
         rows = list(connection.execute(query).mappings())
         proven = coverage.read_coverage(connection, source, revision, only=[row["path"] for row in rows if not row["is_table"]])
         states = verification_history.list_states_at(
-            connection, {row["canonical"] for row in rows if row["canonical"]}, snapshot.at
+            connection, [(source, row["canonical"]) for row in rows if row["canonical"]], snapshot.at
         )
     # A namespace and a table may have the same path, and a cursor is only a path. So a page never ends between the two.
     end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
@@ -107,18 +109,24 @@ def get_table_at(index: Index, node: Path, snapshot: Snapshot, *, scopes: Scopes
     source, path = (node[0], node[1:]) if node else ("", ())
     with read_transaction_at(index, snapshot) as connection:
         covered = path and scopes.covers(node)
-        found = (
+        record = (
             records.find_record(connection, source, path, is_table=True, revision=snapshot.revision_of(source))
             if covered
             else None
         )
-        if found is None:
+        if record is None:
             raise TableNotFound(f"the table {path_key(node)} did not exist at {format_utc(snapshot.at)}")
-        canonical = found.canonical
-        declarations = _list_declarations_at(connection, snapshot, [canonical], scopes) if canonical else []
-        state = verification_history.list_states_at(connection, [canonical], snapshot.at).get(canonical) if canonical else None
+        canonical = record.canonical
+        declarations: list[RowMapping] = []
+        state = None
+        if canonical:
+            sharing = list_sharing(connection, source, canonical, snapshot.revisions)
+            declared = _list_declarations_at(connection, snapshot, [canonical], scopes)
+            declarations = [row for row in declared if row["source"] in sharing]
+            own = (source, canonical)
+            state = verification_history.list_states_at(connection, [own], snapshot.at).get(own)
     return PastTable(
-        **declaration_fields(node, found, [object_id(row["source"], row["path"]) for row in declarations]),
+        **declaration_fields(node, record, [object_id(row["source"], row["path"]) for row in declarations]),
         at=snapshot.at,
         revision=snapshot.revision_of(source),
         dataset=state,
@@ -145,19 +153,22 @@ def list_datasets_at(
             views = [view for view in views if state in (None, view.state)]
             datasets += [view for view in views if not conflicts or view.disagreements or view.duplicates]
             after = locations[-1]
-    return PastDatasetPage(datasets[:limit], datasets[limit - 1].location if len(datasets) > limit else None)
+    page, following = cut_page(datasets, limit)
+    return PastDatasetPage(page, following)
 
 
 def get_dataset_at(
-    index: Index, location: str, aliases: LocationAliases, snapshot: Snapshot, *, scopes: Scopes = EVERYTHING
-) -> PastDataset:
-    """Return the dataset at a location, in any spelling.
+    index: Index, location: str, aliases: LocationAliases, snapshot: Snapshot, *, declared_in: str | None = None,
+    scopes: Scopes = EVERYTHING,
+) -> PastDataset:  # fmt: skip
+    """Return the dataset at a location, in any spelling. ``declared_in``: see ``views.datasets.get_dataset``.
 
     Raise TableNotFound if nothing declared it then, HistoryExpired if the history is not kept.
     """
     canonical = canonical_location(location, aliases)
     with read_transaction_at(index, snapshot) as connection:
-        datasets = _build_views(connection, snapshot, [canonical], scopes)
+        views = _build_views(connection, snapshot, [canonical], scopes)
+    datasets = [view for view in views if declared_in is None or declared_in in list_sources(view.declarations)]
     if not datasets:
         raise TableNotFound(f"no table was declared at {canonical} at {format_utc(snapshot.at)}")
     return datasets[0]
@@ -171,14 +182,14 @@ def _list_sources_at(snapshot: Snapshot, after: str, limit: int, scopes: Scopes)
 
 
 def _build_node(
-    source: str, row: RowMapping, proven: dict[str, Coverage], states: Mapping[str, PastVerification], scopes: Scopes
+    source: str, row: RowMapping, proven: dict[str, Coverage], states: Mapping[SourceLocation, PastVerification], scopes: Scopes
 ) -> TreeNode:  # fmt: skip
     path = (source, *parse_path_key(row["path"]))
     if not scopes.covers(path):
         return TreeNode(path_key(path), row["name"], Kind(row["kind"]).value)
     evidence = proven.get(row["path"]) if not row["is_table"] else None
     state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
-    verification = states.get(row["canonical"])
+    verification = states.get((source, row["canonical"]))
     return TreeNode(
         path_key(path), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None,
         verification.state if verification else None, row["problem"] or (state.reason or None if state else None),
@@ -240,25 +251,29 @@ def _build_views(connection: Connection, snapshot: Snapshot, locations: Sequence
     aliases = connection.execute(select(a.canonical, a.place).where(a.place.in_(locations)))
     own = {location: location for location in locations if location not in aliased}
     resolved = own | {row.canonical: row.place for row in aliases}
-    declared: dict[str, list[RowMapping]] = {}
+    stores = read_stores(connection)
+    declared: dict[str, dict[str, list[RowMapping]]] = {location: {} for location in locations}
     for row in _list_declarations_at(connection, snapshot, list(resolved), scopes):
-        declared.setdefault(resolved[row["canonical"]], []).append(row)
+        store = value_at(stores, row["source"], row["canonical"])
+        declared[resolved[row["canonical"]]].setdefault(store, []).append(row)
     states = verification_history.list_states_at(
-        connection, {row["canonical"] for rows in declared.values() for row in rows}, snapshot.at
+        connection,
+        {(row["source"], row["canonical"]) for stored in declared.values() for rows in stored.values() for row in rows},
+        snapshot.at,
     )
     default = verification_history.default_state_at(connection, snapshot.at)
-    return [_build_view(location, declared[location], states, default) for location in locations if location in declared]
+    return [_build_view(location, rows, states, default) for location in locations for rows in declared[location].values()]
 
 
 def _build_view(
-    location: str, rows: list[RowMapping], states: Mapping[str, PastVerification], default_state: str | None
+    location: str, rows: list[RowMapping], states: Mapping[SourceLocation, PastVerification], default_state: str | None
 ) -> PastDataset:
     tables = [table_from_row(row["source"], dict(row)) for row in rows]
     ids = [path_key((table.source, *table.path)) for table in tables]
     sources = [table.source for table in tables]
-    # A dataset may have been inspected under each of its aliases: the newest state counts.
-    inspected = [states[name] for name in {row["canonical"] for row in rows} if name in states]
-    newest = max(inspected, key=lambda state: state.since, default=None)
+    # A dataset may have been inspected under each of its aliases, and with the options of each source.
+    inspected = [states[one] for one in {(row["source"], row["canonical"]) for row in rows} if one in states]
+    newest = max(inspected, key=lambda state: rank_state(state.state, state.since), default=None)
     return PastDataset(
         location=location,
         state=newest.state if newest else default_state,

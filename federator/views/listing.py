@@ -15,6 +15,7 @@ from federator.model import Evidence, Kind, Path, parse_path_key, path_key
 from federator.model.scopes import Scopes
 from federator.store import coverage, records, visibility
 from federator.store import tables as t
+from federator.store.stores import has_facts
 
 r = t.record.c
 #: verification states of locations without a written table
@@ -90,7 +91,7 @@ def _lance_conditions(
         conditions.append(or_(r.kind != Kind.MANAGED_TABLE.value, r.problem.is_not(None)))
     if written:
         d = t.dataset.c
-        conditions.append(~exists().where(d.canonical == r.canonical, d.state.in_(UNWRITTEN_STATES)))
+        conditions.append(~exists().where(has_facts(r.source, r.canonical), d.state.in_(UNWRITTEN_STATES)))
     return conditions
 
 

@@ -23,6 +23,7 @@ from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.snapshots import Snapshot, read_transaction_at
 from federator.store.sql import chunked
+from federator.store.verifications import SourceLocation
 from federator.views import verification_history
 
 # The most branches of one query. SQLite allows 500 parts of a compound select, and each branch has two.
@@ -107,7 +108,8 @@ def list_merged_children(
         page_names = set(names[:limit])
         page_rows = [row for row in rows if row["name"] in page_names]
         canonicals = [row["canonical"] for row in page_rows if row["canonical"]]
-        verified = _verification_states(connection, canonicals, snapshot)
+        declared = [(row["source"], row["canonical"]) for row in page_rows if row["canonical"]]
+        verified = _verification_states(connection, declared, snapshot)
         alias_targets = _alias_targets(connection, canonicals)
     groups = groupby(page_rows, key=lambda row: (row["name"], row["is_table"]))
     nodes = [_build_node(path, list(group), order, verified, alias_targets) for _, group in groups]
@@ -122,14 +124,14 @@ def _visible_revisions(connection: Connection, scopes: Scopes, snapshot: Snapsho
     return dict(connection.execute(query.order_by(t.source.c.name)).tuples().all())
 
 
-def _verification_states(connection: Connection, canonicals: list[str], snapshot: Snapshot | None) -> dict[str, str]:
-    """Return the verification states of some canonical locations, now or at a snapshot."""
+def _verification_states(
+    connection: Connection, declared: list[SourceLocation], snapshot: Snapshot | None
+) -> dict[SourceLocation, str]:
+    """Return the verification states of some locations of sources, now or at a snapshot."""
     if snapshot is not None:
-        return {
-            canonical: past.state
-            for canonical, past in verification_history.list_states_at(connection, canonicals, snapshot.at).items()
-        }
-    return {canonical: found.state for canonical, found in verifications.list_verifications(connection, canonicals).items()}
+        past = verification_history.list_states_at(connection, declared, snapshot.at)
+        return {location: found.state for location, found in past.items()}
+    return {location: found.state for location, found in verifications.list_verifications(connection, declared).items()}
 
 
 def _find_branches(
@@ -195,7 +197,11 @@ def _alias_targets(connection: Connection, canonicals: list[str]) -> dict[str, s
 
 
 def _build_node(
-    path: Path, rows: list[RowMapping], order: Mapping[str, int], verified: Mapping[str, str], alias_targets: Mapping[str, str]
+    path: Path,
+    rows: list[RowMapping],
+    order: Mapping[str, int],
+    verified: Mapping[SourceLocation, str],
+    alias_targets: Mapping[str, str],
 ) -> MergedEntry:
     rows = sorted(rows, key=lambda row: (order[row["source"]], row["path"]))
     homes = [_build_declaration(row, verified) for row in rows]
@@ -211,6 +217,8 @@ def _build_node(
     )
 
 
-def _build_declaration(row: RowMapping, verified: Mapping[str, str]) -> MergedDeclaration:
+def _build_declaration(row: RowMapping, verified: Mapping[SourceLocation, str]) -> MergedDeclaration:
     key = object_id(row["source"], row["path"])
-    return MergedDeclaration(key, row["source"], row["kind"], row["location"], verified.get(row["canonical"] or ""))
+    return MergedDeclaration(
+        key, row["source"], row["kind"], row["location"], verified.get((row["source"], row["canonical"] or ""))
+    )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field
 from sqlalchemy import Connection, Row, func, or_, select, union_all
 
+from federator.model.digests import digest_of
 from federator.model.drift import DriftSeverity
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.store import notifications, records, visibility
+from federator.store import notifications, records, runs, snoozes, visibility
 from federator.store import tables as t
 from federator.store.field_types import OptionalTimestamp
+from federator.store.stores import has_facts
 from federator.store.verifications import UNVERIFIED
 from federator.views import plans
 from federator.views.drift import LOCATION_KINDS
@@ -30,8 +32,6 @@ _SOURCE_SEVERITIES = {"failed": "high", "partial": "medium", "never": "low"}
 _SEVERITIES = [severity.value for severity in (DriftSeverity.HIGH, DriftSeverity.MEDIUM, DriftSeverity.LOW)]
 #: the most held plans that are listed
 _MAX_PLANS = 50
-#: numbers of tables by verification state
-StateCounts = dict[str, int]
 
 r, d, x, n = t.record.c, t.dataset.c, t.drift.c, t.notification.c
 
@@ -52,21 +52,35 @@ class AttentionItem:
     count: Annotated[int, Field(examples=[1], description="number of changes, tables, differences or notifications")]
     detail: Annotated[str | None, Field(description="text for people, for example the error of the last crawl")]
     by_source: Annotated[dict[str, int], Field(description="`count` by source, for tables and drift")]
-    since: OptionalTimestamp
+    since: Annotated[
+        OptionalTimestamp, Field(description="time of the oldest table, difference or notification, or of the crawl")
+    ]
+    digest: Annotated[str, Field(description="hash of the content; a snooze ends when it changes")]
+    snoozed_until: Annotated[OptionalTimestamp, Field(description="the principal snoozed it until then; null: not snoozed")]
 
 
-def count_states(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str, StateCounts]:
-    """Return the number of tables by verification state, by source. Only tables that the scopes cover are counted."""
+@dataclass(frozen=True, slots=True)
+class StateGroup:
+    """Tables of one source in one verification state: their number, and when the first and the last of them were found in it (None if
+    that is not known)."""
+
+    count: int
+    since: float | None
+    newest: float | None
+
+
+def group_states(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str, dict[str, StateGroup]]:
+    """Return the tables by verification state, by source. Only tables that the scopes cover are counted."""
     state = func.coalesce(d.state, UNVERIFIED)
     covered = visibility.is_covered(connection, scopes, r.source, r.path)
     current = union_all(*records.select_current_tables([r.source, r.canonical], covered)).subquery()
-    query = select(current.c.source, state, func.count()).select_from(
-        current.outerjoin(t.dataset, d.canonical == current.c.canonical)
+    query = select(current.c.source, state, func.count(), func.min(d.since), func.max(d.since)).select_from(
+        current.outerjoin(t.dataset, has_facts(current.c.source, current.c.canonical))
     )
-    counted: dict[str, StateCounts] = {}
-    for source, name, number in connection.execute(query.group_by(current.c.source, state)):
-        counted.setdefault(source, {})[name] = number
-    return {source: dict(sorted(states.items())) for source, states in sorted(counted.items())}
+    grouped: dict[str, dict[str, StateGroup]] = {}
+    for source, name, number, since, newest in connection.execute(query.group_by(current.c.source, state)):
+        grouped.setdefault(source, {})[name] = StateGroup(number, since or None, newest or None)
+    return {source: dict(sorted(states.items())) for source, states in sorted(grouped.items())}
 
 
 def count_drift(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str, int]:
@@ -75,61 +89,78 @@ def count_drift(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str
 
 
 def list_attention(
-    connection: Connection, viewer: Visibility, fresh: Mapping[str, Freshness], states: Mapping[str, StateCounts],
-    overdue: Mapping[str, float], *, with_notifications: bool,
+    connection: Connection, viewer: Visibility, fresh: Mapping[str, Freshness], states: Mapping[str, Mapping[str, StateGroup]],
+    overdue: Mapping[str, float], *, with_notifications: bool, now: float,
 ) -> list[AttentionItem]:  # fmt: skip
-    """List what needs attention: the most severe first, and the oldest of equal severity first.
+    """List what needs attention: the most severe first, and the oldest of equal severity first. What the viewer snoozed is in it.
 
-    ``fresh`` has every visible source, also those that were never crawled. ``states`` is ``count_states``. ``overdue`` has the time at
+    ``fresh`` has every visible source, also those that were never crawled. ``states`` is ``group_states``. ``overdue`` has the time at
     which a crawl was due, by source.
     """
-    items = [*_list_held_plans(connection, viewer), *_list_source_items(fresh, overdue), *_list_table_items(states)]
+    items = [*_list_held_plans(connection, viewer), *_list_source_items(connection, fresh, overdue), *_list_table_items(states)]
     items += _list_drift_items(connection, viewer.scopes)
     if with_notifications:
         items += _list_dead_notifications(connection)
+    until = snoozes.list_snoozes(connection, viewer.name, now=now)
+    items = [replace(item, snoozed_until=until.get((item.key, item.digest))) for item in items]
     return sorted(items, key=lambda item: (_SEVERITIES.index(item.severity), item.since or float("inf"), item.key))
+
+
+def _item(
+    key: str, kind: str, state: str, severity: str, subject: str = "", *, target: str | None = None, count: int = 1,
+    detail: str | None = None, by_source: Mapping[str, int] | None = None, since: float | None = None, newest: float | None = None,
+) -> AttentionItem:  # fmt: skip
+    """``newest``: time of the newest table, difference or notification: the digest changes if one takes another's place."""
+    counts = dict(by_source or {})
+    digest = digest_of([key, severity, count, detail, counts, newest])
+    return AttentionItem(key, kind, state, severity, subject, target, count, detail, counts, since, digest, None)
 
 
 def _list_held_plans(connection: Connection, viewer: Visibility) -> list[AttentionItem]:
     return [
-        AttentionItem(
-            f"plan:{plan.digest}", "plan", "held", "high", plan.mirror, plan.digest, sum(plan.changes.values()),
-            ", ".join(f"{number} {action}" for action, number in plan.changes.items()) or None, {}, plan.created_at,
+        _item(
+            f"plan:{plan.digest}", "plan", "held", "high", plan.mirror, target=plan.digest, count=sum(plan.changes.values()),
+            detail=", ".join(f"{number} {action}" for action, number in plan.changes.items()) or None, since=plan.created_at,
         )
         for plan in plans.list_visible_plans(connection, viewer, state="held", limit=_MAX_PLANS)
     ]  # fmt: skip
 
 
-def _list_source_items(fresh: Mapping[str, Freshness], overdue: Mapping[str, float]) -> list[AttentionItem]:
+def _list_source_items(
+    connection: Connection, fresh: Mapping[str, Freshness], overdue: Mapping[str, float]
+) -> list[AttentionItem]:
     items = []
     for name, freshness in fresh.items():
         state = freshness.state if freshness.state != "ok" or name not in overdue else "overdue"
         if state == "ok":
             continue
-        since = overdue[name] if state == "overdue" else freshness.crawled_at
-        items.append(
-            AttentionItem(
-                f"source:{name}:{state}", "source", state, _SOURCE_SEVERITIES.get(state, "medium"), name, None, 1,
-                freshness.message, {}, since,
-            )
-        )  # fmt: skip
+        since = overdue[name] if state == "overdue" else runs.find_state_begin(connection, name, state) or freshness.crawled_at
+        severity = _SOURCE_SEVERITIES.get(state, "medium")
+        items.append(_item(f"source:{name}:{state}", "source", state, severity, name, detail=freshness.message, since=since))
     return items
 
 
-def _list_table_items(states: Mapping[str, StateCounts]) -> list[AttentionItem]:
+def _list_table_items(states: Mapping[str, Mapping[str, StateGroup]]) -> list[AttentionItem]:
     items = []
     for state, severity in _STATE_SEVERITIES.items():
-        by_source = {source: counts[state] for source, counts in states.items() if counts.get(state)}
-        if by_source:
-            total = sum(by_source.values())
-            items.append(AttentionItem(f"tables:{state}", "tables", state, severity, "", None, total, None, by_source, None))
+        groups = {source: found[state] for source, found in states.items() if state in found}
+        if not groups:
+            continue
+        by_source = {source: group.count for source, group in groups.items()}
+        since = min((group.since for group in groups.values() if group.since is not None), default=None)
+        newest = max((group.newest for group in groups.values() if group.newest is not None), default=None)
+        total = sum(by_source.values())
+        items.append(
+            _item(f"tables:{state}", "tables", state, severity, count=total, by_source=by_source, since=since, newest=newest)
+        )
     return items
 
 
 def _list_drift_items(connection: Connection, scopes: Scopes) -> list[AttentionItem]:
     other = or_(x.kind.in_(LOCATION_KINDS), visibility.is_covered_id(connection, scopes, x.other))
     visible = (x.resolved_at.is_(None), visibility.is_covered_id(connection, scopes, x.subject), other)
-    query = select(x.severity, x.kind, x.source, func.count().label("n"), func.min(x.first_seen).label("since")).where(*visible)
+    times = func.min(x.first_seen).label("since"), func.max(x.first_seen).label("newest")
+    query = select(x.severity, x.kind, x.source, func.count().label("n"), *times).where(*visible)
     groups: dict[str, list[Row[Any]]] = {}
     for row in connection.execute(query.group_by(x.severity, x.kind, x.source).order_by(x.severity, x.kind, x.source)):
         groups.setdefault(row.severity, []).append(row)
@@ -142,27 +173,20 @@ def _drift_item(severity: str, rows: Sequence[Row[Any]]) -> AttentionItem:
         by_source[row.source] += row.n
         by_kind[row.kind] += row.n
     detail = ", ".join(f"{number} {kind}" for kind, number in sorted(by_kind.items()))
-    since = min(row.since for row in rows)
-    return AttentionItem(
-        f"drift:{severity}", "drift", severity, severity, "", None, sum(by_kind.values()), detail, dict(by_source), since
-    )
+    return _item(
+        f"drift:{severity}", "drift", severity, severity, count=sum(by_kind.values()), detail=detail, by_source=by_source,
+        since=min(row.since for row in rows), newest=max(row.newest for row in rows),
+    )  # fmt: skip
 
 
 def _list_dead_notifications(connection: Connection) -> list[AttentionItem]:
-    query = select(n.channel, func.count().label("n"), func.max(n.error).label("error"), func.min(n.created_at).label("since"))
+    times = func.min(n.created_at).label("since"), func.max(n.created_at).label("newest")
+    query = select(n.channel, func.count().label("n"), func.max(n.error).label("error"), *times)
     dead = query.where(n.state == notifications.DEAD).group_by(n.channel).order_by(n.channel)
     return [
-        AttentionItem(
-            f"notifications:{row.channel}",
-            "notifications",
-            "dead",
-            "medium",
-            row.channel,
-            None,
-            row.n,
-            row.error,
-            {},
-            row.since,
+        _item(
+            f"notifications:{row.channel}", "notifications", "dead", "medium", row.channel, count=row.n, detail=row.error,
+            since=row.since, newest=row.newest,
         )
         for row in connection.execute(dead)
-    ]
+    ]  # fmt: skip

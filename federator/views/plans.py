@@ -104,7 +104,7 @@ def _sees_whole_mirror(viewer: Visibility, mirror: str) -> bool:
 def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirror: str) -> _Counts | None:
     if _sees_whole_mirror(viewer, mirror):
         return (*plans.count_plan(connection, digest), False)
-    key = (digest, viewer.origins.get(mirror, ""), *viewer.scopes.to_texts)
+    key = (digest, viewer.origins.get(mirror, ""), *viewer.scopes.texts)
     # Another thread may clear the cache between a check and a read, so read it once.
     with suppress(KeyError):
         return _count_cache[key]

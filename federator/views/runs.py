@@ -16,7 +16,7 @@ from federator.model.scopes import Scopes
 from federator.store import tables as t
 from federator.store import visibility
 from federator.store.engine import Index
-from federator.store.run_stages import RunStage, read_run_stages
+from federator.store.run_stages import RunStage, add_usual_durations, read_run_stages
 from federator.store.runs import Run, RunChange, RunSource, read_run_changes, read_run_sources, run_from_row
 
 _ENDED = ("ok", "partial", "failed", "held")
@@ -45,14 +45,43 @@ class Visibility:
         return sorted({prefix[0] for prefix in self.scopes.prefixes if len(prefix) == 1})
 
 
-def list_visible_runs(index: Index, viewer: Visibility, *, limit: int = 20, before: str | None = None) -> list[Run]:
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Conditions on runs. ``since``: they started at that time or later, in seconds since the epoch."""
+
+    kind: str = ""
+    state: str = ""
+    since: float | None = None
+
+
+_EVERY_RUN = RunFilter()
+
+
+def list_visible_runs(
+    index: Index, viewer: Visibility, *, limit: int = 20, before: str | None = None, filters: RunFilter = _EVERY_RUN
+) -> list[Run]:
     """List visible runs, newest first, without their sources and writes. ``before`` is the last id of the previous page."""
+    runs: list[Run] = []
     with index.read() as connection:
-        query = select(t.run).where(visible_runs_condition(connection, viewer)).order_by(run.id.desc()).limit(limit)
-        if before is not None:
-            query = query.where(run.id < before)
-        rows = connection.execute(query).mappings().all()
-        return [_visible_run(run_from_row(row), viewer, *_visible_states(connection, viewer, row["id"])) for row in rows]
+        while True:
+            page = _read_visible_runs(connection, viewer, filters, limit, before)
+            # The visible state of a run may differ from the stored one.
+            runs += [run_of_page for run_of_page in page if filters.state in ("", run_of_page.state)]
+            if len(page) < limit or len(runs) >= limit:
+                return runs[:limit]
+            before = page[-1].id
+
+
+def _read_visible_runs(
+    connection: Connection, viewer: Visibility, filters: RunFilter, limit: int, before: str | None
+) -> list[Run]:  # fmt: skip
+    conditions = [visible_runs_condition(connection, viewer)]
+    conditions += [] if before is None else [run.id < before]
+    conditions += [run.kind == filters.kind] if filters.kind else []
+    conditions += [] if filters.since is None else [run.started_at >= filters.since]
+    conditions += [run.state == filters.state] if filters.state and viewer.scopes.covers_all else []
+    rows = connection.execute(select(t.run).where(*conditions).order_by(run.id.desc()).limit(limit)).mappings().all()
+    return [_visible_run(run_from_row(row), viewer, *_visible_states(connection, viewer, row["id"])) for row in rows]
 
 
 def count_active_runs(connection: Connection, viewer: Visibility) -> int:
@@ -67,10 +96,10 @@ def get_visible_run(index: Index, viewer: Visibility, run_id: str) -> tuple[Run,
     Raise StateError if it does not exist or is not visible.
     """
     with index.read() as connection:
-        found, sources = _read_visible_run(connection, viewer, run_id)
+        run, sources = _read_visible_run(connection, viewer, run_id)
         changes = read_run_changes(connection, run_id, _visible_writes_condition(connection, viewer))
     states = [source.state for source in sources], [change.state for change in changes]
-    return _visible_run(found, viewer, *states), sources, [_visible_change(change, viewer) for change in changes]
+    return _visible_run(run, viewer, *states), sources, [_visible_change(change, viewer) for change in changes]
 
 
 def get_run_progress(index: Index, viewer: Visibility, run_id: str) -> tuple[Run, list[RunSource], dict[str, int]]:
@@ -79,20 +108,20 @@ def get_run_progress(index: Index, viewer: Visibility, run_id: str) -> tuple[Run
     Raise StateError if it does not exist or is not visible.
     """
     with index.read() as connection:
-        found, sources = _read_visible_run(connection, viewer, run_id)
+        run, sources = _read_visible_run(connection, viewer, run_id)
         counted = (
             select(line.state, func.count())
             .where(line.run_id == run_id, _visible_writes_condition(connection, viewer))
             .group_by(line.state)
         )
         writes = dict(connection.execute(counted.order_by(line.state)).tuples().all())
-    return _visible_run(found, viewer, [source.state for source in sources], list(writes)), sources, writes
+    return _visible_run(run, viewer, [source.state for source in sources], list(writes)), sources, writes
 
 
-def list_run_stages(index: Index, viewer: Visibility, of_run: Run) -> list[RunStage]:
+def list_run_stages(index: Index, viewer: Visibility, of_run: Run, *, with_usual: bool = False) -> list[RunStage]:
     """List the stages of a visible run whose subject is visible as a whole, in the order of their starts.
 
-    A stage without an end in a run that has ended is ``interrupted``.
+    A stage without an end in a run that has ended is ``interrupted``. ``with_usual``: each has its usual duration.
     """
     covered = true() if viewer.scopes.covers_all else or_(
         stage.stage.in_(_SOURCE_STAGES) & stage.subject.in_(viewer.fully_visible_sources),
@@ -100,9 +129,11 @@ def list_run_stages(index: Index, viewer: Visibility, of_run: Run) -> list[RunSt
     )  # fmt: skip
     with index.read() as connection:
         stages = read_run_stages(connection, of_run.id, covered)
+        if with_usual:
+            stages = add_usual_durations(connection, of_run.id, of_run.kind, stages)
     if of_run.finished_at is None:
         return stages
-    return [replace(each, state="interrupted") if each.finished_at is None else each for each in stages]
+    return [replace(stage, state="interrupted") if stage.finished_at is None else stage for stage in stages]
 
 
 def find_last_run_of_mirror(connection: Connection, viewer: Visibility, mirror: str) -> str | None:

@@ -59,10 +59,10 @@ def compare_schemas(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) ->
         copies=list(columns_by_copy),
         columns=[
             ComparedColumn(
-                each.name, each.declared, each.stored, each.difference,
-                [copy for copy, names in columns_by_copy.items() if each.name.lower() not in names],
+                column.name, column.declared, column.stored, column.difference,
+                [copy for copy, names in columns_by_copy.items() if column.name.lower() not in names],
             )
-            for each in comparison.columns
+            for column in comparison.columns
         ],
         freshness=table.freshness,
     )  # fmt: skip
@@ -77,10 +77,10 @@ def _list_columns_of_copies(index: Index, node: Path, scopes: Scopes) -> dict[st
     copies: dict[str, None] = {}
     frontier = [graph.id]
     while frontier:
-        found = [target for origin in frontier for target in targets.get(origin, ())]
-        frontier = [target for target in dict.fromkeys(found) if target not in copies and target != graph.id]
+        reached = [target for origin in frontier for target in targets.get(origin, ())]
+        frontier = [target for target in dict.fromkeys(reached) if target not in copies and target != graph.id]
         copies |= dict.fromkeys(frontier)
-    declared = {each.id for each in graph.tables if each.is_declared}
+    declared = {table.id for table in graph.tables if table.is_declared}
     columns: dict[str, set[str]] = {}
     for copy in sorted(set(copies) & declared):
         schema = tree.get_table(index, parse_path_key(copy), scopes=scopes).schema

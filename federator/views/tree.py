@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field
@@ -18,15 +18,26 @@ from federator.connector import NamespaceNotFound, TableNotFound
 from federator.connector.options import MASKED, mask_secrets
 from federator.model import Coverage, Path, TableRecord, object_id, parse_path_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.store import coverage, records, verifications, visibility
+from federator.store import coverage, records, stores, verifications, visibility
 from federator.store import tables as t
 from federator.store.engine import Index
-from federator.store.field_types import Timestamp
+from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.records import ChildEntry, IndexedRecord
 from federator.store.sql import cache_statement
 from federator.store.verifications import Verification
 from federator.views import datasets, freshness
 from federator.views.freshness import Freshness, visible_state
+from federator.views.positions import parse_position
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFacts:
+    """What verification found at a table's location."""
+
+    rows: Annotated[int | None, Field(examples=[12_345])]
+    size: Annotated[int | None, Field(examples=[1_048_576], description="in bytes")]
+    written_at: Annotated[OptionalTimestamp, Field(description="time of the newest version")]
+    checked_at: Annotated[Timestamp, Field(description="time of the last verification")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,10 @@ class TreeNode:
     ] = None
     verified: Annotated[str | None, Field(examples=["valid"], description="verification state of a table's location")] = None
     message: str | None = None
+    stored: Annotated[
+        StoredFacts | None,
+        Field(description="what verification found, with `with=verified`; null: a namespace, not verified, or not requested"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +145,7 @@ class Table(TableDeclaration):
     """All details of one declaration."""
 
     dataset: TableVerification | None
+    unverifiable: Annotated[str | None, Field(description="why verification does not open the table; null: it does")]
     mirrored: list[MirrorLink]
     freshness: Freshness
 
@@ -190,23 +206,53 @@ def read_children(
         entries = records.list_children(
             connection, source, path, after=after, limit=limit + 2, revision=revision_number, scopes=scopes
         )
-    # A namespace with children exists; only one without children needs a look-up.
-    if (
-        not entries
-        and path
-        and (
-            not scopes.is_visible(node)
-            or records.find_record(connection, source, path, is_table=False, revision=revision_number) is None
-        )
-    ):
-        raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree lists the namespaces")
-    proven = coverage.read_coverage(
-        connection, source, revision_number, only=[entry.path for entry in entries if not entry.is_table]
-    )
+    if not entries:
+        _require_namespace(connection, node, revision_number, scopes)
     # A namespace and a table may have the same path, and a cursor is only a path. So a page never ends between the two.
     end = limit + 1 if len(entries) > limit and entries[limit].path == entries[limit - 1].path else limit
-    nodes = [_build_node(source, entry, proven, scopes) for entry in entries[:end]]
+    nodes = _build_nodes(connection, source, entries[:end], revision_number, scopes)
     return NodePage(nodes, entries[end - 1].path if len(entries) > end else None)
+
+
+def read_sorted_children(
+    connection: Connection, node: Path, order: str, *, descending: bool, after: str, limit: int, revision: int, scopes: Scopes
+) -> NodePage:  # fmt: skip
+    """Do ``read_children`` for the children of a source or namespace in an order of ``records.list_sorted_children``.
+
+    Raise InvalidInput for a malformed cursor.
+    """
+    source, path = node[0], node[1:]
+    position = None
+    if after:
+        kind = {"state": str, "written": float}.get(order, int)
+        position = records.ChildPosition(*parse_position(after, int, kind, str, int))
+    entries: list[tuple[records.ChildPosition, ChildEntry]] = []
+    if scopes.is_visible(node):
+        entries = records.list_sorted_children(
+            connection, source, path, order, descending=descending, after=position, limit=limit + 1, revision=revision,
+            scopes=scopes,
+        )  # fmt: skip
+    if not entries:
+        _require_namespace(connection, node, revision, scopes)
+    nodes = _build_nodes(connection, source, [entry for _, entry in entries[:limit]], revision, scopes)
+    return NodePage(nodes, json.dumps(astuple(entries[limit - 1][0])) if len(entries) > limit else None)
+
+
+def _require_namespace(connection: Connection, node: Path, revision: int, scopes: Scopes) -> None:
+    """Raise NamespaceNotFound for a node without children that is neither a source nor a visible namespace."""
+    source, path = node[0], node[1:]
+    if not path:
+        return
+    if not scopes.is_visible(node) or records.find_record(connection, source, path, is_table=False, revision=revision) is None:
+        raise NamespaceNotFound(f"there is no namespace {path_key(node)}", hint="federator tree lists the namespaces")
+
+
+def _build_nodes(
+    connection: Connection, source: str, entries: Sequence[ChildEntry], revision: int, scopes: Scopes
+) -> list[TreeNode]:  # fmt: skip
+    namespaces = [entry.path for entry in entries if not entry.is_table]
+    proven = coverage.read_coverage(connection, source, revision, only=namespaces)
+    return [_build_node(source, entry, proven, scopes) for entry in entries]
 
 
 def get_table(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) -> Table:
@@ -227,16 +273,19 @@ def read_table(
     path = node[1:]
     # Tables outside the scopes are not looked up at all.
     covered = scopes.covers(node)
-    found = records.find_record(connection, node[0], path, is_table=True, revision=source.revision) if covered else None
-    if found is None:
+    current = records.find_record(connection, node[0], path, is_table=True, revision=source.revision) if covered else None
+    if current is None:
         raise TableNotFound(f"there is no table {path_key(node)}", hint=f"federator search {path[-1]}")
-    canonical = found.canonical
-    verification = verifications.find_verification(connection, canonical) if canonical else None
-    declarations = records.list_declarations(connection, canonical, sources=list(known), scopes=scopes) if canonical else []
+    table, canonical = current.record, current.canonical
+    assert isinstance(table, TableRecord)
+    verification = verifications.find_verification(connection, node[0], canonical) if canonical else None
+    sharing = stores.list_sharing(connection, node[0], canonical, known) if canonical else []
+    declarations = records.list_declarations(connection, canonical, sources=sharing, scopes=scopes) if canonical else []
     mirrored = _mirror_links(connection, node[0], path_key(path), scopes)
     return Table(
-        **declaration_fields(node, found, declarations),
+        **declaration_fields(node, current, declarations),
         dataset=_build_verification(verification, scopes) if verification is not None else None,
+        unverifiable=verifications.find_verification_obstacle(table),
         mirrored=mirrored,
         freshness=source,
     )
@@ -279,9 +328,10 @@ def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], sco
         return TreeNode(path_key(path), entry.name, entry.kind.value)
     evidence = proven.get(entry.path) if not entry.is_table else None
     state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
+    stored = None if entry.checked_at is None else StoredFacts(entry.rows, entry.size, entry.written_at, entry.checked_at)
     return TreeNode(
         path_key(path), entry.name, entry.kind.value, entry.location, state.state.value if state else None, entry.verified,
-        entry.problem or (state.reason or None if state else None),
+        entry.problem or (state.reason or None if state else None), stored,
     )  # fmt: skip
 
 

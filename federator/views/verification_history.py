@@ -1,14 +1,14 @@
-"""History of verification states per canonical location.
+"""History of verification states per canonical location and access (``stores``).
 
 ``dataset`` stores the current state of a location, ``dataset_past`` the earlier ones. A state with its schema is valid from the first
-inspection that found it to the next one that found another. Only changes are stored. Past versions and row counts are not stored,
-because a Lance table has its own history.
+inspection that found it to the next one that found another. Only changes are stored, each with the version and the rows that its last
+inspection found. Versions in between are not stored, because a Lance table has its own history.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,10 +19,11 @@ from federator.model import Path, path_key
 from federator.model.scopes import Scopes
 from federator.store import tables as t
 from federator.store import visibility
-from federator.store.field_types import Timestamp
+from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.snapshots import Snapshot
 from federator.store.sql import MAX_BIND_VALUES, byte_ordered, chunked
-from federator.store.verifications import UNVERIFIED, get_horizon
+from federator.store.stores import read_accesses, value_at
+from federator.store.verifications import UNVERIFIED, SourceLocation, get_horizon
 
 d, p, r = t.dataset.c, t.dataset_past.c, t.record.c
 
@@ -37,18 +38,56 @@ class PastVerification:
     schema: Annotated[Any, Field(description="the Lance schema")]
 
 
-def list_states_at(connection: Connection, canonicals: Iterable[str], as_of: float) -> dict[str, PastVerification]:
-    """Return the verification states at a time, by canonical location.
+@dataclass(frozen=True, slots=True)
+class VerifiedState:
+    """A verification state of a location, from its first inspection (`since`) to its last one (`checked_at`)."""
 
-    Locations that had not been inspected, or whose state is not kept, are left out.
+    state: Annotated[str, Field(examples=["valid"])]
+    message: str | None
+    since: Annotated[Timestamp, Field(description="first inspection that found this state")]
+    checked_at: Annotated[OptionalTimestamp, Field(description="last inspection that found it; null: not recorded")]
+    version: int | None
+    rows: int | None
+
+
+_FIELDS = ("state", "message", "since", "checked_at", "version", "rows")
+# The most states of one location; older ones are left out.
+_MAX_STATES = 50
+
+
+def list_states_of(connection: Connection, source: str, canonical: str) -> list[VerifiedState]:
+    """Return the kept verification states of a source's location, oldest first: the last one is the current state."""
+    access = value_at(read_accesses(connection), source, canonical)
+    states = []
+    for c in (d, p):
+        query = select(*(c[field] for field in _FIELDS)).where(c.canonical == canonical, c.access == access)
+        rows = connection.execute(query.order_by(c.since.desc()).limit(_MAX_STATES)).mappings()
+        states += [VerifiedState(**row) for row in rows]
+    return states[::-1]
+
+
+def list_states_at(
+    connection: Connection, declared: Iterable[SourceLocation], as_of: float
+) -> dict[SourceLocation, PastVerification]:
+    """Return the verification states at a time, by source and canonical location.
+
+    Locations that had not been inspected, or whose state is not kept, are left out. A source's access is its present one.
     """
-    states: dict[str, PastVerification] = {}
+    accesses = read_accesses(connection)
+    keys = {(source, canonical): (canonical, value_at(accesses, source, canonical)) for source, canonical in declared}
+    states = _list_states(connection, {canonical for _, canonical in keys}, as_of)
+    return {one: states[key] for one, key in keys.items() if key in states}
+
+
+def _list_states(connection: Connection, canonicals: Iterable[str], as_of: float) -> dict[tuple[str, str], PastVerification]:
+    """Return the verification states at a time, by canonical location and access."""
+    states: dict[tuple[str, str], PastVerification] = {}
     for chunk in chunked(canonicals):
         for c, valid in ((d, d.since <= as_of), (p, (p.since <= as_of) & (p.until > as_of))):
-            query = select(c.canonical, c.state, c.message, c.since, c.schema).where(c.canonical.in_(chunk), valid)
+            query = select(c.canonical, c.access, c.state, c.message, c.since, c.schema).where(c.canonical.in_(chunk), valid)
             states |= {
-                canonical: PastVerification(state, message, since, json.loads(schema) if schema else None)
-                for canonical, state, message, since, schema in connection.execute(query)
+                (canonical, access): PastVerification(state, message, since, json.loads(schema) if schema else None)
+                for canonical, access, state, message, since, schema in connection.execute(query)
             }
     return states
 
@@ -64,16 +103,19 @@ def iter_state_changes(
     """Yield the locations whose verification states differ between two snapshots, in order.
 
     Each comes with a source that declares it in one of the snapshots, its state at ``begin`` and its state at ``end``. A first
-    inspection is not a change.
+    inspection is not a change. A location that changed through several accesses (``stores``) is yielded for each.
     """
     low, high = sorted((begin.at, end.at))
     location = byte_ordered(connection, p.canonical)
     changed = select(location).where(p.until > low, p.until <= high).distinct().order_by(location).limit(MAX_BIND_VALUES)
     while locations := list(connection.execute(changed.where(location > after)).scalars()):
-        first, last = list_states_at(connection, locations, begin.at), list_states_at(connection, locations, end.at)
-        differ = [key for key in locations if key in first and key in last and _is_state_change(first[key], last[key])]
-        sources = _declaring_sources(connection, (begin, end), differ, below, scopes)
-        yield from ((key, sources[key], first[key], last[key]) for key in differ if key in sources)
+        first, last = _list_states(connection, locations, begin.at), _list_states(connection, locations, end.at)
+        differ = [key for key in first.keys() & last.keys() if _is_state_change(first[key], last[key])]
+        sources = _declaring_sources(connection, (begin, end), {canonical for canonical, _ in differ}, below, scopes)
+        order = {location: number for number, location in enumerate(locations)}
+        for key in sorted(differ, key=lambda key: (order[key[0]], key[1])):
+            if key in sources:
+                yield key[0], sources[key], first[key], last[key]
         after = locations[-1]
 
 
@@ -82,12 +124,14 @@ def _is_state_change(first: PastVerification, last: PastVerification) -> bool:
 
 
 def _declaring_sources(
-    connection: Connection, snapshots: tuple[Snapshot, Snapshot], locations: Sequence[str], below: Path, scopes: Scopes
-) -> dict[str, str]:
-    """Return, by location, a source that declares it in one of two snapshots by a table below a path and inside the scopes."""
-    sources: dict[str, str] = {}
+    connection: Connection, snapshots: tuple[Snapshot, Snapshot], locations: Collection[str], below: Path, scopes: Scopes
+) -> dict[tuple[str, str], str]:
+    """Return, by location and access, a source that declares it in one of two snapshots by a table below a path and inside the
+    scopes."""
+    sources: dict[tuple[str, str], str] = {}
     if not locations:
         return sources
+    accesses = read_accesses(connection)
     for source in sorted({*snapshots[0].revisions, *snapshots[1].revisions}):
         if not scopes.is_visible((source,)) or below[:1] not in ((), (source,)):
             continue
@@ -99,5 +143,5 @@ def _declaring_sources(
             # Open rows, and rows that were closed since: each query uses its own index.
             for still_valid in (r.valid_to.is_(None), r.valid_to > number):
                 for location in connection.execute(base.where(r.valid_from + 0 <= number, still_valid)).scalars():
-                    sources.setdefault(location, source)
+                    sources.setdefault((location, value_at(accesses, source, location)), source)
     return sources

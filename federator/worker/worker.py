@@ -21,6 +21,7 @@ from federator.model.notices import Notice, NoticeEvent
 from federator.notify import NotificationSender
 from federator.runtime.text import first_line
 from federator.settings import Settings
+from federator.stages.shared_permissions import record_stores
 from federator.store import Connection, DatabaseError, job_states, notices, requests, runs
 from federator.store.leases import Lease, LeaseHeld, LeaseLost, acquire_lease
 from federator.worker.jobs import configured_jobs, reconcile, running_scheduler
@@ -113,6 +114,7 @@ class Worker:
     def _run_as_leader(self, lease: Lease) -> None:
         _log.info("worker leads", jobs=sorted(self._jobs))
         self._recover_interrupted(lease)
+        record_stores(self._index, self.settings)
         self._lanes[0].pool.submit(self._lanes[0].runner.start_spark)
         sender = NotificationSender(self.settings, self._index)
         with running_scheduler(self.settings, self._index) as scheduler, sender.running(), self._stop_runs_at_end():

@@ -138,8 +138,8 @@ def approvals(deployment: Deployment, clock: Clock, churn: Churn) -> list[str]:
     for seconds, expected in ((8 * DAY, set[str]()), (0, set(churn.book.locations))):
         clock.set(seconds)
         deployment.command("sync").wait(300)
-        found = {write.table for write in deployment.writes.of(deployment.database(FORWARD))}
-        wrong += [f"at {seconds:+d} s tables were written: {sorted(found)}"] if found != expected else []
+        tables = {write.table for write in deployment.writes.of(deployment.database(FORWARD))}
+        wrong += [f"at {seconds:+d} s tables were written: {sorted(tables)}"] if tables != expected else []
     return wrong
 
 

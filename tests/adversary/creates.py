@@ -111,13 +111,13 @@ def by_connector(metastore: Metastore, directory: FilePath, refusals: Counter[st
 
         def create(path: Path, client: int) -> bool:
             try:
-                made = catalog.declare_table(TableRecord("lake", path, catalog.default_location(path)))
+                declared = catalog.declare_table(TableRecord("lake", path, catalog.default_location(path)))
             except CatalogError as error:
                 refusals[type(error).__name__] += 1
                 return False
             # Rows that cannot be written, because the directory is removed meanwhile, are counted as lost.
             with suppress(OSError):
-                lance.write_dataset(rows(client), (made.location or "").removeprefix("file:"), mode="create")
+                lance.write_dataset(rows(client), (declared.location or "").removeprefix("file:"), mode="create")
             return True
 
         yield create

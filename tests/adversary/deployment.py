@@ -61,7 +61,7 @@ class Deployment:
     """Mirrors in both directions between ``metastore`` and ``account``, each over a database of its own, behind recording proxies.
 
     ``url``: the index, by default SQLite in ``directory``. ``schedule``: of the mirrors, for ``serve``. ``back``: whether there is a
-    mirror from Glue to Hive. ``policy``: more lines of each mirror.
+    mirror from Glue to Hive. ``policy``: more lines of each mirror. ``through``: adds a proxy before a server, and returns its URL.
     """
 
     directory: Path
@@ -72,6 +72,7 @@ class Deployment:
     back: bool = True
     min_miss_interval: str = "1s"
     policy: str = ""
+    through: Callable[[str, str], str] = lambda _, url: url
     environment: dict[str, str] = field(default_factory=dict)
     writes: Writes = field(default_factory=Writes)
 
@@ -113,8 +114,8 @@ class Deployment:
 
     def _configuration(self) -> str:
         impl, above = ("hive3", "hive$") if self.metastore.levels == 2 else ("hive2", "")
-        hive_lines = {**self.metastore.properties, "uri": self.hive.uri, "client.timeout": "20"}
-        glue_lines = {**self.account.properties, "endpoint": self.glue.url}
+        hive_lines = {**self.metastore.properties, "uri": self.through("hive", self.hive.uri), "client.timeout": "20"}
+        glue_lines = {**self.account.properties, "endpoint": self.through("glue", self.glue.url)}
         for key in ("access_key_id", "secret_access_key", "session_token"):
             (secret := self.directory / key).write_text(glue_lines[key], encoding="utf-8")
             glue_lines[key] = f"file:{secret}"
@@ -193,7 +194,9 @@ class Deployment:
             self.approve_held()
             time.sleep(1.1)
         left = [(change.action.value, change.target_path) for plan in result.plans for change in plan.changes]
-        outcomes = Counter((each.state.value, each.code_text, each.message) for each in result.outcomes).most_common(5)
+        outcomes = Counter(
+            (outcome.state.value, outcome.code_text, outcome.message) for outcome in result.outcomes
+        ).most_common(5)
         read = {name: published.state for name, published in result.sources.items()}
         raise AssertionError(
             f"{_ROUNDS} syncs did not come to rest: {result.state}, {result.errors}, {read}, {left[:5]}, {outcomes}"

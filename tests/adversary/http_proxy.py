@@ -83,8 +83,8 @@ class HttpProxy(Proxy):
             headers = {name: value for name, value in request.headers if name.lower() not in _HOP}
             upstream.request(request.method, request.path, request.body or None, headers)
             got = upstream.getresponse()
-            kept = {name: value for name, value in got.getheaders() if name.lower() not in _HOP}
-            response = Response(got.status, kept, got.read())
+            returned_headers = {name: value for name, value in got.getheaders() if name.lower() not in _HOP}
+            response = Response(got.status, returned_headers, got.read())
         finally:
             upstream.close()
         self._first.setdefault((request.method, request.path, request.body), response)
@@ -107,7 +107,12 @@ class _Handler(KeepAliveHandler):
 
     def _handle(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        request = Request(self.command, self.path, tuple(self.headers.items()), self.rfile.read(length))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # A connection that was cut. A server waits for the rest in vain.
+            self._end(reset=True)
+            return
+        request = Request(self.command, self.path, tuple(self.headers.items()), body)
         proxy = self.server
         action = proxy.script.action(request.call)
         if isinstance(action, Refuse):

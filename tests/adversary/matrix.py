@@ -107,7 +107,8 @@ LIES: tuple[Kindof, ...] = (
     Kindof("hang", _always(act.Hang())),
     Kindof("drip", _always(act.Drip(0.001))),
     Kindof(
-        "drip forever", lambda w, p: act.Drip(0.4) if p == "list" else "a crawl has a deadline; other calls wait for each byte"
+        "drip forever",
+        lambda w, p: act.Drip(0.4) if p == "list" else "test_call_deadlines.py has it: a call may take longer than a cell",
     ),
     Kindof("cut", _always(act.Cut())),
     Kindof("wrong type", _wrong_type),
@@ -228,8 +229,8 @@ def _observe(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
     catalog.observe(world.tables[0])
     world.proxy.lie(lie)
     try:
-        seen = catalog.observe(world.tables[0])
-        text = "absent" if seen.is_absent else "foreign" if seen.record is None else "there"
+        observation = catalog.observe(world.tables[0])
+        text = "absent" if observation.is_absent else "foreign" if observation.record is None else "there"
     except CatalogError as error:
         text = f"code {error.code}"
     return text, [] if world.proxy.met else ["the lie was not met"]
@@ -261,13 +262,13 @@ def _alter(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
 
 def _drop(world: World, catalog: Catalog, lie: Lie) -> tuple[str, list[str]]:
     record = world.record(f"n_{secrets.token_hex(4)}")
-    made = world.honest.declare_table(record)
+    declared = world.honest.declare_table(record)
 
     def state() -> str:
         return "absent" if world.honest.observe(record.path).is_absent else "there"
 
     try:
-        return _write(world, lie, lambda: catalog.deregister_table(made), state, done="absent")
+        return _write(world, lie, lambda: catalog.deregister_table(declared), state, done="absent")
     finally:
         world.proxy.truthful()
         _remove(world, record.path)
@@ -288,9 +289,9 @@ def _write(world: World, lie: Lie, call: Callable[[], object], state: Callable[[
 
 
 def _remove(world: World, path: Path) -> None:
-    seen = world.honest.observe(path)
-    if seen.record is not None:
-        world.honest.deregister_table(seen.record)
+    observation = world.honest.observe(path)
+    if observation.record is not None:
+        world.honest.deregister_table(observation.record)
 
 
 def _bounded(call: Callable[[], tuple[str, list[str]]]) -> tuple[str, list[str]]:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.adversary import clocks, creates, disk, kills, lie_matrix, rings, timing, workers
+from tests.adversary import clocks, creates, disk, kills, lie_matrix, rings, timing, toxics, workers
 from tests.adversary.table import Cell
 
 #: each part gets an empty directory and returns its cells; those that take longest come first
 PARTS: dict[str, Callable[[Path], Sequence[Cell]]] = {
     "kills": kills.run, "creates": creates.run, "clocks": clocks.run, "workers": workers.run, "lies": lie_matrix.run,
-    "disk": disk.run, "rings": rings.run, "timing": timing.run,
+    "toxics": toxics.run, "disk": disk.run, "rings": rings.run, "timing": timing.run,
 }  # fmt: skip
 
 

@@ -109,11 +109,11 @@ def run_circle(form: str, metastore: Metastore, account: GlueAccount, directory:
         }  # fmt: skip
         wrong += _difference("declared", circle.names(), expected)
         circle.lake.drop("h1")
-        kept = {r.reason.value for plan in circle.rest().plans for r in plan.refusals if r.origin_path.endswith("$h1")}
+        values = {r.reason.value for plan in circle.rest().plans for r in plan.refusals if r.origin_path.endswith("$h1")}
         # A directory keeps no ownership marker, so the copy there stays: in the ring it comes back to the lake.
         if not around:
             expected["lake"] = {"h2"}
-            wrong += [] if kept == {"needs_adoption"} else [f"the copy of h1 is refused for {kept or 'nothing'}"]
+            wrong += [] if values == {"needs_adoption"} else [f"the copy of h1 is refused for {values or 'nothing'}"]
         wrong += _difference("dropped", circle.names(), expected)
         return wrong + ([] if circle.federator.sync().change_count == 0 else ["a sync after the last one changes something"])
     finally:

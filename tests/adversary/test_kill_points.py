@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from federator.connector import SourceSpec
-from federator.store import migrations, open_index
 from tests.adversary.killing import SUBJECTS, TARGET, Orders, Site, World, workers
+from tests.fixtures.index import new_index
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -47,8 +47,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     """Room on the server that the parameter names."""
     directory = tmp_path / f"k{secrets.token_hex(3)}"
     directory.mkdir()
-    index = open_index(f"sqlite:///{directory}/template.db")
-    migrations.upgrade_schema(index)
+    index = new_index(directory, "template.db")
     index.close()
     template = directory / "template.db"
     if request.param == "memory":

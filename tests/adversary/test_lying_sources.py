@@ -103,11 +103,11 @@ def test_a_target_that_lies_fails_its_changes_alone(with_glue: _WithGlue, call: 
     world.mirrors = {"bad": {"from": "a", "to": "lake", "namespace": "db"}, "good": world.mirrors["good"]}
     world.store("a").add_table(("s", "t"), "s3://a/t")
     world.glue.proxy.lie(Lie(call, Send(b"{}")))
-    found = world.sync()
+    result = world.sync()
     assert world.glue.proxy.met
     assert set(content(world.store("b"))) == {"s$t"}
-    assert found.state != "ok"
-    reported = [*found.errors.values(), *(outcome.message or "" for outcome in found.outcomes)]
+    assert result.state != "ok"
+    reported = [*result.errors.values(), *(outcome.message or "" for outcome in result.outcomes)]
     assert [text for text in reported if "is not valid: " in text], reported
     world.glue.proxy.truthful()
     assert world.sync().state == "ok"
@@ -127,11 +127,11 @@ def test_a_key_error_out_of_one_catalog_fails_its_changes_alone(worlds: Worlds, 
         return real(catalog, path)
 
     monkeypatch.setattr(MemoryCatalog, "observe", observe)
-    found = world.sync()
+    result = world.sync()
     assert set(content(world.store("c"))) == {"s$t"}
     assert content(world.store("b")) == {}
-    assert found.state == "failed"
-    assert ["b: the connector failed with KeyError" in o.message for o in found.outcomes if o.message] == [True]
+    assert result.state == "failed"
+    assert ["b: the connector failed with KeyError" in o.message for o in result.outcomes if o.message] == [True]
 
 
 def test_a_mirror_that_breaks_in_a_way_that_nobody_foresaw_stops_no_other(
@@ -149,8 +149,8 @@ def test_a_mirror_that_breaks_in_a_way_that_nobody_foresaw_stops_no_other(
         return real(work, rule, **options)
 
     monkeypatch.setattr(plan, "_plan_mirror", plan_or_break)
-    found = world.sync()
-    assert found.errors == {"mirror bad": "an unexpected KeyError; see the log for its traceback"}
-    assert found.state != "ok"
-    assert outcomes(found)["s$t"] == "done"
+    result = world.sync()
+    assert result.errors == {"mirror bad": "an unexpected KeyError; see the log for its traceback"}
+    assert result.state != "ok"
+    assert outcomes(result)["s$t"] == "done"
     assert set(content(world.store("c"))) == {"s$t"}

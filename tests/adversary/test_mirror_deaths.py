@@ -19,8 +19,8 @@ class Killed(BaseException):
     """The process dies here."""
 
 
-def dying(real: Callable[..., Any], key: str, *, after: bool) -> Callable[..., Any]:
-    """The catalog's call, in the middle of which the process dies: before or after it was carried out."""
+def die_in_call(real: Callable[..., Any], key: str, *, after: bool) -> Callable[..., Any]:
+    """Return a call of the catalog during which the process dies, for one path key: before or after the call has an effect."""
 
     def call(catalog: Catalog, record: TableRecord, *more: Any, **options: Any) -> Any:
         if record.key != key:
@@ -32,9 +32,9 @@ def dying(real: Callable[..., Any], key: str, *, after: bool) -> Callable[..., A
     return call
 
 
-def killed(world: World, run: Callable[[], Any], call: str, key: str, *, after: bool) -> None:
+def run_until_killed(world: World, run: Callable[[], Any], call: str, key: str, *, after: bool) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(MemoryCatalog, call, dying(getattr(MemoryCatalog, call), key, after=after))
+        patched.setattr(MemoryCatalog, call, die_in_call(getattr(MemoryCatalog, call), key, after=after))
         with pytest.raises(Killed):
             run()
     assert world.open_intents() == [key]
@@ -46,15 +46,15 @@ def test_a_run_that_dies_is_resumed_without_a_second_call(worlds: Worlds) -> Non
     for name in ("t1", "t2", "t3"):
         a.add_table(("s", name), f"s3://a/{name}", properties={"v": "1"})
 
-    killed(world, world.sync, "declare_table", "s$t1", after=False)
+    run_until_killed(world, world.sync, "declare_table", "s$t1", after=False)
     assert (wrote(b), set(world.ledger("m"))) == ([], set())
-    killed(world, world.sync, "declare_table", "s$t2", after=True)
+    run_until_killed(world, world.sync, "declare_table", "s$t2", after=True)
     assert wrote(b) == ["declare_table s$t1", "declare_table s$t2"]
     assert ("declare_table", "s$t1", "failed") in world.journal()
     # Nothing but the second intent is left over, and no plan has a change that would lead to it.
     a.remove(("s", "t3"))
-    settled = world.sync()
-    assert (settled.state, changes(settled), refusals(settled)) == ("ok", {}, {})
+    resumed = world.sync()
+    assert (resumed.state, changes(resumed), refusals(resumed)) == ("ok", {}, {})
     assert set(world.ledger("m")) == {"s$t1", "s$t2"}
     assert wrote(b) == ["declare_table s$t1", "declare_table s$t2"]
     world.verified()
@@ -63,8 +63,8 @@ def test_a_run_that_dies_is_resumed_without_a_second_call(worlds: Worlds) -> Non
     a.remove(("s", "t2"))
     plan = world.federator.plan().plans[0]
     apply = lambda: world.federator.apply([(plan, plan.digest)])  # noqa: E731 - the same call, four times
-    killed(world, apply, "deregister_table", "s$t2", after=True)
-    killed(world, apply, "update_table", "s$t1", after=True)
+    run_until_killed(world, apply, "deregister_table", "s$t2", after=True)
+    run_until_killed(world, apply, "update_table", "s$t1", after=True)
     assert (set(content(b)), set(world.ledger("m"))) == ({"s$t1"}, {"s$t1"})
     result = world.sync()
     assert (result.state, changes(result)) == ("ok", {})
@@ -81,10 +81,10 @@ def test_a_call_whose_record_could_not_be_written_is_found_again(worlds: Worlds,
     world.store("a").add_table(("s", "t"), "s3://a/s/t")
     with monkeypatch.context() as patched:
 
-        def settle(*_: Any, **__: Any) -> None:
+        def die(*_: Any, **__: Any) -> None:
             raise Killed
 
-        patched.setattr(journal, "record_outcome", settle)
+        patched.setattr(journal, "record_outcome", die)
         with pytest.raises(Killed):
             world.sync()
     assert len(world.open_intents()) == 1
@@ -106,21 +106,21 @@ def test_a_target_that_stops_answering_leaves_an_intent_that_the_next_run_settle
     dead: list[str] = []
     declare, describe = MemoryCatalog.declare_table, MemoryCatalog.describe_table
 
-    def declares(catalog: MemoryCatalog, record: TableRecord) -> TableRecord:
-        made = declare(catalog, record)
+    def declare_then_stop(catalog: MemoryCatalog, record: TableRecord) -> TableRecord:
+        declared = declare(catalog, record)
         if record.key != "s$t1":
-            return made
+            return declared
         dead.append("b")
         raise ServiceUnavailable("the answer was lost")
 
-    def describes(catalog: MemoryCatalog, path: tuple[str, ...]) -> TableRecord:
+    def describe_unless_dead(catalog: MemoryCatalog, path: tuple[str, ...]) -> TableRecord:
         if catalog.source in dead:
             raise ServiceUnavailable("down")
         return describe(catalog, path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(MemoryCatalog, "declare_table", declares)
-        patched.setattr(MemoryCatalog, "describe_table", describes)
+        patched.setattr(MemoryCatalog, "declare_table", declare_then_stop)
+        patched.setattr(MemoryCatalog, "describe_table", describe_unless_dead)
         result = world.sync()
         assert result.state == "failed"
         found = outcomes(result)

@@ -39,8 +39,8 @@ _CATALOGS = f"{API}/catalogs"
 
 
 def _names(proxy: HttpProxy) -> list[str]:
-    answer = requests.get(f"{proxy.url}{_CATALOGS}", timeout=2)
-    return [row["name"] for row in answer.json()["catalogs"]]
+    response = requests.get(f"{proxy.url}{_CATALOGS}", timeout=2)
+    return [row["name"] for row in response.json()["catalogs"]]
 
 
 def test_http_edits_and_inventions(unity_stub: UnityStub) -> None:
@@ -53,8 +53,8 @@ def test_http_edits_and_inventions(unity_stub: UnityStub) -> None:
         assert proxy.calls == [f"GET {_CATALOGS}"] * 3
         assert proxy.met == 1
         proxy.lie(Lie(".*", Send(b"<html>", content_type="text/html", retry_after="3", status=503)))
-        answer = requests.get(f"{proxy.url}{_CATALOGS}", timeout=2)
-        assert (answer.status_code, answer.text, answer.headers["Retry-After"]) == (503, "<html>", "3")
+        response = requests.get(f"{proxy.url}{_CATALOGS}", timeout=2)
+        assert (response.status_code, response.text, response.headers["Retry-After"]) == (503, "<html>", "3")
         unity_stub.world.create_catalog({"name": "other"}, None)
         proxy.lie(Lie(".*", Stale()))
         assert _names(proxy) == ["main"]
@@ -82,8 +82,8 @@ def test_http_writes_that_are_lost_or_repeated(unity_stub: UnityStub) -> None:
         proxy.lie(Lie("POST .*", Lose(), times=1), Lie("POST .*", Repeat()))
         with pytest.raises(requests.ConnectionError):
             requests.post(f"{proxy.url}{_CATALOGS}", json={"name": "lost"}, timeout=2)
-        answer = requests.post(f"{proxy.url}{_CATALOGS}", json={"name": "again"}, timeout=2)
-        assert answer.json()["error_code"] == "CATALOG_ALREADY_EXISTS"
+        response = requests.post(f"{proxy.url}{_CATALOGS}", json={"name": "again"}, timeout=2)
+        assert response.json()["error_code"] == "CATALOG_ALREADY_EXISTS"
         assert sorted(unity_stub.world.catalogs) == ["again", "lost", "main"]
 
 

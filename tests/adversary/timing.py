@@ -13,9 +13,10 @@ from math import sqrt
 from pathlib import Path
 
 from federator.model.scopes import Scopes
-from federator.store import Index, migrations, open_index
+from federator.store import Index
 from federator.views.search import engine
 from tests.adversary.table import Cell
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, table
 
 PAIRS, HIDDEN, VISIBLE = 1_000, 20_000, 50
@@ -29,8 +30,7 @@ _QUERIES = ("zebr*", "quokka")
 
 def build(directory: Path, hidden: int) -> Index:
     """Return an index with hidden tables whose names begin alike, and a few visible ones."""
-    index = open_index("sqlite:///federator.db", base=directory)
-    migrations.upgrade_schema(index)
+    index = new_index(directory)
     visible = [table("lake", "open", f"orders_{number}") for number in range(VISIBLE)]
     fill(index, "lake", *visible, *(table("lake", "vault", f"zebra_{number}_quokka") for number in range(hidden)))
     return index

@@ -32,6 +32,7 @@ from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_serv
 from tests.adversary.killing import Orders
 from tests.adversary.table import Cell
 from tests.fixtures.postgres import postgres_server
+from tests.fixtures.sockets import process_of_port
 
 FREEZES = int(os.environ.get("ADVERSARY_FREEZES", "8"))
 SEED = int(os.environ.get("ADVERSARY_SEED", "1"))
@@ -90,7 +91,7 @@ class Witness:
 
     def arrived(self, catalog: str, port: int) -> None:
         mirror = _MIRRORS[catalog]
-        holder, pid = self.holder(mirror), _process_of(port, self.processes)
+        holder, pid = self.holder(mirror), process_of_port(port, list(self.processes))
         if holder is None or holder.pid != pid:
             if pid in self.woken and self.woken[pid].may_write(_REQUESTS[catalog]):
                 self.late += 1
@@ -100,21 +101,6 @@ class Witness:
             self.armed.clear()
             os.killpg(pid, signal.SIGSTOP)
             self.struck.put(holder)
-
-
-def _process_of(port: int, processes: set[int]) -> int | None:
-    """Which of the processes has the connection from a local port."""
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    sockets = {f"socket:[{line[9]}]" for line in lines if line[1].endswith(f":{port:04X}")}
-    return next((pid for pid in list(processes) if not sockets.isdisjoint(_open_files(pid))), None)
-
-
-def _open_files(pid: int) -> Iterator[str]:
-    """What the open files of a process are; those that are closed meanwhile are left out."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        for file in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(FileNotFoundError):
-                yield os.readlink(file)  # noqa: PTH115 - a socket is no path
 
 
 @dataclass
@@ -187,7 +173,7 @@ class Storm:
 
         def held() -> bool:
             holders = [self.witness.holder(mirror) for mirror in (FORWARD, BACK)]
-            found[:] = [each for each in holders if each is not None and each.pid in self.witness.processes]
+            found[:] = [holder for holder in holders if holder is not None and holder.pid in self.witness.processes]
             return bool(found)
 
         while True:

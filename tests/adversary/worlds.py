@@ -14,7 +14,8 @@ from botocore.config import Config
 
 from federator.connector import Catalog, Connector
 from federator.connector import tokens as page_tokens
-from federator.connector.call_metrics import CallMeter, MeteredCatalog
+from federator.connector.call_metrics import CallMeter
+from federator.connector.opened_catalog import OpenedCatalog
 from federator.model import NamespaceRecord, Path, TableRecord
 from federator_connectors import glue, hive2, hive3, iceberg, polaris, rest, unity
 from federator_connectors._glue import client as glue_client
@@ -99,7 +100,7 @@ class World:
 
     def _open(self, changed: Mapping[str, str]) -> Catalog:
         source = f"s{secrets.token_hex(4)}"
-        return MeteredCatalog(
+        return OpenedCatalog(
             self.connector.open(source, self.connector.parse_settings({**self.properties, **changed})), CallMeter()
         )
 
@@ -219,8 +220,10 @@ def iceberg_world(server: IcebergServer, directory: FilePath) -> Iterator[World]
             lambda name: f"file://{directory}/{name}.lance", other,
         )  # fmt: skip
         try:
-            warm = _prepared(world).honest.declare_table(world.record("warm"))
-            world.honest.deregister_table(world.honest.update_table(warm, world.record("warm", k="v")))
+            # Each client tests its server before its first declaration. The lies are about the declarations themselves.
+            for catalog in (_prepared(world).honest, world._open({"endpoint": proxy.url, "read_timeout": "60000"})):
+                warm = catalog.declare_table(world.record("warm"))
+                catalog.deregister_table(catalog.update_table(warm, world.record("warm", k="v")))
             yield world
         finally:
             proxy.truthful()

@@ -9,13 +9,28 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import api, commands, datasets, hive, million, page, report, revisions, scale, search, sync, verify
+from tests.bench import (
+    api,
+    commands,
+    datasets,
+    hive,
+    million,
+    page,
+    report,
+    revisions,
+    scale,
+    search,
+    slow_catalogs,
+    sources,
+    sync,
+    verify,
+)
 from tests.bench.measure import Row
 
 BENCHMARKS = {
     "revisions": revisions.run, "sync": sync.run, "verify": verify.run, "datasets": datasets.run, "million": million.run,
-    "scale": scale.run, "report": report.run, "hive": hive.run, "api": api.run,
-    "search": search.run, "commands": commands.run, "page": page.run,
+    "scale": scale.run, "sources": sources.run, "slow_catalogs": slow_catalogs.run, "report": report.run, "hive": hive.run,
+    "api": api.run, "search": search.run, "commands": commands.run, "page": page.run,
 }  # fmt: skip
 
 

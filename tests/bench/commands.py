@@ -22,7 +22,7 @@ impl = "dir"
 dir.root = "{base}/empty"
 """
 #: budgets in seconds of CPU time, for two cores of 2024
-_BUDGETS = {("--version",): 0.25, ("--help",): 0.25, ("ls",): 1.0, ("sync", "-q"): 12.0}
+_BUDGETS = {("--version",): 0.25, ("--help",): 0.25, ("ls",): 0.5, ("sync", "-q"): 12.0}
 
 
 def run(directory: Path) -> list[Row]:

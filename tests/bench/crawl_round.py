@@ -1,7 +1,10 @@
-"""One crawl in a process of its own: ``python -m tests.bench.crawl_round CONFIG``.
+"""One crawl in a process of its own: ``python -m tests.bench.crawl_round CONFIG [HANGING STORE]``.
 
-Prints JSON: the counts of the crawl, and by stage its seconds, the processor seconds of the driver's Python process, and the
-peak PSS of the driver, the JVM and the Python workers in MiB.
+Prints JSON: the counts of the crawl, when each source ended, and by stage its seconds, the processor seconds of the driver's Python
+process, and the peak PSS of the driver, the JVM and the Python workers in MiB. ``most`` are the largest numbers of the driver's
+threads and of Python workers.
+
+The source HANGING has its content in the file STORE. Its faults are removed when all other sources have ended.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,6 +24,8 @@ from typing import Any
 from federator.pipeline import crawl, diff, publish, session, validation
 from federator.service import Federator
 from federator.settings import load_settings
+from federator.stages.result import ProgressEvent
+from federator.testing import MemoryStore
 from tests.bench.measure import process_tree, pss
 
 _SAMPLE_SECONDS = 0.2
@@ -38,6 +43,7 @@ class _Recorder:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     cpu: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     peaks: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    most: dict[str, int] = field(default_factory=lambda: {"threads": 0, "workers": 0})
     stage: str = "rest"
     _stop: threading.Event = field(default_factory=threading.Event)
 
@@ -60,8 +66,11 @@ class _Recorder:
     def sample(self) -> None:
         while not self._stop.wait(_SAMPLE_SECONDS):
             stage, used = self.stage, defaultdict[str, float](float)
+            counts = Counter(threads=threading.active_count())
             for pid in process_tree(os.getpid()):
                 used[_kind(pid)] += pss(pid) / 1024
+                counts[_kind(pid)] += 1
+            self.most = {kind: max(most, counts[kind]) for kind, most in self.most.items()}
             for kind, size in {**used, "all": sum(used.values())}.items():
                 for subject in (stage, "run"):
                     self.peaks[subject][kind] = max(self.peaks[subject][kind], size)
@@ -80,24 +89,51 @@ def _kind(pid: int) -> str:
     return "JVM" if "SparkSubmit" in command else "workers"
 
 
-def main(config: str) -> None:
+@dataclass
+class _Ends:
+    """When each source has ended, in seconds since the beginning. ``release`` is called when all but ``hanging`` have."""
+
+    sources: frozenset[str]
+    hanging: str | None
+    release: Callable[[], None]
+    seconds: dict[str, float] = field(default_factory=dict)
+    _started_at: float = field(default_factory=time.perf_counter)
+
+    def __call__(self, event: ProgressEvent) -> None:
+        if event.stage == "crawl" and event.state is not None:
+            self.seconds[event.subject] = time.perf_counter() - self._started_at
+            if self.hanging is not None and self.seconds.keys() == self.sources - {self.hanging}:
+                self.release()
+
+
+def main(config: str, hanging: str | None = None, store: str | None = None) -> None:
     recorder = _Recorder()
     for stage, (module, name) in _STAGES.items():
         recorder.watch(module, name, stage)
     thread = threading.Thread(target=recorder.sample, daemon=True)
     thread.start()
-    federator = Federator.open(load_settings(Path(config)))
+    settings = load_settings(Path(config))
+    ends = _Ends(frozenset(settings.sources), hanging, lambda: MemoryStore(store).faults(""))
+    federator = Federator.open(settings, ends)
     began = time.perf_counter()
     result = federator.crawl()
     total = time.perf_counter() - began
     recorder.stop()
     thread.join()
-    assert result.state == "ok", result.errors
+    assert not result.errors, result.errors
     session.stop_session()
     counts = {name: asdict(source) for name, source in result.sources.items()}
-    figures = {"total": total, "seconds": recorder.seconds, "cpu": recorder.cpu, "peaks": recorder.peaks, "sources": counts}
+    figures = {
+        "total": total,
+        "ended": ends.seconds,
+        "most": recorder.most,
+        "seconds": recorder.seconds,
+        "cpu": recorder.cpu,
+        "peaks": recorder.peaks,
+        "sources": counts,
+    }
     print(json.dumps(figures))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

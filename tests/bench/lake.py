@@ -48,7 +48,7 @@ def rows() -> Iterator[tuple[object, ...]]:
             tables = (table(number) for number in range(inside, TABLES, NAMESPACES))
             yield from map(
                 incoming_row,
-                sorted((each for each in tables if crc32(each.key.encode()) % _FILES == file), key=attrgetter("key")),
+                sorted((table for table in tables if crc32(table.key.encode()) % _FILES == file), key=attrgetter("key")),
             )
 
 

@@ -41,6 +41,11 @@ def ratio(name: str, floors: list[float], measured: list[float], budget: float) 
     return Row(name, _shown(floor), _shown(our), f"{our / floor:.2f} x", f"{budget:g} x", our <= budget * floor)
 
 
+def compared(name: str, floor: float, measured: float) -> Row:
+    """A row without a budget."""
+    return Row(name, _shown(floor), _shown(measured), f"{measured / floor:.2f} x", "", ok=True)
+
+
 def limit(name: str, value: float, budget: float, unit: str = "s") -> Row:
     return Row(name, "", "", f"{value:.2f} {unit}", f"{budget:g} {unit}", value <= budget)
 

@@ -66,6 +66,7 @@ def _rounds(index: Index, url: str, directory: Path) -> Iterator[list[Row]]:
         measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         wall = time.perf_counter() - began
         counts = measured["sources"]["big"]
+        assert counts["state"] == "ok", counts
         assert counts["added"] + counts["changed"] == expected, counts
         say(f"{name}: {wall:.0f} s; {json.dumps(measured)}")
         yield _round_rows(f"{TABLES:,} wide records, {name}", wall, measured)

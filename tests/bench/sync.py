@@ -58,8 +58,8 @@ def run(directory: Path) -> list[Row]:
             server.stop()
     return [
         limit(f"federator sync, {TABLES} tables, the first, cold", cold, 20),
-        limit(f"federator sync, {TABLES} tables, nothing to do, cold", again, 20),
-        limit(f"sync of {TABLES} tables, warm in the service", warm, 3),
+        limit(f"federator sync, {TABLES} tables, nothing to do, cold", again, 12),
+        limit(f"sync of {TABLES} tables, warm in the service", warm, 1.5),
     ]
 
 

@@ -73,10 +73,10 @@ class TestManifest(ConnectorContract):
     def location(self, tmp_path: FilePath) -> Location:
         return lambda name: f"{tmp_path}/some where/{name}.lance"
 
-    def test_a_table_without_a_location_gets_one(self, facade: CatalogNamespace, namespace: Path) -> None:
+    def test_pylance_chooses_the_location_of_a_table_in_a_namespace(self, facade: CatalogNamespace, namespace: Path) -> None:
         # In a namespace pylance chooses the place, and names it by a hash.
-        made = facade.declare_table(lance_namespace.DeclareTableRequest(id=[*namespace, "t"]))
-        assert str(made.location).endswith("_upper$lower$t")
+        declared = facade.declare_table(lance_namespace.DeclareTableRequest(id=[*namespace, "t"]))
+        assert str(declared.location).endswith("_upper$lower$t")
 
 
 class TestWithoutManifest(_Dir):

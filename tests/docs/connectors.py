@@ -44,7 +44,11 @@ ListTables of a namespace above the level that has tables, such as a catalog, is
 the texts of Unity and Polaris require two levels, and `lance-namespace-impls` does so for all three. In `hive3`, `hive2` and `glue` it
 is an empty list if the namespace exists, as in `lance-namespace-impls`; their texts have no such rule. The service has a tree of its
 own, with the sources at its root: there, a namespace above the tables has none. In all other operations on tables, an identifier with
-too few levels is InvalidInput (13).
+too few levels is InvalidInput (13), in the service as in the connectors.
+
+A timeout is for each read from a connection. A whole call ends after the connect timeout and five read timeouts, a write after the
+connect timeout and one read timeout, which is 60 s at most if the read timeout is not longer. It then has code 17 and is not repeated.
+Without settings, in `rest` and `glue`, the timeouts are 10 s and 60 s, and 30 s to read the response to a write of `glue`.
 
 The texts of Unity, Polaris and Iceberg have code 18 for every error of the server. Here that is the code of a status 500 and of a
 response that cannot be read; other errors have the code that tells a client what to do: missing or refused credentials 16, denied 15,
@@ -67,7 +71,7 @@ Each crawl, and each connection that writes, reads the identity of the catalog a
 | `polaris` | the configured realm | each catalog's creation time, where the management API allows it |
 | `iceberg` | none | the prefix that the server gives each configured warehouse, if it gives one; some servers use an id |
 | `dir` | the id of the transaction that created `__manifest`; none without a manifest, or once its first version was cleaned up | |
-| `rest` | none | |
+| `rest` | the deployment, if the server is an instance of this service; else none | |
 
 A Glue service without GetCatalogs and STS has no identity. The comparison does not detect a database that becomes a resource link, or
 stops being one. If a catalog has no identity, its replacement can only be detected by the holds `half_gone` and `feed_went_back`

@@ -1,4 +1,4 @@
-"""docs/how-to/access.md: its configuration is valid, and its roles are those of the code."""
+"""docs/how-to/access.md, sign-in.md and table-credentials.md: their configuration is valid, and the roles are those of the code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import pytest
 from federator.api.principals import ROLES
 from federator.settings import parse_settings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "access.md").read_text(encoding="utf-8")
+DIRECTORY = Path(__file__).parents[2] / "docs" / "how-to"
+ACCESS, *OTHERS = (
+    (DIRECTORY / f"{name}.md").read_text(encoding="utf-8") for name in ("access", "sign-in", "table-credentials")
+)
 
 
-def test_its_configuration_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_their_configuration_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LAKE_KEY_ID", "LAKE_KEY", "UNITY_TOKEN", "LAKE_SERVICE_ACCOUNT", "AZURE_CLIENT", "AZURE_SECRET"):
         monkeypatch.setenv(name, "long-lived")
-    blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"```toml\n(.*?)```", "\n".join((ACCESS, *OTHERS)), re.DOTALL)
     settings = parse_settings(tomllib.loads("\n".join(blocks)), tmp_path / "federator.toml")
     assert settings.serve.oidc is not None
     assert dict(settings.serve.oidc.roles) == {"data-readers": "viewer", "data-operators": "operator"}
@@ -28,5 +31,5 @@ def test_its_configuration_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert settings.sources["events"].vend_methods == ("gcs", "azure")
 
 
-def test_its_roles_are_those_of_the_code() -> None:
-    assert tuple(re.findall(r"^\| `(\w+)` \| (?:read|and) ", PAGE, re.MULTILINE)) == ROLES
+def test_the_roles_are_those_of_the_code() -> None:
+    assert tuple(re.findall(r"^\| `(\w+)` \| (?:read|and) ", ACCESS, re.MULTILINE)) == ROLES

@@ -30,9 +30,9 @@ def _section() -> str:
 
 
 def _block(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", _section(), re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"```{language}\n(.*?)```", _section(), re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def test_every_command_runs(tmp_path: Path) -> None:

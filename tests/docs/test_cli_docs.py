@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from typer.main import get_command
@@ -31,3 +32,12 @@ def test_every_command_is_named_in_the_page() -> None:
         assert f"# {path}\n" in page
         for name, _ in reference.list_options(command):
             assert name.split(",")[0].split(" ")[0] in page
+
+
+def test_paths_in_commands_of_the_readme_survive_a_shell() -> None:
+    readme = PAGE.parents[2] / "README.md"
+    commands = [
+        line.partition("#")[0] for line in readme.read_text(encoding="utf-8").splitlines() if line.startswith("federator ")
+    ]
+    assert commands
+    assert not [command for command in commands if "$" in re.sub("'[^']*'", "", command)]

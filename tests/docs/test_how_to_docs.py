@@ -20,8 +20,8 @@ from typer.main import get_command
 
 from federator.cli.app import app
 from federator.settings import parse_settings
-from federator.store import migrations, open_index
 from tests.fixtures.availability import fail_or_skip
+from tests.fixtures.index import new_index
 
 ROOT = Path(__file__).parents[2]
 DIRECTORY = ROOT / "docs" / "how-to"
@@ -64,13 +64,22 @@ def test_its_configuration_loads(name: str, tmp_path: Path, monkeypatch: pytest.
     assert settings.sources
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_its_commands_exist(name: str) -> None:
-    for command in commands(PAGES[name]):
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted(DIRECTORY.glob("*.md"))], ids=str)
+def test_its_commands_exist(page: Path) -> None:
+    for command in commands(page.read_text(encoding="utf-8")):
         try:
             parse_command(shlex.split(command)[1:])
         except _UsageError as error:
             pytest.fail(f"{command}: {error.format_message()}")
+
+
+#: pages about the federator alone
+OWN = {"index", "recipes", "access", "client", "history", "page", "upgrade"}
+
+
+@pytest.mark.parametrize("name", sorted(PAGES.keys() - OWN))
+def test_a_page_about_other_systems_says_what_was_not_run(name: str) -> None:
+    assert re.search(r"\b(?:was|were) not\s+run\b|\bnot run\b", PAGES[name], re.IGNORECASE)
 
 
 def test_a_wrong_command_is_noticed() -> None:
@@ -93,8 +102,7 @@ def test_a_page_says_what_was_run(name: str) -> None:
 def test_the_backup_of_sqlite_is_private_and_complete(tmp_path: Path) -> None:
     if shutil.which("sqlite3") is None:
         fail_or_skip("sqlite3 is not installed")
-    index = open_index("sqlite:///federator.db", base=tmp_path)
-    migrations.upgrade_schema(index)
+    index = new_index(tmp_path)
     (block,) = (
         text for text in re.findall(r"^```\n(.*?)^```$", PAGES["backup"], re.MULTILINE | re.DOTALL) if "sqlite3" in text
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from federator.testing.conformance.report import Verdict
 from tests.interop import conformance
-from tests.interop.differences import DIFFERENCES, to_markdown
+from tests.interop.differences import DIFFERENCES, mask, to_markdown
+from tests.interop.rest_clients import Outcome
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,6 +21,26 @@ def test_the_page_has_every_accepted_difference_with_its_reason() -> None:
 def test_no_outcome_has_two_reasons() -> None:
     cells = [cell for difference in DIFFERENCES for cell in difference.cells()]
     assert len(cells) == len(set(cells))
+
+
+def test_a_difference_is_one_message() -> None:
+    text = "InvalidInputError: Invalid input: hive3: 'two words' is not a valid name in this catalog"
+    for other in (f"{text} now", f"a {text}", text.replace("hive3", "hive2"), text.replace("two", "one")):
+        assert [explained(text), explained(other)] == [True, False]
+
+
+def explained(text: str) -> bool:
+    outcome = Outcome("pylance", "hive3", "write a name with a space", text)
+    return any(difference.explains(outcome) for difference in DIFFERENCES)
+
+
+def test_a_message_is_compared_without_what_differs_from_run_to_run() -> None:
+    body = '{"error":"dir: no","instance":"/v1/table/dir%24ns_725e430c%24orders"}'
+    text = f"code=406, responseHeaders={{date=[now], x=[{{}}]}}, responseBody='{body}' /tmp/interop-a1/x dir.x"
+    assert mask(Outcome("java", "dir", "rename the table", text)) == (
+        "code=406, responseHeaders=HEADERS, "
+        'responseBody=\'{"error":"SERVER: no","instance":"/v1/table/NAMESPACE%24orders"}\' DIRECTORY/x dir.x'
+    )
 
 
 def test_the_page_of_conformance_is_the_recorded_result() -> None:

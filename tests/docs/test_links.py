@@ -73,3 +73,7 @@ def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
         "# A title\n[x](b.md) [y](#a-title) [z](#no-title) [w](https://example.com)\n", encoding="utf-8"
     )
     assert broken_links(tmp_path / "a.md") == ["b.md", "#no-title"]
+
+
+def test_the_readme_names_the_command_that_runs_all_tests() -> None:
+    assert "`make test`" in (ROOT / "README.md").read_text(encoding="utf-8")

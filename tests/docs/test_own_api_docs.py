@@ -9,6 +9,9 @@ import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+import httpx
 
 from federator.settings import parse_settings
 from federator.store import runs
@@ -23,7 +26,9 @@ PAGE = _DOCS.split("## The federation's own API\n", 1)[1].split("\n## ", 1)[0]
 
 def test_every_command_is_answered(service: Service) -> None:
     runs.finish_run(service.index, service.run, "ok", summary={})
-    names = {"API": f"{service.url}/api/v1", "DIGEST": service.plan, "RUN": service.run.id}
+    api = f"{service.url}/api/v1"
+    entry = httpx.get(f"{api}/overview").json()["attention"][0]
+    names = {"API": api, "DIGEST": service.plan, "RUN": service.run.id, "KEY": quote(entry["key"]), "SEEN": entry["digest"]}
     commands = re.findall(r"^curl .*$", PAGE, re.MULTILINE)
     answers: dict[str, Any] = {}
     for command in commands:
@@ -36,8 +41,8 @@ def test_every_command_is_answered(service: Service) -> None:
         else:
             answers[command] = json.loads(ran.stdout)
     assert len(answers) > 14
-    (found,) = [answer for command, answer in answers.items() if "/search" in command]
-    assert ([node["id"] for node in found["nodes"]], found["facets"]["counted"]) == (["lake$sales$orders"], 1)
+    (item,) = [answer for command, answer in answers.items() if "/search" in command]
+    assert ([node["id"] for node in item["nodes"]], item["facets"]["counted"]) == (["lake$sales$orders"], 1)
     (merged,) = [answer for command, answer in answers.items() if "view=merged&path" in command]
     assert [node["name"] for node in merged["nodes"] if node["conflict"]] == ["parted"]
     (held,) = [answer for command, answer in answers.items() if "state=held" in command]

@@ -16,10 +16,10 @@ ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line
 
 @pytest.mark.parametrize("row", ROWS)
 def test_the_test_of_a_row_exists(row: str) -> None:
-    found = re.search(r"\| `([\w/]+\.py)` `(test_\w+)` \|$", row)
-    assert found, "the last cell has no file and test"
-    path = found[1] if found[1].startswith("federator/") else f"tests/{found[1]}"
-    assert re.search(rf"^ *def {found[2]}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    match = re.search(r"\| `([\w/]+\.py)` `(test_\w+)` \|$", row)
+    assert match, "the last cell has no file and test"
+    path = match[1] if match[1].startswith("federator/") else f"tests/{match[1]}"
+    assert re.search(rf"^ *def {match[2]}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def test_each_connector_has_its_spec() -> None:

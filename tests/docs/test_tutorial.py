@@ -16,8 +16,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tutorial" / "index.md").read_text(
 HOME = "/home/you/tutorial"
 # Not the number of moto's account.
 _DIGEST = re.compile(r"\b(?!123456789012)[0-9a-f]{12}\b")
-# A line of progress ends with a time, or with a time and dots while it goes on.
-_PROGRESS = re.compile(r"\w+ +.*  \(?[\d.]+ (?:ms|s|min)(?:  ?\.\.\.|\))$")
+# A line of progress ends with a time, or with a time and dots while it goes on. A stage that took less than 0.1 s has no time.
+_PROGRESS = re.compile(r"\w+ +.*  \(?[\d.]+ (?:ms|s|min)(?:  ?\.\.\.|\))$|(?:crawl|verify|plan|apply) +\S+  (?:ok|failed)  ")
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?Z?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{11}-[0-9a-f]{8}\b"), "RUN"),
@@ -113,5 +113,6 @@ def test_each_command_prints_what_the_page_shows(spark: None, tmp_path: Path) ->
 def test_a_wrong_output_is_noticed() -> None:
     shown = ("plan 352099e35f88", "...", "8 done")
     assert agrees(shown, ["plan 0123456789ab", "spark    starting spark  2.2 s  ...", "x", "y", "8 done"])
+    assert agrees(shown[:1], ["plan 0123456789ab", "plan     to-glue  ok  0 changes, 0 refusals"])
     assert not agrees(shown, ["plan 0123456789ab", "7 done"])
     assert not agrees(shown[:1], ["plan 0123456789ab", "8 done"])

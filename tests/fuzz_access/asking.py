@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from federator.api.lance import general_spec, namespaces, table_metadata, table_read, table_write, tables, unsupported
 from federator.model import parse_path_key
 from federator.model.scopes import Scopes
-from tests.unit.api.test_access_hidden import IDS, LANCE, LOCATIONS, WORDS, urls
+from tests.unit.api.test_access_hidden import IDS, LANCE, LOCATIONS, WORDS, iter_urls
 from tests.unit.api.test_access_hidden import READS as READS
 from tests.unit.api.worlds import RUN_BOTH, RUN_HIDDEN, RUN_SEEN
 
@@ -69,7 +69,7 @@ class Probe:
 def fixed(app: FastAPI, scopes: Scopes, plans: Mapping[str, str]) -> Iterator[Probe]:
     """Every route with all ids of the world, visible, hidden and absent. Writes go only where the scopes do not reach."""
     for read in READS:
-        yield from (Probe("GET", url) for url in urls(read, dict(plans)))
+        yield from (Probe("GET", url) for url in iter_urls(read, dict(plans)))
     keys = ["$", *(key for key in IDS if key and "%" not in key)]
     for method, template, body in LANCE:
         yield from (Probe(method, template.format(quote(key, safe="")), body) for key in keys)

@@ -92,9 +92,9 @@ async def _compare(
         for which in rng.sample((0, 1), 2):
             started_at = time.perf_counter()
             method, url = probes[which]
-            answer = await client.request(method, url, json={} if method == "POST" else None)
+            response = await client.request(method, url, json={} if method == "POST" else None)
             seconds[which] = time.perf_counter() - started_at
-            assert answer.status_code < 500, answer.text
+            assert response.status_code < 500, response.text
         # The first pairs only fill the caches.
         if number >= 0:
             differences.append(seconds[0] - seconds[1])

@@ -151,7 +151,7 @@ def _unexplained(client: str, outcomes: Sequence[Outcome], names: Sequence[str])
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")[:600]
+    return text.replace("|", "\\|")[:3000]
 
 
 if __name__ == "__main__":

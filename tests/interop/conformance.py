@@ -61,10 +61,7 @@ tests.
 """
 
 
-_NAMES = (
-    "Names in upper case are stored in lower case, and listed so. A location without the ending `.lance` is a difference from a rule "
-    "of this project."
-)
+_NAMES = "Names in upper case are stored in lower case, and listed so."
 #: reasons of failures, seen in the sources of lance-namespace-impls and the server's responses
 _NOTES: Mapping[str, str] = {
     "hive2": f"{_NAMES} A name that Hive refuses is an error without a code (13 is expected).",
@@ -72,7 +69,7 @@ _NOTES: Mapping[str, str] = {
     "glue": "Names in upper case are stored in lower case, and listed so.",
     "iceberg": "The root is refused. ListNamespaces returns whole names, joined with periods, where the specification has the own "
     "names of the children. It encodes the separator of a nested parent twice, so that the server does not find it. The server "
-    "itself creates namespaces without parents. A location without the ending `.lance` is a difference from a rule of this project.",
+    "itself creates namespaces without parents.",
     REFERENCE: "The server puts names into its queries as they are, so a namespace whose name has a quote cannot be listed.",
 }
 

@@ -22,14 +22,14 @@ def prefix_relay(url: str, prefix: str) -> Iterator[str]:
         def _relay(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path = self.path.replace(f"/v1/{prefix}/", "/v1/", 1)
-            answer = requests.request(
+            response = requests.request(
                 self.command, url + path, data=body, timeout=60, headers={"Content-Type": "application/json"}
             )
-            self.send_response(answer.status_code)
-            self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json"))
-            self.send_header("Content-Length", str(len(answer.content)))
+            self.send_response(response.status_code)
+            self.send_header("Content-Type", response.headers.get("Content-Type", "application/json"))
+            self.send_header("Content-Length", str(len(response.content)))
             self.end_headers()
-            self.wfile.write(answer.content)
+            self.wfile.write(response.content)
 
         do_GET = do_HEAD = do_POST = do_DELETE = _relay
 

@@ -10,9 +10,10 @@ import pytest
 
 from federator.model import LocationAliases, TableRecord
 from federator.planning.rule import LocationReplacement, MirrorRule
-from federator.store import Index, drift_detection, drift_dirty_set, ledger, migrations, open_index, roots, verifications
+from federator.store import Index, drift_detection, drift_dirty_set, ledger, roots, verifications
 from federator.store.roots import ScanGap, ScanResult
 from federator.views import drift
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, owned, table
 
 NAMES = ("a", "b", "B", "c", "d")
@@ -56,6 +57,7 @@ class World:
         location, state = self.random.choice(LOCATIONS), self.random.choice(("valid", "missing"))
         row = dict.fromkeys(("message", "version", "rows", "fragments")) | {
             "canonical": location, "location": location, "state": state, "checked_at": time.time(), "checked_through": "lake",
+            "access": "",
             "schema": '[{"name":"id","type":"int64"}]' if state == "valid" else None,
         }  # fmt: skip
         with self.index.write() as connection:
@@ -96,8 +98,7 @@ class World:
 def test_what_was_touched_is_all_that_can_have_drifted(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # What was written a moment ago is looked at again by its time alone: here everything would be.
     monkeypatch.setattr(drift_dirty_set, "_CLOCK_SKEW_SECONDS", 0.0)
-    index = open_index("sqlite:///federator.db", base=tmp_path)
-    migrations.upgrade_schema(index)
+    index = new_index(tmp_path)
     world = World(index, seed)
     for _ in range(30):
         world.step()
@@ -110,8 +111,7 @@ def test_what_was_touched_is_all_that_can_have_drifted(tmp_path: Path, seed: int
 
 def test_too_much_to_look_at_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drift_dirty_set, "MAX_DIRTY_OBJECTS", 1)
-    index = open_index("sqlite:///federator.db", base=tmp_path)
-    migrations.upgrade_schema(index)
+    index = new_index(tmp_path)
     drift_detection.refresh_drift(index, {})
     fill(index, "lake", *(table("lake", "s", name, location="s3://b/1") for name in ("a", "b", "c")))
     drift_detection.refresh_drift(index, {})

@@ -3,13 +3,15 @@ is there, whatever the feed leaves out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from federator.connector import CatalogChanges
-from federator.model import ROOT, Coverage, Path, failed_evidence, iter_ancestors, parent_path, path_key
+from federator.connector import CatalogChanges, NamespaceNotFound
+from federator.model import COMPLETE, ROOT, Coverage, Path, failed_evidence, iter_ancestors, parent_path, path_key
+from federator.planning.crawls import READ_BY_NAME, Arrival, validate_arrivals
 from federator.planning.evidence import is_proven_absent
 from federator.planning.incremental import KnownState, carried_coverage, namespaces_to_read, tables_to_read
 
@@ -62,27 +64,41 @@ class Crawler:
     def crawl(self, catalog: Catalog, changes: CatalogChanges | None, denied: set[Path]) -> set[Path]:
         """Returns the namespaces that it read as a whole. ``changes``: None reads everything."""
         read, by_name = self._scope(catalog, changes, denied)
-        kept = {} if changes is None else carried_coverage(self.coverage, read, self.revision)
-        refused = failed_evidence(15, "denied")
-        stated = {
-            path_key(path): Coverage("s", path, refused, refused) if path in denied else Coverage("s", path)
-            for path in read
-            if catalog.has(path)
-        }
-        found = {
+        listed_objects = {
             key: version
             for key, version in catalog.objects.items()
             if key in by_name or (parent_path(key[0]) in read and parent_path(key[0]) not in denied)
         }
-        listed = {path_key(path) for path, is_table in found if not is_table}
-        self.coverage = {**kept, **stated}
-        missing = [key for key in self.index if key not in found and (changes is None or parent_path(key[0]) in read)]
+        named = {parent_path(path) for path, _ in by_name}
+        evidence = validate_arrivals(
+            "s",
+            self._arrivals(catalog, read, named, denied, listed_objects),
+            read=None if changes is None else {path_key(path) for path in read},
+            carried={} if changes is None else carried_coverage(self.coverage, read, self.revision),
+            named={path_key(path) for path in named},
+        )
+        self.coverage, listed = evidence.coverage, evidence.namespaces
+        missing = [key for key in self.index if key not in listed_objects and (changes is None or parent_path(key[0]) in read)]
         for key in missing:
             if is_proven_absent(key[0], self.coverage, listed):
                 del self.index[key]
-        self.index |= found
+        self.index |= listed_objects
         self.revision += 1
         return read
+
+    @staticmethod
+    def _arrivals(
+        catalog: Catalog, read: set[Path], named: set[Path], denied: set[Path], listed_objects: Iterable[tuple[Path, bool]]
+    ) -> dict[str, Arrival]:
+        refused, unknown = failed_evidence(15, "denied"), failed_evidence(NamespaceNotFound.code, "not found")
+        arrivals = {path_key(path): Arrival(Coverage("s", path, READ_BY_NAME), 1) for path in named}
+        for path in read:
+            evidence = refused if path in denied else COMPLETE if catalog.has(path) else unknown
+            arrivals[path_key(path)] = Arrival(Coverage("s", path, evidence, evidence, found=evidence is not unknown), 1)
+        for path, is_table in listed_objects:
+            if not is_table:
+                arrivals.setdefault(path_key(path), Arrival()).listed = True
+        return arrivals
 
     def _scope(
         self, catalog: Catalog, changes: CatalogChanges | None, denied: set[Path]
@@ -130,6 +146,7 @@ def _change(catalog: Catalog, edits: list[tuple[str, Path]], version: int) -> No
 
 
 @given(steps)
+@example([([("table", ("b", "a", "t"))], {("b",)}, False), ([("remove", ("b",))], {ROOT}, False)])
 def test_following_a_feed_comes_to_what_a_full_crawl_finds(story: list[tuple[list[tuple[str, Path]], set[Path], bool]]) -> None:
     catalog, crawler = Catalog(), Crawler()
     crawler.crawl(catalog, None, set())

@@ -114,10 +114,10 @@ def compared(index: Index, begin: Snapshot, end: Snapshot) -> dict[Key, Differen
     after: diff.DifferenceCursor | None = None
     while True:
         page = diff.list_differences(index, begin, end, after=after, limit=3)
-        for seen in page.differences:
-            path = parse_path_key(seen.id)
-            found[path[0], path[1:], seen.kind == "table"] = seen.how
-            assert bool(seen.fields) is (seen.how is DifferenceKind.CHANGED)
+        for difference in page.differences:
+            path = parse_path_key(difference.id)
+            found[path[0], path[1:], difference.kind == "table"] = difference.how
+            assert bool(difference.fields) is (difference.how is DifferenceKind.CHANGED)
         after = page.next
         if after is None:
             return found
@@ -182,8 +182,10 @@ def test_a_scope_sees_its_part_of_the_past_and_nothing_else(
         names = {node.name for node in iter_tree_at(index, (), moment, scopes=scope)}
         assert names == ({source} if moment.revision_of(source) else set())
     one, other = (min(number, len(steps)) for number in pair)
-    found = list(iter_differences(index, written.moments[one], written.moments[other], scopes=scope))
+    differences = list(iter_differences(index, written.moments[one], written.moments[other], scopes=scope))
     wanted = expected(part(written.states[one]), part(written.states[other]))
-    assert {(seen.id, seen.how) for seen in found} == {(path_key((key[0], *key[1])), how) for key, how in wanted.items()}
+    assert {(difference.id, difference.how) for difference in differences} == {
+        (path_key((key[0], *key[1])), how) for key, how in wanted.items()
+    }
     counts = diff.count_differences(index, written.moments[one], written.moments[other], scopes=scope)
     assert sum(counts.values()) == len(wanted)

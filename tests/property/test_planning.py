@@ -48,7 +48,8 @@ def coverages(draw: st.DrawFn, source: str) -> dict[str, Coverage]:
 
 @st.composite
 def contexts(draw: st.DrawFn) -> MirrorContext:
-    target = replace(ANY, can_alter=draw(st.booleans()), keeps_properties=draw(st.booleans()))
+    keeps_properties, keeps_comment = draw(st.booleans()), draw(st.booleans())
+    target = replace(ANY, can_alter=draw(st.booleans()), keeps_properties=keeps_properties, keeps_comment=keeps_comment)
     return context(
         target,
         delete=draw(st.sampled_from(["never", "owned"])),
@@ -94,7 +95,7 @@ def is_owned(where: MirrorContext, cell: Cell) -> bool:
     identities = {ledger.native_id, target.native_id}
     if None not in identities and len(identities) == 2:
         return False
-    if not where.target.keeps_properties:
+    if not (where.target.keeps_properties or where.target.keeps_comment):
         return None not in identities
     p = target.properties
     return (p.get("federator.instance"), p.get("federator.mirror"), p.get("federator.path")) == ("me", "m", "s$t")
@@ -105,40 +106,40 @@ def test_nothing_is_removed_without_proof_that_the_origin_is_absent_and_the_targ
     world: tuple[MirrorContext, Cell, CrawlEvidence],
 ) -> None:
     where, cell, knowledge = world
-    found = decide(where, cell, knowledge)
-    if not isinstance(found, Change) or found.action is not Action.DEREGISTER_TABLE:
+    decision = decide(where, cell, knowledge)
+    if not isinstance(decision, Change) or decision.action is not Action.DEREGISTER_TABLE:
         return
     assert cell.ledger is not None
     assert cell.ledger.origin_state is not OriginState.SELECTED
     misses = knowledge.misses.get(cell.ledger.origin_path, [])
     proven = count_spaced_misses(misses, where.rule.min_miss_interval) >= where.rule.misses_before_delete
-    gone = cell.ledger.origin_state is OriginState.ABSENT and proven and found.precondition["origin"] == "absent"
+    gone = cell.ledger.origin_state is OriginState.ABSENT and proven and decision.precondition["origin"] == "absent"
     assert gone or (where.rule.prune_unselected and cell.ledger.origin_state is OriginState.UNSELECTED)
     if cell.target is None:
         assert is_covered(PATH, knowledge.target)
     else:
         assert is_owned(where, cell)
         assert where.rule.delete == "owned"
-        assert found.precondition["target"] == cell.target.digest
+        assert decision.precondition["target"] == cell.target.digest
 
 
 @given(worlds())
 def test_only_an_adoption_writes_onto_what_is_not_owned(world: tuple[MirrorContext, Cell, CrawlEvidence]) -> None:
     where, cell, knowledge = world
-    found = decide(where, cell, knowledge)
-    if not isinstance(found, Change):
+    decision = decide(where, cell, knowledge)
+    if not isinstance(decision, Change):
         return
-    if found.action is Action.ADOPT:
+    if decision.action is Action.ADOPT:
         assert where.rule.on_conflict == "adopt_if_same_location"
         assert cell.target is not None
         assert cell.ledger is None
         assert find_bound_marker(cell.target) is None
-        assert found.after is not None
-        assert found.after.canonical == cell.target.canonical
+        assert decision.after is not None
+        assert decision.after.canonical == cell.target.canonical
     elif cell.target is not None:
-        assert found.action in WRITES
+        assert decision.action in WRITES
         assert is_owned(where, cell)
-    elif found.action is Action.DECLARE_TABLE:
+    elif decision.action is Action.DECLARE_TABLE:
         assert is_covered(PATH, knowledge.target)
 
 
@@ -147,10 +148,10 @@ def test_a_name_changes_its_origin_and_its_location_together_only_where_the_firs
     world: tuple[MirrorContext, Cell, CrawlEvidence],
 ) -> None:
     where, cell, knowledge = world
-    found = decide(where, cell, knowledge)
-    if isinstance(found, Change) and found.action is Action.UPDATE_TABLE and found.moves_location:
+    decision = decide(where, cell, knowledge)
+    if isinstance(decision, Change) and decision.action is Action.UPDATE_TABLE and decision.moves_location:
         assert cell.ledger is not None
-        assert found.origin_path == cell.ledger.origin_path
+        assert decision.origin_path == cell.ledger.origin_path
 
 
 @given(worlds())

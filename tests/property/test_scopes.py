@@ -86,8 +86,8 @@ def test_everything_and_nothing(index: Index) -> None:
 
 @given(scopes=scopes)
 def test_texts_are_read_as_they_were_written(scopes: Scopes) -> None:
-    assert Scopes.parse(scopes.to_texts) == Scopes(tuple(sorted(set(scopes.prefixes))))
-    assert all(parse_path_key(text) in scopes.prefixes for text in scopes.to_texts)
+    assert Scopes.parse(scopes.texts) == Scopes(tuple(sorted(set(scopes.prefixes))))
+    assert all(parse_path_key(text) in scopes.prefixes for text in scopes.texts)
 
 
 @given(scopes=scopes, path=prefixes)

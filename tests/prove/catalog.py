@@ -125,16 +125,16 @@ class LightCatalog(CatalogTruth, Catalog):
         if key in self.namespaces:
             raise NamespaceAlreadyExists(f"{key} is there")
         uid = self._uid()
-        made = replace(record, source=self.source, native_id=self._id(uid))
+        changed = replace(record, source=self.source, native_id=self._id(uid))
 
         def effect() -> None:
             if key not in self.namespaces:
                 self.uids[f"/{key}"] = uid
                 self.witness.wrote(self, "create_namespace", key, None, None)
-                self._touch().namespaces[key] = made
+                self._touch().namespaces[key] = changed
 
         self._carry_out(fault, effect)
-        return made
+        return changed
 
     def drop_namespace(self, path: Path) -> None:
         key = path_key(path)
@@ -167,16 +167,16 @@ class LightCatalog(CatalogTruth, Catalog):
         if key in self.tables or key in self.foreign:
             raise TableAlreadyExists(f"{key} is there")
         uid = self._uid()
-        made = replace(self._storable(record), source=self.source, native_id=self._id(uid), version=str(uid))
+        changed = replace(self._storable(record), source=self.source, native_id=self._id(uid), version=str(uid))
 
         def effect() -> None:
             if key not in self.tables and key not in self.foreign and self._exists(record.path[:-1]):
                 self.uids[key] = uid
-                self.witness.wrote(self, "declare_table", key, None, made)
-                self._touch().tables[key] = made
+                self.witness.wrote(self, "declare_table", key, None, changed)
+                self._touch().tables[key] = changed
 
         self._carry_out(fault, effect)
-        return made
+        return changed
 
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         fault = self._before_write()
@@ -184,15 +184,15 @@ class LightCatalog(CatalogTruth, Catalog):
             raise Unsupported("this catalog cannot alter tables")
         now = self._expected(before)
         confirm()
-        made = replace(self._storable(after), source=self.source, native_id=now.native_id, version=str(self._uid()))
+        changed = replace(self._storable(after), source=self.source, native_id=now.native_id, version=str(self._uid()))
 
         def effect() -> None:
             if self.tables.get(now.key) is now:
-                self.witness.wrote(self, "update_table", now.key, now, made)
-                self._touch().tables[now.key] = made
+                self.witness.wrote(self, "update_table", now.key, now, changed)
+                self._touch().tables[now.key] = changed
 
         self._carry_out(fault, effect)
-        return made
+        return changed
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         fault = self._before_write()

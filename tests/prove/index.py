@@ -14,6 +14,7 @@ from federator.apply.journal import LeasedJournal
 from federator.connector import CatalogChanges
 from federator.model import Coverage, Identity, NamespaceRecord, Record, TableRecord, parent_path, parse_path_key
 from federator.planning import crawls, journal_lines, losses, misses, publication, release
+from federator.planning.cells import LedgerRow
 from federator.planning.changes import Change
 from federator.planning.identity import IdentityReading, KnownIdentities
 from federator.planning.ledger import OwnedObject
@@ -180,12 +181,23 @@ class MemoryIndex:
         rows = self.ledger.values()
         return [entry for entry in rows if all(getattr(entry, name) == value for name, value in columns.items())]
 
-    def ledger_of(self, mirror: str) -> list[OwnedObject]:
-        return self.entries(mirror=mirror)
+    def namespace_entries(self, mirror: str) -> list[OwnedObject]:
+        return self.entries(mirror=mirror, is_table=0)
 
-    def entries_with_origins(self, mirror: str) -> list[tuple[OwnedObject, bool]]:
-        """``store.ledger.list_entries_with_origins``."""
-        return [(entry, entry.origin_path in self.states[entry.origin_source].tables) for entry in self.entries(mirror=mirror)]
+    def ledger_sides(self, mirror: str) -> set[tuple[str, str]]:
+        entries = self.entries(mirror=mirror)
+        return {side for e in entries for side in ((e.origin_source, "origin"), (e.target_source, "target"))}
+
+    def owned_tables(self, mirror: str, target: str, paths: Sequence[str]) -> set[str]:
+        return {entry.target_path for entry in self.entries(mirror=mirror, target_source=target, is_table=1)} & set(paths)
+
+    def ledger_rows(self, rule: MirrorRule) -> list[LedgerRow]:
+        """``store.ledger.select_rows``."""
+        entries = self.entries(mirror=rule.name, target_source=rule.target, is_table=1)
+        tables = self.states[rule.origin].tables
+        return [
+            LedgerRow.from_entry(e, origin_exists=e.origin_source == rule.origin and e.origin_path in tables) for e in entries
+        ]
 
     def content(self, source: str, namespace: str) -> tuple[NamespaceRecord | None, int]:
         path = parse_path_key(namespace)
@@ -264,7 +276,7 @@ class MemoryJournal(LeasedJournal[None]):
             self.index.ledger[entry.key] = entry
         return bool(before)
 
-    def _identify(self, transaction: None, change: Change, native_id: str | None) -> None:
+    def _store_native_id(self, transaction: None, change: Change, native_id: str | None) -> None:
         for entry in self.index.entries(mirror=self.rule.name, target_path=change.target_path, is_table=1):
             self.index.ledger[entry.key] = replace(entry, native_id=native_id)
 

@@ -237,8 +237,8 @@ def _use_and_hide(world: World, a: int, b: int, c: int) -> None:
     """A user puts a table into a namespace that a mirror made, and the mirror's principal loses its grants there."""
     instance, name = _mirror(world, a)
     catalog = world.catalogs[instance.rules[name].target]
-    made = sorted(key for key, record in catalog.namespaces.items() if find_bound_marker(record) is not None)
-    key = _pick(made, b)
+    keys = sorted(key for key, record in catalog.namespaces.items() if find_bound_marker(record) is not None)
+    key = _pick(keys, b)
     if key is None or not catalog.capabilities.listing_filtered:
         return
     record = TableRecord(catalog.source, (*parse_path_key(key), "own"), _location(c))

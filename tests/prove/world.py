@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from federator.connector import Catalog, CatalogError, IdentityChanged, ServiceUnavailable, StateError
 from federator.model import Path, Record, TableRecord
 from federator.planning import facts, planner
-from federator.planning.cells import decide_all, list_ledger_rows
+from federator.planning.cells import decide_all
 from federator.planning.crawls import unread_coverage
 from federator.planning.decision import CrawlEvidence
 from federator.planning.ledger import OwnedObject
@@ -127,12 +127,11 @@ class World:
         if last is not None and last[0] == read and not rule.windows:
             return self._planned(instance, rule, last[1])
         context = self.context(instance, rule)
-        entries = list_ledger_rows(rule.target, index.entries_with_origins(rule.name))
         knowledge = CrawlEvidence(origin.coverage, target.coverage, index.absences(rule.origin))
-        found = decide_all(context, knowledge, origin.tables.values(), target.tables.values(), entries)
+        found = decide_all(context, knowledge, origin.tables.values(), target.tables.values(), index.ledger_rows(rule))
         able = self.catalogs[rule.origin].capabilities
         known = facts.collect_facts(
-            context, able, entries, found, _Sources(self, instance, rule),
+            context, able, found, _Sources(self, instance, rule),
             now=self.now, origin_revision=origin.version, target_revision=target.version,
         )  # fmt: skip
         made = planner.build_plan(context, knowledge, found, known)

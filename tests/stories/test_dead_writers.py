@@ -1,5 +1,6 @@
 """Services that die, or freeze, in the middle of a principal's write: the next run or write finds the outcome, and a living one is left
-alone. Every service is a process of its own, over SQLite and PostgreSQL, on a catalog in a file and on a real metastore.
+alone. Every service is a process of its own, over SQLite and PostgreSQL, on a catalog in a file and on a real metastore; runs are
+commands in this process and its Spark session.
 
 What a lease on PostgreSQL needs is that time passes. The tests let it pass by changing the leases' rows once their process is gone or
 frozen.
@@ -10,8 +11,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +30,10 @@ from federator.store import tables as t
 from federator.store.leases import CALL_DEADLINE_SECONDS, LEASE_TTL_SECONDS, WRITER_PREFIX
 from federator.testing import MemoryStore
 from federator.testing.contract import unique_name
+from tests.fixtures.product import Product
 from tests.unit.api.service_process import Process
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
 #: seconds; a bound for a machine that is busy with other things
 PATIENCE = 240
 CONFIG = """
@@ -64,9 +64,8 @@ class Site:
         return self._started[-1], self._started[-1].await_line(r"federator listens on (http://\S+)", PATIENCE)
 
     def run(self, *arguments: str) -> None:
-        command = [str(Path(sys.executable).with_name("federator")), *arguments]
-        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = Product(self.directory).run(*arguments)
+        assert done.exit_code == 0, done.output
 
     def let_leases_last(self) -> None:
         """A machine that is busy with other things takes no time: the leases that are held now last for minutes."""

@@ -45,7 +45,7 @@ class RecordingScreen:
         self.states |= {view.state for view in datasets.list_datasets(index).datasets}
 
     def drift(self, findings: Sequence[DriftView]) -> None:
-        self.kinds |= {seen.kind for seen in findings}
+        self.kinds |= {finding.kind for finding in findings}
 
     def plans(self, plans: Sequence[Plan]) -> None:
         pass

@@ -27,8 +27,8 @@ def test_more_dropped_namespaces_than_their_limit_wait_for_a_person(hive2_uri: s
     def databases(catalog: Catalog) -> list[str]:
         return [name for name in names if name in catalog.list_namespaces(())]
 
-    found = get_connector("hive2")
-    with found.open("there", found.parse_settings({"uri": hive2_uri})) as catalog:
+    connector = get_connector("hive2")
+    with connector.open("there", connector.parse_settings({"uri": hive2_uri})) as catalog:
         assert databases(catalog) == names
         for name in names[:2]:
             origin.remove((name, "t"))

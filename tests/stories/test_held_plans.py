@@ -103,7 +103,11 @@ def test_a_hold_does_not_go_away_with_the_source(worlds: Worlds) -> None:
     back = world.sync()
     assert (back.state, numbers(b)) == ("held", {*range(12), 20})
     with world.read() as connection:
-        held = [kept.notice for kept in notices.list_pending_notices(connection) if kept.notice.event.value == "plan_held"]
+        held = [
+            pending_notice.notice
+            for pending_notice in notices.list_pending_notices(connection)
+            if pending_notice.notice.event.value == "plan_held"
+        ]
         waiting = plans.list_recent_plans(connection, mirror="m", state="held")
     # One guarded set, which was made three times: one notice, and one plan to decide about.
     assert [notice.subject for notice in held] == [f"plan {planned.plans[0].digest[:12]}"]
@@ -142,8 +146,8 @@ def test_a_stored_plan_looks_at_each_origin_again(worlds: Worlds) -> None:
     a.add_table(("s", "t21"), "s3://a/elsewhere")
     a.add_table(("s", "t00"), "s3://a/0", properties={"v": "3"})
     result = world.federator.apply([(made, made.digest)])
-    found = {outcome.change.target_path: (outcome.state.value, outcome.code) for outcome in result.outcomes}
-    assert found == {
+    by_target_path = {outcome.change.target_path: (outcome.state.value, outcome.code) for outcome in result.outcomes}
+    assert by_target_path == {
         "s$t00": ("skipped", "moved"), "s$t20": ("skipped", "moved"), "s$t21": ("skipped", "moved"), "s$t22": ("done", None),
     }  # fmt: skip
     assert numbers(b) == {*range(12), 22}

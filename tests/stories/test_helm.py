@@ -73,8 +73,8 @@ def render(values: tuple[str, ...]) -> str:
 
 def objects(values: tuple[str, ...], kind: str) -> dict[str, Any]:
     """The objects of one kind by name."""
-    found = [document for document in yaml.safe_load_all(render(values)) if document and document["kind"] == kind]
-    return {document["metadata"]["name"]: document for document in found}
+    documents = [document for document in yaml.safe_load_all(render(values)) if document and document["kind"] == kind]
+    return {document["metadata"]["name"]: document for document in documents}
 
 
 def pods(values: tuple[str, ...]) -> dict[str, Any]:

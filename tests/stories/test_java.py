@@ -36,8 +36,10 @@ def without_java(tmp_path: Path) -> dict[str, str]:
             link = programs / program.name
             if not program.name.startswith("java") and not link.exists():
                 link.symlink_to(program)
-    kept = {key: value for key, value in os.environ.items() if key not in ("JAVA_HOME", "PATH", "PYSPARK_PYTHON", "SPARK_HOME")}
-    return {**kept, "PATH": str(programs)}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("JAVA_HOME", "PATH", "PYSPARK_PYTHON", "SPARK_HOME")
+    }
+    return {**environment, "PATH": str(programs)}
 
 
 def run(code: str, directory: Path, environment: dict[str, str]) -> str:

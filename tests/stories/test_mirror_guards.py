@@ -62,7 +62,11 @@ def test_a_mass_deletion_waits_for_a_person_and_an_empty_source_empties_nothing(
 def notices_of(world: World, begin: str) -> list[Notice]:
     """Pending notices of the events with this prefix, in order."""
     with world.read() as connection:
-        return [kept.notice for kept in notices.list_pending_notices(connection) if kept.notice.event.value.startswith(begin)]
+        return [
+            pending_notice.notice
+            for pending_notice in notices.list_pending_notices(connection)
+            if pending_notice.notice.event.value.startswith(begin)
+        ]
 
 
 def test_a_run_that_loses_its_lease_tells_so_and_that_its_mirror_failed(worlds: Worlds) -> None:

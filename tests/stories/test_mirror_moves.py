@@ -75,6 +75,6 @@ def test_a_filter_chooses_and_never_takes_away(worlds: Worlds) -> None:
     a.add_table(("s", "t"), "s3://a/t", owner="bob", doc="changed", native_id=world.tables("a")["s$t"].native_id)
     for _ in range(2):
         world.age(2 * HOUR)
-        found = world.sync()
-        assert (changes(found), refusals(found)) == ({}, {"copy$p_t": Reason.UNSELECTED})
+        result = world.sync()
+        assert (changes(result), refusals(result)) == ({}, {"copy$p_t": Reason.UNSELECTED})
     assert world.tables("b") == made

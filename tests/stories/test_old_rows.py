@@ -183,10 +183,10 @@ def test_a_directorys_own_name_is_its_location_and_stays_taken(
             body = pa.BufferOutputStream()
             with pa.ipc.new_stream(body, NEW.schema) as stream:
                 stream.write_table(NEW)
-            answer = service.ask(
+            response = service.ask(
                 "POST", "/v1/table/shop$orders/create", params={"mode": mode}, data=body.getvalue().to_pybytes(),
             )  # fmt: skip
-            assert (answer.status_code, answer.json()["code"]) == (409, 5), answer.text
+            assert (response.status_code, response.json()["code"]) == (409, 5), response.text
         assert written() == "dropped"
 
 
@@ -201,8 +201,8 @@ def test_create_table_after_a_drop_writes_beside_the_old_rows(world: World, tmp_
             body = pa.BufferOutputStream()
             with pa.ipc.new_stream(body, rows.schema) as stream:
                 stream.write_table(rows)
-            made = facade.create_table(ln.CreateTableRequest(id=path, mode="Create"), body.getvalue().to_pybytes())
-            assert opened(str(made.location), world.storage).equals(rows)
+            created = facade.create_table(ln.CreateTableRequest(id=path, mode="Create"), body.getvalue().to_pybytes())
+            assert opened(str(created.location), world.storage).equals(rows)
             drop(facade, path)
     own = world.connect()
     path = [*world.namespace, "orders"]

@@ -27,12 +27,12 @@ def test_an_origin_that_returns_after_the_call_is_put_back(worlds: Worlds, monke
     origin.remove(("s", "t"))
     deregister = MemoryCatalog.deregister_table
 
-    def returning(self: MemoryCatalog, expected: TableRecord, *, confirm: Confirm) -> None:
+    def deregister_and_return(self: MemoryCatalog, expected: TableRecord, *, confirm: Confirm) -> None:
         deregister(self, expected, confirm=confirm)
         origin.add_table(("s", "t"))
 
-    with monkeypatch.context() as users:
-        users.setattr(MemoryCatalog, "deregister_table", returning)
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryCatalog, "deregister_table", deregister_and_return)
         removed = world.sync()
     assert outcomes(removed) == {"s$t": "done origin_returned"}
     assert "s$t" not in content(world.store("b"))
@@ -44,6 +44,6 @@ def test_an_origin_that_returns_after_the_call_is_put_back(worlds: Worlds, monke
     assert outcomes(world.sync()) == {"s$t": "done"}
     assert "s$t" in content(world.store("b"))
     assert changes(world.sync()) == {}
-    # The misses before the return count for nothing: one that is absent again is missed for the first time again.
+    # The misses before the return do not count: an origin that is absent again needs new misses.
     origin.remove(("s", "t"))
     assert outcomes(world.sync()) == {"s$t": "done"}

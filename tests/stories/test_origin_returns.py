@@ -27,7 +27,7 @@ from tests.stubs.unity import UnityStub
 
 pytestmark = pytest.mark.timeout(120)
 RULE = MirrorRule(name="m", origin="origin", target="target")
-#: of each impl: what a request that reads a table holds, and what those that change one hold
+#: by impl: bytes in a request that reads a table, and bytes in the requests that change one
 CALLS = {
     "hive3": (b"get_table", (b"drop_table", b"alter_table")),
     "glue": (b"AWSGlue.GetTable", (b"AWSGlue.DeleteTable", b"AWSGlue.UpdateTable")),
@@ -52,11 +52,11 @@ class Pair:
         )
 
     def apply(
-        self, change: Change, at_read: int = 0, meddle: Callable[[], object] = lambda: None, *, other_changes: Sequence[Change] = (),
+        self, change: Change, at_read: int = 0, act: Callable[[], object] = lambda: None, *, other_changes: Sequence[Change] = (),
         at_write: Callable[[], object] = lambda: None, rule: MirrorRule = RULE,
     ) -> tuple[Outcome, int]:  # fmt: skip
-        """Returns the outcome, and how many reads of the target preceded the write; ``meddle`` acts during read ``at_read``,
-        ``at_write`` while the write passes. ``other_changes`` are the other changes of the plan."""
+        """Apply a change of a plan that also has ``other_changes``. Return the outcome, and the number of reads of the target before
+        the write. ``act`` is called during read number ``at_read``, and ``at_write`` while the write passes."""
         read, writes = CALLS[self.impl]
         reads, written = 0, False
 
@@ -68,17 +68,17 @@ class Pair:
             if read in data and not written:
                 reads += 1
                 if reads == at_read:
-                    meddle()
+                    act()
 
         self.relay.before_request = watch
         # The index is as old as the plan: it still has the origin as the plan read it.
-        notes = Notes(origins={each.origin_path: each.precondition["origin"] for each in (change, *other_changes)})
+        notes = Notes(origins={part.origin_path: part.precondition["origin"] for part in (change, *other_changes)})
         outcome, *_ = Executor(notes, rule, self.origin, self.target).apply("plan", [change, *other_changes])
         self.relay.before_request = lambda _: None
         return outcome, reads
 
     def removal(self, name: str) -> Change:
-        """Of a copy whose origin is absent."""
+        """Return the deregistration of a copy whose origin is absent."""
         before = self.target.declare_table(self.record(self.target, name))
         origin = self.record(self.origin, name)
         condition = {"target": before.digest, "origin": "absent"}
@@ -87,7 +87,7 @@ class Pair:
         )
 
     def move(self, name: str) -> Change:
-        """Of a copy to another location, as its origin has moved."""
+        """Return the update of a copy to another location, as its origin has moved."""
         before = self.target.declare_table(self.record(self.target, name))
         origin = self.origin.declare_table(self.record(self.origin, f"{name}_moved"))
         condition = {"target": before.digest, "origin": origin.digest}
@@ -97,7 +97,7 @@ class Pair:
         )
 
     def rename(self, name: str) -> tuple[Change, Change]:
-        """Of a copy, as its origin has another name now."""
+        """Return the deregistration and the declaration of a copy whose origin has another name now."""
         removal = replace(self.removal(name), pair=name)
         assert removal.before is not None
         origin = self.origin.declare_table(replace(self.record(self.origin, f"{name}_new"), location=removal.before.location))
@@ -110,7 +110,7 @@ class Pair:
         return removal, declaration
 
     def recreation(self, name: str) -> Change:
-        """Of a copy where it is, since its origin has another property and the target cannot alter."""
+        """Return the recreation of a copy: its origin has another property, and the target cannot alter."""
         before = self.target.declare_table(self.record(self.target, name))
         origin = self.origin.declare_table(replace(self.record(self.origin, name), properties={"team": "y"}))
         condition = {"target": before.digest, "origin": origin.digest}
@@ -124,24 +124,24 @@ class Pair:
 def pair(request: pytest.FixtureRequest, hive3_uri: str, glue_account: GlueAccount, tmp_path: FilePath) -> Iterator[Pair]:
     impls = request.param.split(" to ")
     with ExitStack() as cleanup:
-        alive = {"hive3": hive3_uri, "glue": glue_account.url}
+        servers = {"hive3": hive3_uri, "glue": glue_account.url}
         if "unity" in impls:
             stub = cleanup.enter_context(UnityStub())
             stub.world.create_catalog({"name": "main"}, None)
-            alive["unity"] = stub.url
-        relay = Noting(alive[impls[1]])
+            servers["unity"] = stub.url
+        relay = Noting(servers[impls[1]])
         cleanup.callback(relay.close)
         opened, databases, name = [], {}, f"db_{secrets.token_hex(4)}"
         for source, impl in zip(("origin", "target"), impls, strict=True):
-            uri = alive[impl] if source == "origin" else relay.uri
+            uri = servers[impl] if source == "origin" else relay.uri
             properties = {
                 "hive3": {"uri": uri, "client.timeout": "30"},
                 "glue": {**glue_account.properties, "endpoint": uri},
                 "unity": {"endpoint": uri, "catalog": "main"},
             }[impl]
             catalog = cleanup.enter_context(open_catalog(SourceSpec(source, impl, {**properties, "root": f"file:{tmp_path}"})))
-            above = {"hive3": ("hive",), "unity": ("main",)}.get(impl) or catalog.canonical_path(("any", "any"))[:-2]
-            databases[source] = (*above, name)
+            parent = {"hive3": ("hive",), "unity": ("main",)}.get(impl) or catalog.canonical_path(("any", "any"))[:-2]
+            databases[source] = (*parent, name)
             catalog.create_namespace(NamespaceRecord(source, databases[source], location=f"file:{tmp_path}/{source}"))
             opened.append(catalog)
         yield Pair(opened[0], opened[1], databases, tmp_path, relay, impls[1])

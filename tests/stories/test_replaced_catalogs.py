@@ -39,8 +39,8 @@ def fill(impl: str, properties: Mapping[str, str], namespace: tuple[str, ...], t
 
 
 def declare(impl: str, properties: Mapping[str, str], records: Sequence[Record]) -> None:
-    found = get_connector(impl)
-    with found.open("there", found.parse_settings(properties)) as catalog:
+    connector = get_connector(impl)
+    with connector.open("there", connector.parse_settings(properties)) as catalog:
         for record in records:
             if isinstance(record, TableRecord):
                 catalog.declare_table(record)
@@ -183,7 +183,7 @@ def test_another_directory_with_a_manifest(product: Product, tmp_path: Path) -> 
     root = tmp_path / "lake"
 
     def make_directory(name: str, tables: Sequence[str]) -> Path:
-        fill("dir", {"root": str(root), "manifest_enabled": "true"}, ("sales",), {each: str(root / each) for each in tables})
+        fill("dir", {"root": str(root), "manifest_enabled": "true"}, ("sales",), {table: str(root / table) for table in tables})
         return root.rename(tmp_path / name)
 
     root.mkdir()

@@ -83,16 +83,16 @@ def assert_mirrored(settings: Settings, source_directory: Path, target_namespace
     federator = Federator.open(settings)
     first = federator.sync()
     assert (first.state, first.errors) == ("ok", {})
-    made = declared_at(settings, target_namespace)
-    assert sorted(made) == ["customers", "orders"]
-    for name, record in made.items():
+    declared = declared_at(settings, target_namespace)
+    assert sorted(declared) == ["customers", "orders"]
+    for name, record in declared.items():
         assert record.canonical == f"file://{source_directory}/{name}.lance"
         assert record.properties["team"] == "data"
         assert record.properties["federator.instance"] == "test"
         assert record.properties["federator.path"] == record.key
     second = federator.sync()
     assert (second.state, second.change_count) == ("ok", 0)
-    view = tree.get_table(federator.index, ("target", *next(iter(made.values())).path))
+    view = tree.get_table(federator.index, ("target", *next(iter(declared.values())).path))
     assert view.dataset is not None
     assert view.dataset.state == "valid"
     assert len(view.also_declared) == 1
@@ -121,7 +121,8 @@ def test_a_copy_without_credentials_for_the_storage_is_not_what_a_valid_dataset_
         f'dir.storage.{key} = "{value}"\n' for key, value in options.items()
     )
     mirror = f'include = ["*"]\nnamespace = "{DATABASE}"\n'
-    settings = configured(directory, origin, glue(glue_account, directory), mirror)
+    endpoint = f'glue.storage.endpoint = "{options["aws_endpoint"]}"\nglue.storage.allow_http = "true"\n'
+    settings = configured(directory, origin, glue(glue_account, directory) + endpoint, mirror)
     federator = Federator.open(settings)
     states = []
     for _ in range(2):
@@ -284,8 +285,8 @@ def test_a_directory_into_iceberg(iceberg_server: IcebergServer, directory: Path
     settings = configured(directory, f'impl = "dir"\ndir.path = "{tables}"\n', iceberg(iceberg_server), mirror)
     federator = Federator.open(settings)
     assert federator.sync().state == "ok"
-    made = declared_at(settings, namespace)
-    assert {name: record.canonical for name, record in made.items()} == {
+    declared = declared_at(settings, namespace)
+    assert {name: record.canonical for name, record in declared.items()} == {
         name: f"file://{tables}/{name}.lance" for name in ("orders", "customers")
     }
     # The companions' metadata is in the directory, and is none of its tables.

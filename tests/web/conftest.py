@@ -23,9 +23,10 @@ from federator.planning.measurement import Measurement
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
 from federator.settings import parse_settings
-from federator.store import Connection, Index, coverage, migrations, open_index, plans, revisions, runs, verifications
+from federator.store import Connection, Index, coverage, open_index, plans, revisions, runs, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, namespace, table
 from tests.fixtures.serving import serve_app
 
@@ -70,7 +71,7 @@ def _fill(index: Index) -> None:
         location = "s3://lake/sales/orders.lance"
         checked = {
             "canonical": location, "location": location, "state": "valid", "message": None, "version": 3, "rows": 12_345,
-            "fragments": 2, "schema": _SCHEMA, "checked_at": time.time(), "checked_through": "lake",
+            "fragments": 2, "schema": _SCHEMA, "checked_at": time.time(), "checked_through": "lake", "access": "",
         }  # fmt: skip
         verifications.save_verifications(connection, [checked])
         missing = {
@@ -80,11 +81,11 @@ def _fill(index: Index) -> None:
             "message": "no manifest",
         }
         verifications.save_verifications(connection, [{**checked, **missing, "version": None, "rows": None, "schema": None}])
-        found = Drift(DriftKind.PROPERTIES_DIFFER, "copy", "copy$sales$orders", "lake$sales$orders", "team")
-        _drift(connection, found)
+        drift = Drift(DriftKind.PROPERTIES_DIFFER, "copy", "copy$sales$orders", "lake$sales$orders", "team")
+        insert_drift(connection, drift)
 
 
-def _drift(connection: Connection, item: Drift) -> None:
+def insert_drift(connection: Connection, item: Drift) -> None:
     now = time.time()
     row = {
         "kind": item.kind.value, "subject": item.subject, "other": item.other, "severity": item.severity.value,
@@ -96,8 +97,7 @@ def _drift(connection: Connection, item: Drift) -> None:
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("web")
-    index = open_index("sqlite:///federator.db", base=folder)
-    migrations.upgrade_schema(index)
+    index = new_index(folder)
     _fill(index)
     index.close()
     return folder / "federator.db"

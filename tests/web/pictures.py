@@ -62,6 +62,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Take a picture of each view of a running service.")
     parser.add_argument("url", help="the service, such as http://127.0.0.1:8000")
     parser.add_argument("directory", type=Path, help="directory for the PNG files")
+    parser.add_argument("--scheme", choices=("light", "dark"), default="light")
+    parser.add_argument("--width", type=int, default=_WIDTH, help="in pixels; 390 is a phone")
     arguments = parser.parse_args()
 
     def get(path: str) -> Any:
@@ -73,7 +75,7 @@ def main() -> None:
     arguments.directory.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT}, color_scheme="light")
+        page = browser.new_page(viewport={"width": arguments.width, "height": _HEIGHT}, color_scheme=arguments.scheme)
         page.set_default_timeout(60_000)
         expect.set_options(timeout=60_000)
         for name, address in addresses.items():

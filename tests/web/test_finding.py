@@ -59,8 +59,8 @@ def test_a_long_namespace_is_paged_and_only_rows_in_sight_are_in_the_document(op
 def test_the_filter_finds_what_is_not_loaded(open_page: Callable[[str], Page]) -> None:
     page = open_page("sources")
     page.get_by_role("searchbox", name="Filter the tree").fill("item_0233")
-    found = page.get_by_role("treeitem")
-    expect(found).to_have_count(12)
+    by_role = page.get_by_role("treeitem")
+    expect(by_role).to_have_count(12)
     page.get_by_role("treeitem", name="item_02333").click()
     expect(page.get_by_role("heading", level=1, name="item_02333")).to_be_visible()
 

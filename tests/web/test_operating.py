@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from federator.apply.plan_decisions import decide_plan
-from federator.store import plans, requests, revisions, runs
+from federator.store import plans, requests, revisions, runs, verifications
+from federator.store import tables as t
 from tests.fixtures.index_content import fill, table
 from tests.web.conftest import Service
 
@@ -81,7 +83,11 @@ def test_mirrors_are_a_graph_of_catalogs_with_health_and_state(open_page: OpenPa
     expect(origin.get_by_role("link", name="lake")).to_contain_text("partial")
     expect(origin.get_by_role("listitem").get_by_role("link", name="nightly")).to_be_visible()
     expect(origin.get_by_role("listitem")).to_contain_text("held")
-    origin.get_by_role("listitem").get_by_role("link", name="copy").click()
+    # The target was read completely, and one of its tables is missing: neither it nor its mirror is green.
+    target = origin.get_by_role("listitem").get_by_role("link", name="copy")
+    expect(target).to_contain_text("fresh, 1 not well")
+    expect(page.locator("main .st.ok")).to_have_count(0)
+    target.click()
     expect(page.get_by_role("heading", level=1, name="copy")).to_be_visible()
 
 
@@ -114,7 +120,7 @@ def test_an_engineer_on_call_finds_and_settles_what_happened_at_night(open_page:
     page = open_page("")
     attention = page.get_by_role("region", name="Needs attention")
     expect(attention.get_by_role("listitem")).to_contain_text([
-        "Source lake could not be read", "Plan of nightly is held", "1 table is missing",
+        "Source lake could not be read", "1 table is missing", "Plan of nightly is held",
     ])  # fmt: skip
 
     # The catalog: why, what that means, and what was tried.
@@ -144,3 +150,150 @@ def test_an_engineer_on_call_finds_and_settles_what_happened_at_night(open_page:
     assert [request.argument for request in _queued(service)] == [{"sources": ["lake"]}]
     with service.index.read() as connection:
         assert plans.get_plan(connection, service.plan).state == "rejected"
+
+
+def test_what_is_snoozed_is_out_of_the_way_and_not_forgotten(open_page: OpenPage, service: Service) -> None:
+    page = open_page("")
+    attention = page.get_by_role("region", name="Needs attention")
+    plan = attention.get_by_role("listitem").filter(has_text="Plan of nightly")
+    badge = page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Overview")
+    expect(badge).to_contain_text("2")
+    # By keyboard alone: open the menu of the row, go to its first choice, take it.
+    plan.get_by_label("Snooze: Plan of nightly is held").press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="4 hours")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#announcer")).to_contain_text("Snoozed until it changes, or until")
+    expect(badge).to_contain_text("1")
+    snoozed = page.locator("#snoozed")
+    expect(snoozed.locator("summary").first).to_have_text("1 snoozed")
+    expect(snoozed.locator("summary").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(snoozed.get_by_role("listitem")).to_contain_text("until it changes, or until")
+    # The plan is held as before, also for the list of plans; and a reload keeps the snooze.
+    page.reload()
+    expect(snoozed.locator("summary").first).to_have_text("1 snoozed")
+    expect(page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Plans")).to_contain_text("1")
+    snoozed.locator("summary").first.click()
+    snoozed.get_by_role("button", name="Show again").click()
+    expect(snoozed).to_have_count(0)
+    expect(plan).to_be_visible()
+
+
+def test_a_change_returns_what_was_snoozed(open_page: OpenPage, service: Service) -> None:
+    page = open_page("")
+    attention = page.get_by_role("region", name="Needs attention")
+    row = attention.get_by_role("listitem").filter(has_text="is missing")
+    row.get_by_label("Snooze:").click()
+    row.get_by_role("button", name="1 week").click()
+    expect(page.locator("#snoozed summary").first).to_have_text("1 snoozed")
+    with service.index.write() as connection:
+        connection.execute(
+            t.dataset.update()
+            .where(t.dataset.c.canonical == "s3://lake/sales/orders.lance")
+            .values(state="missing", since=time.time())
+        )
+    page.reload()
+    expect(attention.get_by_role("listitem").filter(has_text="3 tables are missing")).to_be_visible()
+    expect(page.locator("#snoozed")).to_have_count(0)
+
+
+def _tab_to(page: Page, row: str, name: str) -> None:
+    """Press Tab until the control with a text or an id has the focus, in the row or panel with a text."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "(() => { const e = document.activeElement, near = e.closest('li, tr, section');"
+            " return [near ? near.textContent : '', e.textContent + e.id]; })()"
+        )
+        if row in focused[0] and name in focused[1]:
+            return
+    raise AssertionError(f"Tab does not reach {name} of {row}")
+
+
+def _go_to_overview(page: Page) -> None:
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    expect(page.get_by_role("heading", level=1, name="Overview")).to_be_focused()
+
+
+def test_the_night_is_understood_by_keyboard_alone(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        values = {"state": "failed", "message": "thrift://lake:9083: connection refused"}
+        revisions.update_source(connection, "lake", values)
+    page = open_page("")
+    expect(page.get_by_role("region", name="Needs attention").get_by_role("listitem")).to_have_count(4)
+
+    _tab_to(page, "Source lake", "Open")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="lake")).to_be_focused()
+    expect(page.locator("main")).to_contain_text("connection refused")
+
+    _go_to_overview(page)
+    _tab_to(page, "Plan of nightly", "Review")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Plan for nightly")).to_be_focused()
+    _tab_to(page, "Decision", "comment")
+    page.keyboard.type("lake was away tonight")
+    _tab_to(page, "Decision", "Reject")
+    page.keyboard.press("Enter")
+    expect(page.locator("#announcer")).to_have_text("Rejected")
+
+    _go_to_overview(page)
+    _tab_to(page, "1 table is missing", "See all")
+    page.keyboard.press("Enter")
+    _tab_to(page, "parted", "parted")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_contain_text("The location is missing. no manifest")
+    with service.index.read() as connection:
+        assert plans.get_plan(connection, service.plan).state == "rejected"
+
+
+def test_a_change_while_a_view_is_loading_does_not_take_its_focus(open_page: OpenPage, service: Service) -> None:
+    page = open_page("plans")
+    expect(page.get_by_role("heading", level=1, name="Plans")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/api/v1/overview/history", lambda route: held.append(route) if not held else route.continue_())
+    with page.expect_request("**/api/v1/overview/history"):
+        page.keyboard.press("g")
+        page.keyboard.press("o")
+    # The stream tells of a change before the view is there: it is read again.
+    with page.expect_request("**/api/v1/overview/history"):
+        runs.insert_run(service.index, "plan", trigger="request", actor="ben")
+    expect(page.get_by_role("heading", level=1, name="Overview")).to_be_focused()
+
+
+def _verify(service: Service, location: str, state: str, **values: object) -> None:
+    row = {
+        "canonical": location, "location": location, "state": state, "message": None, "version": None, "rows": None,
+        "fragments": None, "schema": None, "checked_at": time.time(), "checked_through": "lake", "access": "",
+    }  # fmt: skip
+    with service.index.write() as connection:
+        verifications.save_verifications(connection, [{**row, **values}])
+
+
+def test_a_broken_table_says_since_when_and_its_last_valid_version(open_page: OpenPage, service: Service) -> None:
+    _verify(service, "s3://lake/sales/orders.lance", "corrupt", message="no manifest of version 4")
+    page = open_page("t/lake%24sales%24orders")
+    banner = page.locator("main > .note.bad")
+    expect(banner).to_contain_text("The location is corrupt. no manifest of version 4")
+    expect(banner).to_contain_text(re.compile(r"So since \d+ s ago. Last valid \d+ (s|min) ago: version 3, 12,345 rows."))
+    # The newest change comes first.
+    latest = page.get_by_role("region", name="Latest changes").get_by_role("listitem")
+    expect(latest.first).to_contain_text("verified: corrupt")
+    page.get_by_role("tab", name="History").click()
+    history = page.get_by_role("region", name="History").get_by_role("listitem")
+    expect(history.first).to_contain_text("no manifest of version 4; last valid at")
+    expect(history.last).to_contain_text("appeared")
+    page.get_by_role("tab", name="Explain").click()
+    expect(page.get_by_role("region", name="Explanation")).to_contain_text(
+        re.compile(r"its location is corrupt since \S+; it was last valid at \S+, version 3 with 12,345 rows")
+    )
+
+
+def test_a_held_plan_shows_what_is_stored_where_it_deregisters(open_page: OpenPage, service: Service) -> None:
+    _verify(service, "s3://lake/gone", "valid", version=41, rows=9_000)
+    page = open_page(f"plans/{service.plan}")
+    changes = page.get_by_role("region", name="Changes", exact=True).get_by_role("listitem")
+    expect(changes.filter(has_text="gone at the origin")).to_contain_text("valid version 41, 9,000 rows, verified")
+    expect(changes.filter(has_text="new at the origin")).to_contain_text("never verified")

@@ -10,47 +10,22 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from federator.model import Coverage, carried_evidence
+from federator.model import TableRecord
 from federator.model.drift import Drift, DriftKind
+from federator.planning.changes import Action, Change, Refusal
 from federator.planning.holds import Binds, Hold, LiftedBy
 from federator.planning.plan import Plan
+from federator.planning.reasons import Reason
 from federator.planning.release import guarded_digest
-from federator.store import coverage, plans, requests, revisions, runs
-from federator.store.leases import acquire_lease
+from federator.store import plans, requests, runs
 from federator.views.search import facets
 from tests.fixtures.index_content import fill, table
-from tests.web.conftest import Service, _drift
+from tests.web.conftest import Service, insert_drift
 
 OpenPage = Callable[[str], Page]
-_EMPTY = json.dumps(Plan("declare:lake", "d", 1, 1).to_json())
-
-
-def test_sources_say_how_fresh_they_are_and_what_was_not_read(open_page: OpenPage) -> None:
-    page = open_page("sources")
-    row = page.get_by_role("table", name="Sources").get_by_role("row").filter(has_text="lake")
-    expect(row).to_contain_text("partial")
-    expect(row).to_contain_text("1 of 3 namespaces failed")
-    row.get_by_role("link", name="lake").click()
-    expect(page.get_by_role("heading", name="lake", exact=True)).to_be_visible()
-    expect(page.get_by_role("table", name="Not read completely")).to_contain_text("denied by the metastore")
-
-
-def test_a_source_is_crawled_and_what_was_carried_is_read_again(open_page: OpenPage, service: Service) -> None:
-    whole = carried_evidence(1)
-    with acquire_lease(service.index, "source:copy") as lease:
-        draft = revisions.begin_draft(service.index, lease, "copy", "run-2", 0.0)
-        with service.index.write() as connection:
-            coverage.write_coverage(connection, draft, [Coverage("copy", ("sales",), whole, whole)], {})
-        revisions.publish_draft(service.index, lease, draft, added=0, changed=0, removed=0, values={"state": "ok"})
-    page = open_page("t/copy")
-    expect(page.locator("main")).to_contain_text("1: the change feed did not name them")
-    for button in ("Crawl", "Crawl in full"):
-        page.get_by_role("button", name=button, exact=True).click()
-        expect(page.get_by_role("status")).to_contain_text("Crawl requested")
-        page.get_by_role("status").evaluate("node => { node.textContent = ''; }")
-    with service.index.read() as connection:
-        asked = [each.argument for each in requests.list_queued(connection, requests.RUN_KINDS)]
-    assert asked == [{"sources": ["copy"]}, {"sources": ["copy"], "full": True}]
+_FOUND = TableRecord("lake", ("sales", "found"), "s3://lake/lost/orders.lance")
+_DECLARATION = Change(Action.DECLARE_TABLE, "lake", "sales$found", "lake", "sales$found", "an orphan", after=_FOUND)
+_DECLARED = json.dumps(Plan("declare:lake", "d", 1, 1, (_DECLARATION,)).to_json())
 
 
 def test_the_tree_unfolds_by_keyboard_down_to_a_table(open_page: OpenPage) -> None:
@@ -110,52 +85,59 @@ def test_a_search_is_narrowed_by_its_facets_and_pages(open_page: OpenPage) -> No
     box.fill("sales$*")
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("64 tables")
-    found = page.get_by_role("list", name="Tables").get_by_role("listitem")
-    expect(found).to_have_count(50)
+    by_role = page.get_by_role("list", name="Tables").get_by_role("listitem")
+    expect(by_role).to_have_count(50)
     page.get_by_role("button", name="Show more").click()
-    expect(found).to_have_count(64)
+    expect(by_role).to_have_count(64)
     page.get_by_role("group", name="Owner").get_by_role("button", name="ann").click()
-    expect(found).to_have_count(2)
+    expect(by_role).to_have_count(2)
     page.get_by_role("group", name="Source").get_by_role("button", name="copy").click()
-    expect(found).to_have_count(1)
-    expect(found.get_by_role("link", name="orders")).to_have_attribute("href", "/ui/t/copy%24sales%24orders")
+    expect(by_role).to_have_count(1)
+    expect(by_role.get_by_role("link", name="orders")).to_have_attribute("href", "/ui/t/copy%24sales%24orders")
     page.get_by_role("group", name="Source").get_by_role("button", name="copy", pressed=True).click()
-    expect(found).to_have_count(2)
+    expect(by_role).to_have_count(2)
     open_page("search?q=parted")
-    expect(found).to_have_count(2)
+    expect(by_role).to_have_count(2)
     page.get_by_role("group", name="Owner").get_by_role("button", name='Joe "J" Doe').click()
-    expect(found).to_have_count(1)
+    expect(by_role).to_have_count(1)
     open_page("search?q=nothing%20like%20it")
     expect(page.locator("main")).to_contain_text("No table matches")
+
+
+def test_a_facet_shows_the_underscores_of_a_name(open_page: OpenPage) -> None:
+    page = open_page("search?q=sales$*")
+    value = page.get_by_role("group", name="Source").get_by_role("button").first.locator(".long")
+    height, size = value.evaluate("node => [node.clientHeight, parseFloat(getComputedStyle(node).fontSize)]")
+    assert height >= 1.3 * size  # what is below a line of the letters' own height is hidden
 
 
 def test_results_follow_what_is_typed_and_a_link_keeps_them(open_page: OpenPage) -> None:
     page = open_page("search")
     box = page.get_by_role("searchbox", name="Search tables")
     box.press_sequentially("ann pri")
-    found = page.get_by_role("list", name="Tables").get_by_role("listitem")
-    expect(found).to_have_count(1)
+    by_role = page.get_by_role("list", name="Tables").get_by_role("listitem")
+    expect(by_role).to_have_count(1)
     expect(box).to_be_focused()
     expect(page).to_have_url(re.compile(r"q=ann\+pri$"))
     # Why it was found, as text: the start of a column's name, and the owner.
-    expect(found.locator("mark")).to_have_text(["pri", "ann"])
+    expect(by_role.locator("mark")).to_have_text(["pri", "ann"])
     box.fill("ordres -namespace:hr")
     expect(page.locator("main")).to_contain_text("No table has these words. The tables below have similar names.")
-    expect(found).to_have_count(2)
-    expect(found.first.locator("mark")).to_have_text(["orders"])
+    expect(by_role).to_have_count(2)
+    expect(by_role.first.locator("mark")).to_have_text(["orders"])
     page.get_by_role("link", name="orders -namespace:hr").click()
     expect(box).to_have_value("orders -namespace:hr")
     page.get_by_role("group", name="Source").get_by_role("button", name="lake").click(modifiers=["Alt"])
     expect(box).to_have_value('orders -namespace:hr -source:"lake"')
-    expect(found).to_have_count(1)
+    expect(by_role).to_have_count(1)
     page.reload()
-    expect(found).to_have_count(1)
+    expect(by_role).to_have_count(1)
     page.get_by_role("button", name='Remove -source:"lake"').click()
-    expect(found).to_have_count(2)
+    expect(by_role).to_have_count(2)
     page.go_back()
-    expect(found).to_have_count(1)
+    expect(by_role).to_have_count(1)
     box.press("Enter")
-    expect(found.get_by_role("link")).to_be_focused()
+    expect(by_role.get_by_role("link")).to_be_focused()
 
 
 def test_a_count_that_is_not_exact_is_shown_as_such(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +211,7 @@ def test_a_held_plan_is_decided(open_page: OpenPage, service: Service, button: s
         guarded = plans.get_plan(connection, service.plan).guarded
     page.get_by_role("button", name=button).click()
     comment = page.get_by_label("Comment, kept in the audit log")
+    expect(page.locator("#announcer")).to_have_text("A decision about a held plan needs a comment")
     expect(comment).to_be_focused()  # a decision about a held plan is not sent without a comment
     comment.fill("agreed with <b>the</b> owner")
     with page.expect_request("**/approve" if state == "approved" else "**/reject") as decided:
@@ -290,6 +273,22 @@ def test_a_plan_that_waits_for_a_command_cannot_be_approved(open_page: OpenPage,
     expect(page.locator("main")).to_contain_text("It can be approved after: federator sources confirm lake")
 
 
+def test_a_held_plan_without_changes_offers_no_approval_and_is_not_green(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        plan = Plan.from_json(plans.get_plan(connection, service.plan).content)
+        refusal = Refusal(Reason.NOT_COVERED, "copy", "sales$gone", "sales$gone", "the listing of copy proves nothing")
+        refused = replace(plan, changes=(), refusals=(refusal,))
+        body, guarded = json.dumps(refused.to_json()), guarded_digest(refused)
+        plans.save_plan(
+            connection, digest=refused.digest, mirror="nightly", run_id="r", state="held", body=body, guarded=guarded
+        )
+    page = open_page(f"plans/{refused.digest}")
+    expect(page.get_by_role("button", name="Reject")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    assert "0" not in page.locator("#decision .stack").inner_text().split()
+    expect(page.get_by_role("region", name="Changes").locator(".empty .tone-ok")).to_have_count(0)
+
+
 def test_drift_is_listed_by_severity(open_page: OpenPage) -> None:
     page = open_page("drift")
     expect(page.get_by_role("table", name="Drift")).to_contain_text("copy$sales$orders")
@@ -297,9 +296,17 @@ def test_drift_is_listed_by_severity(open_page: OpenPage) -> None:
     expect(page.locator("main")).to_contain_text("No drift matches")
 
 
+def test_on_a_phone_a_remedy_has_the_whole_width(open_page: OpenPage) -> None:
+    page = open_page("drift")
+    page.set_viewport_size({"width": 390, "height": 800})
+    cell = page.get_by_role("button", name="Plan nightly").locator("xpath=ancestor::td")
+    expect(cell).to_be_visible()
+    assert cell.evaluate("cell => cell.clientWidth / cell.parentElement.clientWidth") > 0.8
+
+
 def test_a_long_detail_takes_several_lines_instead_of_room_beyond_the_table(open_page: OpenPage, service: Service) -> None:
     with service.index.write() as connection:
-        _drift(connection, Drift(DriftKind.ORPHAN, "", "s3://lake/lost.lance", "lake", "no catalog declares it " * 20))
+        insert_drift(connection, Drift(DriftKind.ORPHAN, "", "s3://lake/lost.lance", "lake", "no catalog declares it " * 20))
     page = open_page("drift")
     page.get_by_role("group", name="State").get_by_role("button", name="resolved").click()
     expect(page.locator("main")).to_contain_text("Resolved drift")
@@ -312,7 +319,7 @@ def test_a_long_detail_takes_several_lines_instead_of_room_beyond_the_table(open
 def test_an_orphan_is_declared_from_the_drift_page(open_page: OpenPage, service: Service) -> None:
     location = "s3://lake/lost/orders.lance"
     with service.index.write() as connection:
-        _drift(connection, Drift(DriftKind.ORPHAN, "", location, "lake", "no catalog declares it"))
+        insert_drift(connection, Drift(DriftKind.ORPHAN, "", location, "lake", "no catalog declares it"))
     expect(open_page("").get_by_role("region", name="Needs attention")).to_contain_text("in no catalog: 1")
     page = open_page("drift")
     page.get_by_role("table", name="Drift").get_by_role("link", name=location).click()
@@ -322,7 +329,7 @@ def test_an_orphan_is_declared_from_the_drift_page(open_page: OpenPage, service:
     expect(page.locator("main")).to_contain_text("The plan is made when the worker is free")
     with service.index.write() as connection:
         (asked,) = requests.list_queued(connection, requests.RUN_KINDS)
-        plans.save_plan(connection, digest="d" * 64, mirror="declare:lake", run_id="made", state="ready", body=_EMPTY)
+        plans.save_plan(connection, digest="d" * 64, mirror="declare:lake", run_id="made", state="ready", body=_DECLARED)
         requests.set_request_state(connection, asked.id, requests.DONE, run_id="made")
     assert asked.argument == {"places": [location], "into": ["lake"], "template": "sales$found", "roots": True}
     page.get_by_role("link", name="d" * 12).click()
@@ -357,6 +364,23 @@ def test_both_schemes_have_readable_colours(open_page: OpenPage, scheme: str) ->
         int(part) for part in ink.strip("rgb()").split(",")
     )
     assert light == (scheme == "light")
+
+
+def test_a_table_that_is_gone_has_its_history_and_leads_on(service: Service, browser: Browser) -> None:
+    fill(service.index, "lake", table("lake", "sales", "late"))
+    fill(service.index, "lake", gone=[("sales", "late")])
+    with browser.new_context(base_url=service.url) as context:  # not found: the browser writes that to its console
+        page = context.new_page()
+        page.goto("/ui/t/lake%24sales%24late")
+        main = page.locator("main")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+        expect(main.get_by_role("alert")).to_have_text("There is no table lake$sales$late")
+        expect(main).not_to_contain_text("federator search")
+        expect(main.get_by_role("button", name="Try again")).to_have_count(0)
+        expect(main.get_by_role("link", name="Changes of lake")).to_have_attribute("href", "/ui/changes?source=lake&from=-7d")
+        expect(page.get_by_role("region", name="History").get_by_role("listitem")).not_to_have_count(0)
+        main.get_by_role("link", name="Search late").click()
+        expect(page.get_by_role("searchbox", name="Search tables")).to_have_value("late")
 
 
 def test_an_unknown_address_is_reported(open_page: OpenPage) -> None:

@@ -63,7 +63,7 @@ def test_every_view_is_accessible_and_fits(
             sideways = page.evaluate(
                 "['html', 'main'].filter(each => { const e = document.querySelector(each); return e.scrollWidth > e.clientWidth; })"
             )
-            problems += [f"{each} scrolls sideways" for each in sideways]
+            problems += [f"{sideway} scrolls sideways" for sideway in sideways]
             if page.evaluate("document.querySelectorAll('*').length") > _MAX_ELEMENTS:
                 problems.append("too many elements")
             if problems:
@@ -207,6 +207,24 @@ def test_an_outage_is_a_banner_with_the_age_of_what_is_shown(shared: Service, br
     context.close()
 
 
+def test_a_view_that_could_not_be_loaded_is_shown_when_the_server_responds(shared: Service, browser: Browser) -> None:
+    context = browser.new_context(base_url=shared.url)
+    page = context.new_page()
+    page.clock.install()
+    page.goto("/ui/sources")
+    expect(page.get_by_role("table", name="Sources")).to_be_visible()
+    context.set_offline(True)
+    page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Mirrors").click()
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text("The server does not respond")
+    expect(page.locator("main")).not_to_contain_text("imported module")
+    page.clock.fast_forward(45_000)  # the stream is silent for longer than it may be
+    context.set_offline(False)
+    page.clock.fast_forward(30_000)
+    expect(heading).to_have_text("Mirrors")
+    context.close()
+
+
 def test_badges_tree_and_overview_follow_a_crawl_without_a_reload(filled: Path, tmp_path: Path, browser: Browser) -> None:
     shutil.copy(filled, tmp_path / "federator.db")
     with run_service(tmp_path) as service, open_context(service, browser) as open_page:
@@ -233,3 +251,28 @@ def test_badges_tree_and_overview_follow_a_crawl_without_a_reload(filled: Path, 
         runs.finish_run(service.index, second, "failed", summary={}, error="no catalog")
         expect(row).to_contain_text("failed")
         assert page.evaluate("window.loaded") == "once"
+
+
+def test_tabs_share_one_stream_and_another_takes_over(filled: Path, tmp_path: Path, browser: Browser) -> None:
+    """With a stream in each tab, the seventh would wait: a browser keeps six connections to a server."""
+    shutil.copy(filled, tmp_path / "federator.db")
+    streams: list[Request] = []
+    with run_service(tmp_path) as service, open_context(service, browser) as open_page:
+        first = open_page("runs")
+        context = first.context
+        context.on("request", lambda request: streams.append(request) if request.url.endswith("/events") else None)
+        expect(first.locator(".tools > span.live")).to_contain_text("Live")
+        others = []
+        for _ in range(7):
+            others.append(context.new_page())
+            others[-1].goto("/ui/runs")
+            expect(others[-1].get_by_role("table", name="Runs")).to_be_visible()
+        assert len(streams) <= 1
+        run = runs.insert_run(service.index, "plan", trigger="request", actor="ben")
+        for page in (first, others[0], others[-1]):
+            expect(page.get_by_role("row").filter(has_text=run.id)).to_be_visible()
+        followed = len(streams)
+        first.close()
+        runs.finish_run(service.index, run, "ok", summary={})
+        expect(others[-1].get_by_role("row").filter(has_text=run.id)).to_contain_text("ok")
+        assert len(streams) == followed + 1

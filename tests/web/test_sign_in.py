@@ -59,7 +59,7 @@ def test_a_person_signs_in_writes_and_signs_out(page: Page, url: str, tmp_path: 
     expect(page.locator("#person")).to_contain_text("oidc:anna")
     assert page.url == f"{url}/ui/t/lake"
     expect(page.get_by_role("heading", name="lake", exact=True)).to_be_visible()
-    cookie = next(each for each in page.context.cookies() if each["name"] == "federator-session")
+    cookie = next(cooky for cooky in page.context.cookies() if cooky["name"] == "federator-session")
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Lax", "/")
     assert cookie["value"] not in page.evaluate("document.cookie")
     page.get_by_role("button", name="Crawl", exact=True).click()
@@ -73,7 +73,7 @@ def test_a_person_signs_in_writes_and_signs_out(page: Page, url: str, tmp_path: 
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("link", name="Sign in with the company account")).to_be_visible()
     expect(page.locator("main")).not_to_contain_text("Crawl")
-    assert [each["name"] for each in page.context.cookies() if each["name"].startswith("federator")] == []
+    assert [cooky["name"] for cooky in page.context.cookies() if cooky["name"].startswith("federator")] == []
 
 
 def test_who_has_no_role_reads_why_in_words(page: Page, url: str, provider: Provider) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -56,12 +57,13 @@ def test_a_table_is_verified_now_and_its_page_shows_what_was_found(stored: Servi
         page.get_by_role("button", name="Verify now").click()
         expect(page.locator("#verifying")).to_contain_text("It starts when the worker is free")
         with runner(stored):
-            expect(page.locator("#announcer")).to_have_text("Verified just now: valid")
+            expect(page.locator("#announcer")).to_have_text("Verified just now: valid", timeout=60_000)
             expect(page.get_by_role("region", name="Verification")).to_contain_text("Rows3")
             expect(page.locator(".title")).to_contain_text("valid")
+            expect(page.locator(".sub")).to_contain_text(re.compile(r"verified \d+ s ago"))
             shutil.rmtree(stored.root / "orders.lance")
             page.get_by_role("button", name="Verify now").click()
-            expect(page.locator("#announcer")).to_have_text("Verified just now: missing")
+            expect(page.locator("#announcer")).to_have_text("Verified just now: missing", timeout=60_000)
             expect(page.get_by_text("The location is missing.")).to_be_visible()
 
 

@@ -74,8 +74,7 @@ class _TypeParser:
             return " ".join(["interval", *self._interval()])
         name = _JSON_OF_TEXT.get(word, word)
         if name == "decimal":
-            numbers = [*self._numbers(), "10", "0"] if self._peek("mark", "(") else ["10", "0"]
-            precision, scale = (numbers[0], "0") if len(numbers) == 3 else numbers[:2]
+            precision, scale = self._decimal_parameters()
             return f"decimal({precision},{scale})"
         if name in ("char", "varchar"):
             return f"{name}({self._numbers()[0]})"
@@ -120,7 +119,15 @@ class _TypeParser:
                 return fields
             self._expect(",")
 
+    def _decimal_parameters(self) -> tuple[str, str]:
+        """Parse precision and scale. Both may be omitted, or the scale alone."""
+        if not self._peek("mark", "("):
+            return "10", "0"
+        numbers = self._numbers()
+        return numbers[0], numbers[1] if len(numbers) > 1 else "0"
+
     def _interval(self) -> list[str]:
+        """Parse one or two units, with or without ``to`` between them."""
         words: list[str] = []
         while self._at < len(self._tokens) and self._tokens[self._at][0] == "word":
             words.append(self._next_word())

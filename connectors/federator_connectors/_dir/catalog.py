@@ -67,7 +67,7 @@ class DirCatalog(Catalog):
     def list_tables(self, namespace: Path) -> list[str]:
         if namespace == ROOT:
             listing = self._subdirectories.list_tables(self._read_manifest)
-            return sorted({*listing.tables, *listing.manifest.tables_in(ROOT)})
+            return sorted({*listing.tables, *listing.unreadable, *listing.manifest.tables_in(ROOT)})
         manifest = self._read_snapshot()
         self._check_namespace(namespace, manifest)
         return sorted(manifest.tables_in(namespace))
@@ -169,20 +169,24 @@ class DirCatalog(Catalog):
         for namespace in shard.namespaces:
             coverage = CoverageBuilder(self.source, namespace)
             coverage.detail = listing.detail_evidence() if namespace == ROOT else COMPLETE
-            yield from coverage.read(self._read_children(namespace, listing))
+            yield from coverage.read(self._read_children(namespace, listing, coverage))
 
     def ping(self) -> str:
         self._directory.list_subdirectories()
         return ""
 
-    def _read_children(self, namespace: Path, listing: Listing) -> Iterator[Record]:
+    def _read_children(self, namespace: Path, listing: Listing, coverage: CoverageBuilder) -> Iterator[Record]:
         manifest = listing.manifest
         self._check_namespace(namespace, manifest)
         yield from (self._namespace_record((*namespace, name), manifest) for name in manifest.children(namespace))
-        directories = listing.tables if namespace == ROOT else {}
-        for name in sorted({*directories, *manifest.tables_in(namespace)}):
+        directories, unreadable = (listing.tables, listing.unreadable) if namespace == ROOT else ({}, {})
+        for name in sorted({*directories, *unreadable, *manifest.tables_in(namespace)}):
             path = (*namespace, name)
-            yield self._table_record(path, directories.get(name), manifest.tables.get(path))
+            row = manifest.tables.get(path)
+            if row is None and name in unreadable:
+                yield coverage.undescribed_table(path, unreadable[name])
+            else:
+                yield self._table_record(path, directories.get(name), row)
 
     def _read_snapshot(self) -> ManifestSnapshot:
         """Return the manifest's rows; empty without a manifest. Raise ServiceUnavailable if the directory is absent."""

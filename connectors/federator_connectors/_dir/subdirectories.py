@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from federator.connector import InvalidInput, NameRules, TableAlreadyExists
+from federator.connector import CatalogError, InvalidInput, NameRules, TableAlreadyExists
 from federator.model import ROOT, CoverageState, Evidence, path_key
 from federator_connectors._dir.manifest import NAME, ManifestSnapshot
 from federator_connectors._dir.storage import Directory
@@ -36,6 +36,8 @@ class Listing:
     shadowed: list[str]
     #: number of directories whose names are not UTF-8
     unnamed: int
+    #: names of tables whose directories may not be read, with the reason
+    unreadable: dict[str, CatalogError]
 
     def detail_evidence(self) -> Evidence:
         """Return complete evidence. Its text lists directories and rows that are not shown, but may be tables."""
@@ -64,11 +66,13 @@ class Subdirectories:
 
     def list_tables(self, read_manifest: Callable[[], ManifestSnapshot]) -> Listing:
         """List the tables. If a manifest exists, ``read_manifest`` is called, because some subdirectories belong to it."""
-        subdirectories, unnamed = self._directory.list_subdirectories()
-        manifest = read_manifest() if NAME in subdirectories else ManifestSnapshot()
+        subdirectories = self._directory.list_subdirectories()
+        if NAME in subdirectories.unknown:
+            raise subdirectories.unknown[NAME]
+        manifest = read_manifest() if NAME in subdirectories.names else ManifestSnapshot()
         names = [
             name
-            for name in subdirectories
+            for name in (*subdirectories.names, *subdirectories.unknown)
             if not name.startswith(_NON_TABLE_PREFIXES) and not _is_manifest_directory(manifest, name)
         ]
         chosen: dict[str, str] = {}
@@ -76,9 +80,12 @@ class Subdirectories:
         for directory in sorted(names, key=lambda name: (name.endswith(SUFFIX), name)):
             chosen[directory.removesuffix(SUFFIX)] = directory
         shadowed = sorted(set(names).difference(chosen.values()))
-        hidden = self._directory.filter_containing(list(chosen.values()), _DEREGISTERED)
-        tables = {name: directory for name, directory in chosen.items() if directory not in hidden}
-        return Listing(tables, manifest, shadowed, unnamed)
+        known = [directory for directory in chosen.values() if directory not in subdirectories.unknown]
+        is_hidden = {**subdirectories.unknown, **self._directory.check_containing(known, _DEREGISTERED)}
+        tables = {name: directory for name, directory in chosen.items() if is_hidden[directory] is False}
+        errors = ((name, is_hidden[directory]) for name, directory in chosen.items())
+        unreadable = {name: error for name, error in errors if isinstance(error, CatalogError)}
+        return Listing(tables, manifest, shadowed, subdirectories.unnamed, unreadable)
 
     def find_table(self, name: str, manifest: ManifestSnapshot) -> str | None:
         """Return the directory of a table; None if the table is absent or deregistered."""

@@ -38,7 +38,10 @@ class GlueCatalog(Catalog):
 
     Records and listings have canonical paths, ``(account, database, table)`` or ``(catalog, ..., database, table)``. Every method
     also accepts ``(database, table)`` for the root catalog. Names of databases and tables are in lower case, as Glue stores them.
+    Thread-safe.
     """
+
+    thread_safe = True
 
     def __init__(self, source: str, settings: GlueSettings, clients: Clients | None = None) -> None:
         self.source = source
@@ -249,7 +252,7 @@ class GlueCatalog(Catalog):
         if location is None:
             levels = path[1:-1] if path[:1] == self._tree.root.path else path[:-1]
             return join_levels(self._settings.root_uri, (*levels, f"{path[-1]}.lance"))
-        return f"{location.rstrip('/')}/{path[-1]}.lance"
+        return join_levels(location.rstrip("/"), [f"{path[-1]}.lance"])
 
     # Crawl
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,8 +42,15 @@ class CatalogNode:
     scope: Scope
 
 
+class _Operation(threading.local):
+    """State of the operation of one thread."""
+
+    #: a listing that started after this time proves that a name is not a catalog
+    valid_from = -math.inf
+
+
 class CatalogTree:
-    """The catalogs of one source."""
+    """The catalogs of one source. Thread-safe."""
 
     def __init__(self, source: str, clients: Clients, catalog_id: str | None) -> None:
         self._source = source
@@ -50,8 +58,7 @@ class CatalogTree:
         self._configured_id = catalog_id
         self._root: CatalogNode | None = None
         self._listings: dict[str, tuple[float, dict[str, Any]]] = {}
-        # A listing that started after this time proves to the current operation that a name is not a catalog.
-        self._valid_from = -math.inf
+        self._operation = _Operation()
 
     @property
     def root(self) -> CatalogNode:
@@ -127,7 +134,7 @@ class CatalogTree:
 
         A listing up to ``max_age`` seconds old proves that a name is not a catalog.
         """
-        self._valid_from = time.monotonic() - max_age
+        self._operation.valid_from = time.monotonic() - max_age
         if not path:
             return path
         if path[:1] == self.root.path:
@@ -148,7 +155,7 @@ class CatalogTree:
         for name in path:
             child = self._child(node, name, time.monotonic() - _CACHE_SECONDS)
             if child is None and refresh:
-                child = self._child(node, name, self._valid_from)
+                child = self._child(node, name, self._operation.valid_from)
             if child is None:
                 break
             deepest = node = child

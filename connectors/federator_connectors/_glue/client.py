@@ -6,6 +6,7 @@ outcome is determined by reading; the write is never sent again.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
@@ -14,20 +15,19 @@ from typing import TYPE_CHECKING, Any, cast
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
+from botocore.credentials import CredentialResolver
 
-from federator.connector import InvalidInput, Unsupported
+from federator.connector import Internal, InvalidInput, Unsupported
 from federator.connector.operation import require_permission
 from federator.connector.tokens import PageTokens
-from federator_connectors._glue.call_limits import shared_call_limiter
+from federator_connectors._glue.assumed_role import Clock, RoleCredentials, RoleProvider
+from federator_connectors._glue.call_limits import limit_duration, shared_call_limiter
 from federator_connectors._glue.errors import translate_aws_errors
-from federator_connectors._glue.responses import CheckedGlueClient
+from federator_connectors._glue.responses import CheckedGlueClient, require_list
 from federator_connectors._glue.settings import GlueSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
-
-Clock = Callable[[], datetime]
 
 CONNECT_TIMEOUT_SECONDS = 10
 #: of the single attempt of a write
@@ -56,34 +56,31 @@ CREDENTIALS_CONFIG = Config(
 
 
 class Clients:
-    """The clients of one source, created on first use.
+    """The clients of one source, created on first use. Thread-safe: Glue gets at most ``client.pool-size`` requests at once.
 
-    ``functools.cached_property`` is not used: before Python 3.12 it holds one lock for all sources, and the creation of a client may
-    call STS.
+    No lock is held while STS is asked for the role's credentials, so that ``close`` does not wait for it.
     """
 
     def __init__(self, source: str, settings: GlueSettings, *, now: Clock = lambda: datetime.now(UTC)) -> None:
         self._source = source
         self._settings = settings
-        self._now = now
+        self._connections = threading.BoundedSemaphore(settings.pool_size)
+        self._role = (
+            RoleCredentials(self._assume_role, settings.assume_role_timeout_sec, now) if settings.assume_role_arn else None
+        )
+        # Sessions of boto3 are not thread-safe; their clients are. Reentrant, because a client needs the session.
+        self._creating = threading.RLock()
         self._session: boto3.session.Session | None = None
-        self._reads: GlueClient | None = None
-        self._writes: GlueClient | None = None
-        self._lake_formation: Any = None
+        self._clients: dict[str, Any] = {}
 
     @property
     def reads(self) -> GlueClient:
-        if self._reads is None:
-            self._reads = self._glue(READ_CONFIG)
-        return self._reads
+        return cast("GlueClient", self._client("reads", lambda: self._glue(READ_CONFIG)))
 
     @property
     def writes(self) -> GlueClient:
-        """The client of one write. Raise if the operation may not write any more."""
-        require_permission()
-        if self._writes is None:
-            self._writes = self._glue(WRITE_CONFIG)
-        return self._writes
+        """The client of one write. The write raises if its operation may not write any more."""
+        return cast("GlueClient", self._client("writes", lambda: self._glue(WRITE_CONFIG, require_permission)))
 
     @property
     def lake_formation(self) -> Any:
@@ -94,12 +91,20 @@ class Clients:
                 f"{self._source}: {settings.endpoint} has no Lake Formation that could issue credentials",
                 hint="set glue.lake_formation_endpoint",
             )
-        if self._lake_formation is None:
-            with translate_aws_errors(f"{self._source}: connecting"):
-                self._lake_formation = self.session.client(
-                    "lakeformation", endpoint_url=settings.lake_formation_endpoint, config=CREDENTIALS_CONFIG
-                )
-        return self._lake_formation
+        endpoint = settings.lake_formation_endpoint
+        return self._client("lake_formation", lambda: self._create(self.session, "lakeformation", endpoint, CREDENTIALS_CONFIG))
+
+    def _client(self, name: str, create: Callable[[], Any]) -> Any:
+        with translate_aws_errors(f"{self._source}: connecting"):
+            if self._role is not None:
+                # Before the call, which would keep a connection to Glue while it waits for STS.
+                self._role.get_frozen_credentials()
+            if (client := self._clients.get(name)) is not None:
+                return client
+            with self._creating:
+                client = self._clients.get(name) or create()
+                self._clients[name] = client
+                return client
 
     @property
     def has_sts(self) -> bool:
@@ -115,45 +120,81 @@ class Clients:
                 hint="set glue.catalog_id, the name of its root catalog, or glue.sts_endpoint",
             )
         with translate_aws_errors(f"{self._source}: asking STS for the account"):
-            return str(_build_sts_client(self.session, settings, settings.region).get_caller_identity()["Account"])
+            with self._creating:
+                sts = self._sts(self.session, settings.region)
+            return str(sts.get_caller_identity()["Account"])
 
     def close(self) -> None:
-        """Close the connections of the created clients."""
-        for client in (self._reads, self._writes, self._lake_formation):
-            if client is not None:
+        """Close the connections of the created clients. Others are created when they are needed."""
+        for name in list(self._clients):
+            if (client := self._clients.pop(name, None)) is not None:
                 client.close()
-        self._reads = self._writes = self._lake_formation = None
 
     @property
     def session(self) -> boto3.session.Session:
         """The boto3 session that provides the credentials."""
-        if self._session is None:
-            self._session = self._create_session()
-        return self._session
+        with self._creating:
+            if self._session is None:
+                self._session = self._create_session()
+            return self._session
 
     def _create_session(self) -> boto3.session.Session:
+        if self._role is None:
+            return self._base_session()
+        core = _botocore_session()
+        core.register_component("credential_provider", CredentialResolver([RoleProvider(self._role)]))
+        region = self._settings.region or self._base_session().region_name
+        return boto3.session.Session(botocore_session=core, region_name=region)
+
+    def _base_session(self) -> boto3.session.Session:
         settings = self._settings
-        base = boto3.session.Session(
+        return boto3.session.Session(
             botocore_session=_botocore_session(),
             aws_access_key_id=settings.access_key_id,
             aws_secret_access_key=settings.secret_access_key,
             aws_session_token=settings.session_token,
             region_name=settings.region,
         )
-        if settings.assume_role_arn is None:
-            return base
-        core = _botocore_session()
-        core.register_component("credential_provider", CredentialResolver([_AssumedRole(base, settings, self._now)]))
-        return boto3.session.Session(botocore_session=core, region_name=settings.region or base.region_name)
 
-    def _glue(self, config: Config) -> GlueClient:
-        with translate_aws_errors(f"{self._source}: connecting"):
-            try:
-                client = self.session.client("glue", endpoint_url=self._settings.endpoint, config=config)
-            except ValueError as error:
-                raise InvalidInput(f"{self._source}: {error}", hint="check glue.endpoint and glue.region") from None
-        shared_call_limiter(self._source, client.meta.endpoint_url, self._settings.limits).attach(client)
-        return cast("GlueClient", CheckedGlueClient(self._source, client))
+    def _assume_role(self) -> dict[str, str]:
+        settings = self._settings
+        request: dict[str, Any] = {
+            "RoleArn": settings.assume_role_arn,
+            "RoleSessionName": settings.assume_role_session_name,
+            "DurationSeconds": settings.assume_role_timeout_sec,
+        }
+        if settings.assume_role_external_id:
+            request["ExternalId"] = settings.assume_role_external_id
+        client = self._sts(self._base_session(), settings.assume_role_region or settings.region)
+        try:
+            credentials = client.assume_role(**request)["Credentials"]
+        finally:
+            client.close()
+        return {
+            "access_key": credentials["AccessKeyId"],
+            "secret_key": credentials["SecretAccessKey"],
+            "token": credentials["SessionToken"],
+            "expiry_time": credentials["Expiration"].isoformat(),
+        }
+
+    def _glue(self, config: Config, check: Callable[[], None] = lambda: None) -> CheckedGlueClient:
+        config = config.merge(Config(max_pool_connections=self._settings.pool_size))
+        client = self._create(self.session, "glue", self._settings.endpoint, config)
+        client.meta.events.register("before-parse", require_list)
+        limiter = shared_call_limiter(self._source, client.meta.endpoint_url, self._settings.limits)
+        limiter.attach(client, self._connections, check)
+        return CheckedGlueClient(self._source, client)
+
+    def _sts(self, session: boto3.session.Session, region: str | None) -> Any:
+        return self._create(session, "sts", self._settings.sts_endpoint, READ_CONFIG, region)
+
+    def _create(self, session: Any, service: str, endpoint: str | None, config: Config, region: str | None = None) -> Any:
+        try:
+            client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)
+        except ValueError as error:
+            raise InvalidInput(f"{self._source}: {error}", hint="check the endpoints and regions of the source") from None
+        limit_duration(f"{self._source}: {client.meta.endpoint_url}", client, config)
+        return client
 
 
 @cache
@@ -168,57 +209,6 @@ def _botocore_session() -> botocore.session.Session:
     return core
 
 
-class _AssumedRole(CredentialProvider):
-    """Credentials of the role, fetched at the first use and again before they expire."""
-
-    METHOD = "assume-role"
-    CANONICAL_NAME = "custom-assume-role"
-
-    def __init__(self, base: boto3.session.Session, settings: GlueSettings, now: Clock) -> None:
-        super().__init__()
-        self._base = base
-        self._settings = settings
-        self._now = now
-
-    def load(self) -> RefreshableCredentials:
-        first = self._fetch()
-        # botocore's default margins, 15 and 10 minutes, would renew a session of 15 minutes at every call.
-        session_seconds = self._settings.assume_role_timeout_sec
-        return RefreshableCredentials(
-            first["access_key"],
-            first["secret_key"],
-            first["token"],
-            datetime.fromisoformat(first["expiry_time"]),
-            refresh_using=self._fetch,
-            method=self.METHOD,
-            time_fetcher=self._now,
-            advisory_timeout=min(900, session_seconds // 4),
-            mandatory_timeout=min(600, session_seconds // 6),
-        )
-
-    def _fetch(self) -> dict[str, str]:
-        settings = self._settings
-        request: dict[str, Any] = {
-            "RoleArn": settings.assume_role_arn,
-            "RoleSessionName": settings.assume_role_session_name,
-            "DurationSeconds": settings.assume_role_timeout_sec,
-        }
-        if settings.assume_role_external_id:
-            request["ExternalId"] = settings.assume_role_external_id
-        client = _build_sts_client(self._base, settings, settings.assume_role_region or settings.region)
-        credentials = client.assume_role(**request)["Credentials"]
-        return {
-            "access_key": credentials["AccessKeyId"],
-            "secret_key": credentials["SecretAccessKey"],
-            "token": credentials["SessionToken"],
-            "expiry_time": credentials["Expiration"].isoformat(),
-        }
-
-
-def _build_sts_client(session: boto3.session.Session, settings: GlueSettings, region: str | None) -> Any:
-    return session.client("sts", region_name=region, endpoint_url=settings.sts_endpoint, config=READ_CONFIG)
-
-
 #: AWS's maximum number of items per page
 PAGE = 100
 
@@ -227,13 +217,15 @@ def iter_items(call: Callable[..., Any], key: str, **request: Any) -> Iterator[d
     """Yield the items under ``key`` of all pages, in the order of the service and without duplicate names.
 
     The service may send an item twice: a creation or a drop between two pages can move another item to the next page. Raise
-    Internal for an endless listing. AWS's own errors are not translated.
+    Internal for an endless listing, and for a page with an item twice: it may lack another one. AWS's own errors are not translated.
     """
     tokens = PageTokens(key)
     token: str | None = None
     names: set[str] = set()
     while True:
         response = call(**request, **({"NextToken": token} if token else {}))
+        if len({item["Name"] for item in response[key]}) < len(response[key]):
+            raise Internal(f"a page of {key} has a name twice")
         known = len(names)
         for item in response[key]:
             if item["Name"] not in names:

@@ -40,6 +40,8 @@ _THROTTLED = {
     "ThrottledException", "ThrottlingException", "TooManyRequestsException",
 }  # fmt: skip
 _CONCURRENT_MODIFICATION = {"ConcurrentModificationException", "ConditionCheckFailureException", "VersionMismatchException"}
+#: Glue's own status for EntityNotFoundException, and that of metastores that name the error by its status
+_STATUS_OF_ABSENCE = {400, 404}
 _INVALID = {"InvalidInputException", "InvalidParameterValue", "ValidationError", "ValidationException"}
 _UNAVAILABLE = {
     "FederationSourceRetryableException", "InternalFailure", "InternalServerException", "InternalServiceException",
@@ -92,7 +94,8 @@ def _error_for_response(
     code, text = _error_code_and_text(error)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     details = f"{code}: {text}" if text else code or f"HTTP {status}"
-    if code == "EntityNotFoundException":
+    # With any other status, a proxy or a failing service has responded: that proves nothing about the object.
+    if code == "EntityNotFoundException" and status in _STATUS_OF_ABSENCE:
         return missing(f"{operation}: not found ({details})")
     if code in ("AlreadyExistsException", "FederatedResourceAlreadyExistsException"):
         return existing(f"{operation}: already exists ({details})")
@@ -130,6 +133,19 @@ def _error_for_status(code: str, status: int, message: str, operation: str, deta
     return Internal(message)
 
 
+def _describe_connection(error: BotoCoreError) -> str:
+    server = error.kwargs.get("proxy_url") or error.kwargs.get("endpoint_url") or "the service"
+    if isinstance(error, boto.ReadTimeoutError):
+        return f"{server} did not answer in time"
+    if isinstance(error, boto.ConnectTimeoutError):
+        return f"{server} cannot be reached in time"
+    if isinstance(error, boto.EndpointConnectionError | boto.ProxyConnectionError):
+        return f"{server} cannot be reached"
+    if isinstance(error, boto.ConnectionClosedError):
+        return f"{server} closed the connection"
+    return f"{server} cannot be reached ({error.kwargs.get('error') or error})"
+
+
 def _error_for_client(error: BotoCoreError, operation: str) -> CatalogError:
     if isinstance(error, _NO_CREDENTIALS):
         return Unauthenticated(
@@ -141,7 +157,6 @@ def _error_for_client(error: BotoCoreError, operation: str) -> CatalogError:
     if isinstance(error, boto.ParamValidationError):
         return InvalidInput(f"{operation}: {error}")
     if isinstance(error, boto.ConnectionError | boto.HTTPClientError):
-        return ServiceUnavailable(
-            f"{operation}: cannot reach the service ({error})", hint="check glue.endpoint, glue.region and the network"
-        )
+        hint = "check glue.endpoint, glue.region and the network"
+        return ServiceUnavailable(f"{operation}: {_describe_connection(error)}", hint=hint)
     return Internal(f"{operation}: {error}")

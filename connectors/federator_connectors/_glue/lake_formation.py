@@ -28,7 +28,7 @@ SESSION_SECONDS = 3600
 _READ = ("SELECT",)
 _WRITE = ("SELECT", "INSERT", "DELETE")
 _CATALOG_ID = re.compile(r"(?P<account>[0-9]{12})(?::(?P<catalogs>.+))?")
-_MEMBERS = ("AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration")
+_CREDENTIAL_FIELDS = ("AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration")
 
 
 def issue_credentials(
@@ -59,7 +59,7 @@ def issue_credentials(
 
 def parse_credentials(response: Mapping[str, Any], record: TableRecord, about: str) -> TemporaryCredentials:
     """Return the credentials of a response. Raise Internal if it has none, ConcurrentModification if they are for another location."""
-    missing = [name for name in _MEMBERS if not response.get(name)]
+    missing = [name for name in _CREDENTIAL_FIELDS if not response.get(name)]
     if missing:
         raise Internal(f"{about}: the response has no {', '.join(missing)}")
     paths = {canonical_location(path) for path in response.get("VendedS3Path") or ()}

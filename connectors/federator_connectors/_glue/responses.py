@@ -7,6 +7,7 @@ every other member that has no value.
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,23 @@ SHAPES: dict[str, Shape] = {
 }
 # The operations that request one object by its name, and the member of the response with this object.
 _NAMED = {"get_table": "Table", "get_database": "Database"}
+
+
+_LISTS = {"GetTables": "TableList", "GetDatabases": "DatabaseList", "GetCatalogs": "CatalogList"}
+
+
+def require_list(operation_model: Any, response_dict: Any, **_: Any) -> None:
+    """Raise Internal for a listing that is no list. A handler of botocore's event ``before-parse``: its parser makes an empty list of
+    an object."""
+    key = _LISTS.get(operation_model.name)
+    if key is None or response_dict["status_code"] >= 300:
+        return
+    try:
+        body = json.loads(response_dict["body"])
+    except ValueError:
+        return
+    if isinstance(body, dict) and not isinstance(body.get(key, []), list):
+        raise Internal(f"the response to {operation_model.name} is not valid: {key!r} is not a list")
 
 
 class CheckedGlueClient:

@@ -1,18 +1,24 @@
-"""Settings of the impl ``glue``: all properties of the Lance Glue spec, ``sts_endpoint``, ``lake_formation_endpoint`` and
-``drop_cascades``."""
+"""Settings of the impl ``glue``: all properties of the Lance Glue spec, ``sts_endpoint``, ``lake_formation_endpoint``,
+``client.pool-size`` and ``drop_cascades``."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from federator.connector import ConnectorSettings, one_of, option, read_secret, require_if_set
+from federator.connector import ConnectorSettings, one_of, option, parse_positive_int, read_secret, require_if_set
 
 
 def _parse_session_seconds(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text) or not 900 <= int(text) <= 43200:
         raise ValueError("a whole number of seconds from 900 to 43200, as AWS STS allows")
     return int(text)
+
+
+def _parse_region(text: str) -> str:
+    if not re.fullmatch(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)", text):
+        raise ValueError("the name of a region, such as eu-west-1")
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +33,7 @@ class GlueSettings(ConnectorSettings):
         doc="Id of the root catalog: an account number, or the id of a child catalog. Default: the account of the credentials.",
     )
     endpoint: str | None = option("endpoint", doc="URL of the Glue service, for API-compatible metastores and VPC endpoints.")
-    region: str | None = option("region", doc="AWS region. Default: that of the environment or profile.")
+    region: str | None = option("region", doc="AWS region. Default: that of the environment or profile.", parse=_parse_region)
     access_key_id: str | None = option("access_key_id", doc="Static credentials: the key's id.", parse=read_secret, secret=True)
     secret_access_key: str | None = option(
         "secret_access_key", doc="Static credentials: the key.", parse=read_secret, secret=True
@@ -39,7 +45,9 @@ class GlueSettings(ConnectorSettings):
         secret=True,
     )
     assume_role_arn: str | None = option("assume_role_arn", doc="Role to assume with the credentials above.")
-    assume_role_region: str | None = option("assume_role_region", doc="Region of STS. Default: ``region``.")
+    assume_role_region: str | None = option(
+        "assume_role_region", doc="Region of STS. Default: ``region``.", parse=_parse_region
+    )
     assume_role_external_id: str | None = option(
         "assume_role_external_id", doc="External id that the role's trust policy requires."
     )
@@ -60,6 +68,11 @@ class GlueSettings(ConnectorSettings):
         "lake_formation_endpoint",
         doc="URL of Lake Formation (not in the Lance spec). Default: the region's; none if ``endpoint`` is set.",
     )
+    pool_size: int = option(
+        "client.pool-size", 10,
+        doc="Maximum number of concurrent requests to Glue of one namespace (not in the Lance spec). A request waits for a connection.",
+        parse=parse_positive_int,
+    )  # fmt: skip
 
     drop_cascades: str = option(
         "drop_cascades",

@@ -6,10 +6,11 @@ This module imports neither thrift nor hmsclient, so that listing the connectors
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
-from federator.connector import Capabilities, Catalog, Connector, NameRules
-from federator_connectors._hive.settings import HiveSettings, read_pool_size
+from federator.connector import Capabilities, Catalog, Connector, NameRules, read_count
+from federator_connectors._hive.settings import DEFAULT_POOL, HiveSettings
 
 
 def build_capabilities(*levels: str) -> Capabilities:
@@ -42,6 +43,9 @@ class HiveConnector(Connector[HiveSettings]):
     def preload_imports(self) -> None:
         import federator_connectors._hive.catalog  # noqa: F401
 
+    def capabilities_for(self, settings: HiveSettings) -> Capabilities:
+        return replace(self.capabilities, listing_filtered=settings.listing_filtered)
+
     def open(self, source: str, settings: HiveSettings) -> Catalog:
         """Open the catalog. It connects at the first call."""
         from federator_connectors._hive.catalog import HiveCatalog
@@ -50,4 +54,4 @@ class HiveConnector(Connector[HiveSettings]):
 
     def crawl_concurrency(self, properties: Mapping[str, str]) -> int:
         """Return the size of the connection pool: each shard uses one connection."""
-        return read_pool_size(properties)
+        return read_count(properties, "client.pool-size", DEFAULT_POOL)

@@ -28,18 +28,22 @@ from federator.connector import (
 from federator.connector.errors import UnfinishedDeclaration
 from federator.connector.operation import current_operation
 from federator.connector.preconditions import check_namespace_update, check_table
-from federator.model import ROOT, Coverage, Identity, NamespaceRecord, Path, Record, TableRecord, canonical_location
+from federator.model import ROOT, Coverage, Identity, NamespaceRecord, Path, Record, TableRecord, canonical_location, path_key
 from federator_connectors._hive import records
 from federator_connectors._hive.change_feed import ChangeFeed
 from federator_connectors._hive.client import Client
 from federator_connectors._hive.crawl import BATCH, Crawl
-from federator_connectors._hive.metastore import DEFAULT_DATABASE, Metastore
+from federator_connectors._hive.metastore import DEFAULT_CATALOG, DEFAULT_DATABASE, Metastore
 from federator_connectors._hive.settings import BELOW_ROOT, HiveSettings
 from federator_connectors._hive.transport import build_dialer
+from federator_connectors._locations import join_levels
 
 
 class HiveCatalog(Catalog):
-    """A Hive metastore. It connects at the first operation, with at most ``client.pool-size`` connections. Thread-safe."""
+    """A Hive metastore. It connects at the first operation, with at most ``client.pool-size`` connections. Thread-safe.
+
+    ``levels`` are those of a database's path: 2 with catalogs (Hive 3), 1 without.
+    """
 
     thread_safe = True
 
@@ -63,7 +67,7 @@ class HiveCatalog(Catalog):
         parent = self._namespace_path(parent)
         if parent == ROOT:
             return sorted(self._store.list_catalogs() if self._levels == 2 else self._store.list_databases(ROOT))
-        if len(parent) == self._levels:
+        if self._is_database(parent):
             self._store.get_database(parent)
             return []
         # The server lists an absent catalog as empty, so its existence is checked before and after the listing.
@@ -76,21 +80,22 @@ class HiveCatalog(Catalog):
         path = self._namespace_path(path)
         if path == ROOT:
             return NamespaceRecord(self.source, ROOT)
-        if len(path) == self._levels:
+        if self._is_database(path):
             return records.database_record(self.source, path, self._store.get_database(path))
         return records.catalog_record(self.source, path, self._store.get_catalog(path))
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
         """Create a catalog or a database. Hive adds a database ``default`` to a new catalog.
 
-        A database without a location gets one below ``root`` if that is set, else the metastore chooses one in its warehouse. A
-        catalog without a location gets one below ``root``, or below the working directory. The metastore creates the directory.
+        A database without a location gets one below ``root`` if that is set or ``default_location`` is ``root``, else the metastore
+        chooses one in its warehouse. A catalog without a location gets one below ``root``. By default, that is the working directory.
+        The metastore creates the directory.
         """
         path = self._namespace_path(record.path)
         if path == ROOT:
             raise InvalidInput("the root namespace always exists")
-        if len(path) == self._levels:
-            location = record.location or (self._location_below_root(path) if self._has_root else None)
+        if self._is_database(path):
+            location = record.location or self._default_database_location(path)
             database = records.build_database(record, self._store.catalog_of(path), location)
             if len(path) > 1:
                 self._store.get_catalog(path[:1])
@@ -108,7 +113,7 @@ class HiveCatalog(Catalog):
         path = self._namespace_path(path)
         if path == ROOT:
             raise InvalidInput("the root namespace cannot be dropped")
-        if len(path) == self._levels:
+        if self._is_database(path):
             # Without this check, dropping an absent database causes a NullPointerException in the server.
             self._store.get_database(path)
             self._store.drop_database(path)
@@ -121,7 +126,7 @@ class HiveCatalog(Catalog):
         The metastore does not compare: a change between this method's read and its write is overwritten.
         """
         path = self._namespace_path(before.path)
-        if len(path) != self._levels:
+        if not self._is_database(path):
             raise Unsupported(f"{self.source}: a Hive catalog has no properties that could be changed")
         database = self._store.get_database(path)
         check_namespace_update(records.database_record(self.source, path, database), before, after)
@@ -221,11 +226,12 @@ class HiveCatalog(Catalog):
         return self._read_back(new_path, replace(before, path=new_path))
 
     def default_location(self, path: Path) -> str:
-        *catalog, database, name = path = self._table_path(path)
+        path = self._table_path(path)
+        namespace, name = path[:-1], path[-1]
         if self._default_location == BELOW_ROOT:
-            return self._location_below_root((*(level for level in catalog if level != "hive"), f"{database}.db", name))
-        parent = self.describe_namespace(path[:-1])
-        return f"{(parent.location or self._location_below_root(path[:-1])).rstrip('/')}/{name}.lance"
+            return f"{self._database_below_root(namespace)}/{name}"
+        parent = self.describe_namespace(namespace).location or self._location_below_root(namespace)
+        return join_levels(parent.rstrip("/"), [f"{name}.lance"])
 
     # Crawl
 
@@ -236,10 +242,10 @@ class HiveCatalog(Catalog):
         return self._crawl.read_shard(shard)
 
     def identity(self, namespaces: Collection[Path] | None = ()) -> Identity:  # noqa: ARG002 - one id for the whole metastore
-        uuid = self._store.anchor_identity()
+        metastore_id = self._store.anchor_identity()
         # A missing id is part of the identity: a Hive 3 that replaces a Hive 2 at its address is then another catalog. With no
         # identity at all, the Hive 3 would count as the first catalog with an identity.
-        return Identity.of(f"metastore {uuid}" if uuid else "metastore without an id")
+        return Identity.of(f"metastore {metastore_id}" if metastore_id else "metastore without an id")
 
     # Change feed
 
@@ -254,7 +260,7 @@ class HiveCatalog(Catalog):
 
     def ping(self) -> str:
         self.list_namespaces(ROOT)
-        return "Hive 3 or later" if self._levels == 2 else "Hive"
+        return "3 or later" if self._levels == 2 else ""
 
     def close(self) -> None:
         self._store.close()
@@ -266,10 +272,24 @@ class HiveCatalog(Catalog):
         records.check_namespace_path(path, self._levels)
         return tuple(name.lower() for name in path)
 
+    def _is_database(self, path: Path) -> bool:
+        return len(path) == self._levels
+
     def _table_path(self, path: Path) -> Path:
+        """Return the table's path in the metastore's spelling: in lower case. Raise InvalidInput, NamespaceNotFound."""
         if len(path) != self._levels + 1:
-            raise InvalidInput(f"a table's path has {self._levels + 1} levels, {'$'.join(path)!r} has {len(path)}")
+            raise InvalidInput(f"a table's path has {self._levels + 1} levels, {path_key(path)!r} has {len(path)}")
         return (*self._namespace_path(path[:-1]), path[-1].lower())
+
+    def _default_database_location(self, path: Path) -> str | None:
+        if self._default_location == BELOW_ROOT:
+            return self._database_below_root(path)
+        return self._location_below_root(path) if self._has_root else None
+
+    def _database_below_root(self, path: Path) -> str:
+        # As in Hive's warehouse: the databases of the default catalog are directly below the root.
+        catalog = tuple(level for level in path[:-1] if level != DEFAULT_CATALOG)
+        return self._location_below_root((*catalog, f"{path[-1]}.db"))
 
     def _location_below_root(self, path: Path) -> str:
         return "/".join([self._root, *path])
@@ -282,23 +302,26 @@ class HiveCatalog(Catalog):
         """Return a table as the metastore's struct and as a record. Raise TableNotFound, InvalidInput."""
         path = self._table_path(path)
         table = self._store.get_table(path)
-        key = "$".join(path)
         if (op_id := records.unfinished_operation(table)) is not None:
             raise self._unfinished_error(path, op_id)
         if not records.is_lance_table(table):
-            raise InvalidInput(f"{self.source}: {key} is not a Lance table: it is not marked with table_type = lance")
+            raise InvalidInput(
+                f"{self.source}: {path_key(path)} is not a Lance table: it is not marked with table_type = lance"
+            )
         if not records.is_storage_managed(table):
             self._require_external(path, table)
         return table, records.table_record(self.source, path, table, storage_managed=self._storage_managed)
 
     def _require_external(self, path: Path, table: Any) -> None:
         if not records.is_external_table(table):
-            key = "$".join(path)
-            raise InvalidInput(f"{self.source}: {key} is marked as Lance, but is a {table.tableType}, not an EXTERNAL_TABLE")
+            raise InvalidInput(
+                f"{self.source}: {path_key(path)} is marked as Lance, but is a {table.tableType}, not an EXTERNAL_TABLE"
+            )
 
     def _require_unchanged(self, path: Path, expected: TableRecord, confirm: Confirm = unconditional) -> Any:
         """Return the metastore's struct of a table that is unchanged since ``expected``. Raise ConcurrentModification."""
         table, current = self._fetch_table(path)
+        # A storage-managed table is described, but never changed.
         self._require_external(path, table)
         check_table(current, expected, confirm)
         return table
@@ -315,8 +338,9 @@ class HiveCatalog(Catalog):
             # to refuse.
             self._store.alter_table(path, records.modify_table(table, record))
         except CatalogError as error:
-            # If the entry is not unfinished any more, the alter succeeded and only its response was lost.
-            if self._undo(path, op_id, error) or created is None or self._native_id(path) != created:
+            was_unfinished = self._undo(path, op_id, error)
+            # If the same entry is not unfinished any more, the alter succeeded and only its response was lost.
+            if was_unfinished or created is None or self._native_id(path) != created:
                 raise
 
     def _undo(self, path: Path, op_id: str, error: CatalogError) -> bool:
@@ -329,7 +353,7 @@ class HiveCatalog(Catalog):
         except CatalogError:
             if error.retryable:
                 raise error from None
-            message = f"{self.source}: {'$'.join(path)} was not declared, and its unfinished entry remains: {error.message}"
+            message = f"{self.source}: {path_key(path)} was not declared, and its unfinished entry remains: {error.message}"
             raise ServiceUnavailable(message) from error
 
     def _require_own_entry(self, path: Path, op_id: str, error: TableAlreadyExists) -> None:
@@ -346,9 +370,9 @@ class HiveCatalog(Catalog):
         raise TableAlreadyExists(unfinished.message, hint=unfinished.hint) from error
 
     def _unfinished_error(self, path: Path, op_id: str) -> UnfinishedDeclaration:
-        key, view = "$".join(path), ".".join(path[-2:])
+        view = ".".join(path[-2:])
         error = UnfinishedDeclaration(
-            f"{self.source}: {key} is being declared, or its declaration was interrupted (operation {op_id})",
+            f"{self.source}: {path_key(path)} is being declared, or its declaration was interrupted (operation {op_id})",
             hint=f"try again; if the entry remains, no client is declaring the table: remove it with DROP VIEW {view} in Hive",
         )
         error.op_id = op_id

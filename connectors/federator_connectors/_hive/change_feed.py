@@ -21,7 +21,7 @@ from typing import Any
 
 from federator.connector import CatalogChanges, Unsupported
 from federator.model import Path
-from federator_connectors._hive.metastore import DEFAULT_DATABASE, Metastore
+from federator_connectors._hive.metastore import DEFAULT_CATALOG, DEFAULT_DATABASE, Metastore
 
 #: number of ids before the cursor that are read again: more than the number of concurrent transactions
 OVERLAP = 200
@@ -29,7 +29,6 @@ OVERLAP = 200
 MAX_EVENTS = 50_000
 _BATCH = 2_000
 _LISTENER = "DbNotificationListener"
-_DEFAULT_CATALOG = "hive"
 # Events that do not change a namespace record or a table record. Any other type that names an object counts as a change of it.
 _IRRELEVANT = frozenset({
     "ADD_PARTITION", "ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION", "INSERT", "CREATE_FUNCTION", "DROP_FUNCTION",
@@ -136,15 +135,19 @@ class ChangeFeed:
     def _read(self, after: int) -> list[Any]:
         """Return all events above ``after``, without duplicates."""
         events: dict[str, Any] = {}
-        position = max(0, after)
+        position, size = max(0, after), _BATCH
         while True:
-            batch = self._store.list_events(position, _BATCH)
-            known = len(events)
+            batch = self._store.list_events(position, size)
             events.update((_event_digest(event), event) for event in batch)
-            if len(batch) < _BATCH or len(events) == known:
+            if len(batch) < size:
                 return list(events.values())
-            # A batch may end between two events of one id.
-            position = max(event.eventId for event in batch) - 1
+            # A batch may end between two events of one id, so that id is read again. If the whole batch has one id, a larger one
+            # reaches the next id.
+            last = max(event.eventId for event in batch)
+            if last - 1 > position:
+                position = last - 1
+            else:
+                size *= 2
 
     def _cursor_at(self, least: int, events: list[Any]) -> _FeedCursor:
         last = max([least, *(event.eventId for event in events)])
@@ -156,8 +159,8 @@ class ChangeFeed:
         namespaces: set[Path] = set()
         tables: set[Path] = set()
         for event in events:
-            catalog = (event.catName or _DEFAULT_CATALOG).lower()
-            if event.eventType in _IRRELEVANT or (self._store.levels == 1 and catalog != _DEFAULT_CATALOG):
+            catalog = (event.catName or DEFAULT_CATALOG).lower()
+            if event.eventType in _IRRELEVANT or (self._store.levels == 1 and catalog != DEFAULT_CATALOG):
                 continue
             parent: Path = (catalog,) if self._store.levels == 2 else ()
             if event.tableName:

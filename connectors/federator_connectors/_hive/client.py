@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import select
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import BoundedSemaphore
-from typing import Any
+from typing import Any, TypeVar
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
 
 from federator.connector import CallLimits, CatalogError, IdentityChanged, InvalidInput, ServiceUnavailable, shared_call_policy
+from federator.connector.call_deadline import CallDeadline, call_seconds, watch_connection
+from federator.connector.catalog_pool import close_idle
 from federator.model import ROOT
 from federator_connectors._hive import errors, responses
 from federator_connectors._hive.errors import CallSubject
 from federator_connectors._hive.settings import Endpoint
 from federator_connectors._hive.thrift_types import METHODS, ThriftMethod
 from federator_connectors._hive.transport import Dialer, open_plain
+
+T = TypeVar("T")
 
 _CONNECT_SECONDS = 10.0
 # On the wire this number is two line ends. A server that reads lines (HTTP) therefore refuses the request at once; otherwise it
@@ -41,7 +45,7 @@ class Connection:
         """
         connect_seconds = min(timeout, _CONNECT_SECONDS)
         self._sequence = _FIRST_SEQUENCE
-        #: the metastore id that ``Client.identity`` read on this connection; None if not read
+        #: the metastore id that ``Client.anchor_identity`` read on this connection; None if not read
         self.identity: str | None = None
         self._transport, self._socket = dial(endpoint, connect_seconds)
         self._protocol = TBinaryProtocolAccelerated(self._transport, strictRead=True)
@@ -65,6 +69,7 @@ class Connection:
     def call(self, method: ThriftMethod, arguments: Sequence[Any]) -> Any:
         """Call a method and return its result. Raise the exceptions that it declares, and ``errors.CONNECTION_ERRORS``."""
         self._sequence += 1
+        watch_connection(self._socket.handle)
         protocol = self._protocol
         protocol.writeMessageBegin(method.name, TMessageType.CALL, self._sequence)
         method.arguments(**dict(zip(method.names, arguments, strict=True))).write(protocol)
@@ -122,63 +127,75 @@ class Client:
         self._call_policy = shared_call_policy(source, self._format_endpoints(), single_attempt)
         # A deque's append and pop are atomic, so no lock is needed.
         self._idle: deque[Connection] = deque()
-        #: the last result of ``identity``; every connection that is used afterwards has the same id. None if never read
+        #: the last result of ``anchor_identity``; every connection that is used afterwards has the same id. None if never read
         self._identity: str | None = None
-        #: the error text of the next ``identity`` call: a connection reached another metastore after the last one
+        #: the error text of the next ``anchor_identity`` call: a connection reached another metastore after the last one
         self._contradiction: str | None = None
 
     def call(self, name: str, *arguments: Any, about: CallSubject) -> Any:
         """Call a method of the metastore and return its result. Raise CatalogError."""
         method = METHODS[name]
-        return self._call_policy.call(lambda: self._call(method, arguments, about), repeatable=not method.writes)
+        return self._limit(lambda: self._call(method, arguments, about), writes=method.writes)
+
+    def _limit(self, make: Callable[[], T], *, writes: bool = False) -> T:
+        seconds = call_seconds(_CONNECT_SECONDS, self._timeout, writes=writes)
+
+        def make_within_deadline() -> T:
+            with CallDeadline(f"{self._source}: {self._format_endpoints()}", seconds):
+                return make()
+
+        # Waiting comes first: by then, the server may have failed to respond to the calls before, or a write may have lost its
+        # permission, so that this call is not made.
+        with self._slots:
+            return self._call_policy.call(make_within_deadline, repeatable=not writes)
 
     def _call(self, method: ThriftMethod, arguments: Sequence[Any], about: CallSubject) -> Any:
-        with self._slots:
-            connection = self._acquire()
-            try:
-                return self._call_once(connection, method, arguments, about)
-            except errors.CONNECTION_ERRORS as error:
-                if method.writes or errors.is_timeout(error):
-                    raise self._unreachable(error) from error
-            self._close_idle()
-            connection = self._open()
-            try:
-                return self._call_once(connection, method, arguments, about)
-            except errors.CONNECTION_ERRORS as error:
+        connection = self._acquire()
+        try:
+            return self._call_once(connection, method, arguments, about)
+        except errors.CONNECTION_ERRORS as error:
+            if method.writes or errors.is_timeout(error):
                 raise self._unreachable(error) from error
+        close_idle(self._idle)
+        connection = self._open()
+        try:
+            return self._call_once(connection, method, arguments, about)
+        except errors.CONNECTION_ERRORS as error:
+            raise self._unreachable(error) from error
 
     def has_catalogs(self) -> bool:
         """Return whether the metastore has catalogs (Hive 3 and later). Raise ServiceUnavailable."""
-        with self._slots:
-            connection = self._acquire()
-            self._idle.append(connection)
-            return connection.has_catalogs
+        return self._limit(self._has_catalogs)
 
-    def identity(self) -> str:
+    def _has_catalogs(self) -> bool:
+        connection = self._acquire()
+        self._idle.append(connection)
+        return connection.has_catalogs
+
+    def anchor_identity(self) -> str:
         """Read the id of the metastore's database; empty on Hive 2, which has none. Raise CatalogError.
 
         Afterwards, connections to another metastore are not used: opening one raises IdentityChanged, and so does the next call
         of this method, once. A crawl that ends with this call therefore detects that a part of it reached another metastore.
         """
-        return self._call_policy.call(self._anchor, repeatable=True)
+        return self._limit(self._read_anchor)
 
     def close(self) -> None:
-        self._close_idle()
+        close_idle(self._idle)
 
-    def _anchor(self) -> str:
-        with self._slots:
-            contradiction, self._contradiction = self._contradiction, None
-            if contradiction is not None:
-                raise IdentityChanged(contradiction)
-            # Until the new identity is read, other threads compare with the last one.
-            connection = self._idle_connection() or self._connect()
-            try:
-                self._identity = connection.identity = self._read_identity(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._idle.append(connection)
-            return self._identity
+    def _read_anchor(self) -> str:
+        contradiction, self._contradiction = self._contradiction, None
+        if contradiction is not None:
+            raise IdentityChanged(contradiction)
+        # Until the new identity is read, other threads compare with the last one.
+        connection = self._idle_connection() or self._connect()
+        try:
+            self._identity = connection.identity = self._read_identity(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return self._identity
 
     def _read_identity(self, connection: Connection) -> str:
         if not connection.has_catalogs:
@@ -288,7 +305,3 @@ class Client:
 
     def _format_endpoints(self) -> str:
         return ", ".join(f"{host}:{port}" for host, port in self._endpoints)
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()

@@ -138,7 +138,8 @@ def error_for_broken_connection(source: str, where: str, error: Exception) -> Se
         hint = "check client.tls.ca-file and client.tls.check-hostname; a server without TLS causes the same error"
         return ServiceUnavailable(f"{source}: {where}: TLS failed ({_first_line(error)})", hint=hint)
     return ServiceUnavailable(
-        f"{source}: {where} cannot be reached ({_first_line(error)})", hint="check the uri and the network"
+        f"{source}: {where} cannot be reached ({getattr(error, 'strerror', None) or _first_line(error)})",
+        hint="check the uri and the network",
     )
 
 

@@ -10,6 +10,8 @@ from federator.model import ROOT, Path
 from federator_connectors._hive import errors, thrift_types
 from federator_connectors._hive.client import Client
 
+#: the catalog of clients that name none
+DEFAULT_CATALOG = "hive"
 #: the database that Hive creates in every catalog
 DEFAULT_DATABASE = "default"
 
@@ -43,7 +45,7 @@ class Metastore:
         if not self._client.has_catalogs():
             raise Unsupported("this is a Hive 2 metastore, which has no catalogs", hint="use the impl hive2")
         response = self._client.call("get_catalogs", about=errors.namespace_subject(ROOT))
-        return _folded(response.names)
+        return _lower_names(response.names)
 
     def get_catalog(self, path: Path) -> Any:
         """Return the thrift struct of a catalog. Raise NamespaceNotFound."""
@@ -65,7 +67,7 @@ class Metastore:
 
     def list_databases(self, parent: Path) -> list[str]:
         """Return the databases' names; an empty list if the catalog does not exist."""
-        return _folded(
+        return _lower_names(
             self._client.call("get_databases", self._qualified((*parent, "*")), about=errors.namespace_subject(parent))
         )
 
@@ -86,7 +88,7 @@ class Metastore:
 
     def all_tables(self, path: Path) -> list[str]:
         """Return the names of all tables and views of a database, Lance or not; an empty list if it does not exist."""
-        return _folded(self._client.call("get_all_tables", self._qualified(path), about=errors.namespace_subject(path)))
+        return _lower_names(self._client.call("get_all_tables", self._qualified(path), about=errors.namespace_subject(path)))
 
     def list_marked_tables(self, path: Path) -> LanceTableNames:
         """Return the tables marked as Lance, external or not; none if the database does not exist.
@@ -96,7 +98,7 @@ class Metastore:
         about, database = errors.namespace_subject(path), self._qualified(path)
         try:
             return LanceTableNames(
-                _folded(self._client.call("get_table_names_by_filter", database, _LANCE_FILTER, _ALL, about=about))
+                _lower_names(self._client.call("get_table_names_by_filter", database, _LANCE_FILTER, _ALL, about=about))
             )
         except (Internal, Unsupported):
             return LanceTableNames(self.all_tables(path), is_exact=False)
@@ -104,7 +106,7 @@ class Metastore:
     def list_external_tables(self, path: Path) -> list[str]:
         """Return the names of the external tables; an empty list if the database does not exist."""
         about = errors.namespace_subject(path)
-        return _folded(self._client.call("get_tables_by_type", self._qualified(path), "*", "EXTERNAL_TABLE", about=about))
+        return _lower_names(self._client.call("get_tables_by_type", self._qualified(path), "*", "EXTERNAL_TABLE", about=about))
 
     def get_tables(self, path: Path, names: Sequence[str]) -> list[Any]:
         """Return the tables with all fields, in one response. Names that do not exist are omitted. Raise NamespaceNotFound."""
@@ -164,8 +166,8 @@ class Metastore:
         return ",".join(str(self._client.call("get_config_value", name, "", about=about)) for name in _LISTENERS)
 
     def anchor_identity(self) -> str:
-        """Return ``get_metastore_id``. Afterwards no connection to another metastore is used (``Client.identity``)."""
-        return self._client.identity()
+        """Return the metastore's id, as ``get_metastore_id`` does. From then on, connections to another metastore are refused."""
+        return self._client.anchor_identity()
 
     def get_metastore_id(self) -> str:
         """Return the id that the metastore's database got at its creation; empty on Hive 2, which has none."""
@@ -195,6 +197,6 @@ class Metastore:
         return f"@{path[0]}#{path[1]}" if self.levels == 2 else path[0]
 
 
-def _folded(names: Sequence[str]) -> list[str]:
+def _lower_names(names: Sequence[str]) -> list[str]:
     """Return names as Hive stores them: in lower case, without duplicates."""
     return list(dict.fromkeys(name.lower() for name in names))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from federator.connector import ConfigError, ConnectorSettings, one_of, option, parse_boolean, parse_positive_int, read_secret
@@ -66,8 +65,10 @@ class HiveSettings(ConnectorSettings):
     kerberos_user: str | None = option("client.kerberos.user", doc="Principal of the client. Default: the first of the keytab, or that of the ticket cache.")  # fmt: skip  # noqa: E501
 
     ugi: tuple[str, tuple[str, ...]] | None = option("ugi", doc="User and groups for a metastore without login, as user:group1,group2; sent with set_ugi. Default: none, and the metastore acts as its own user.", parse=parse_ugi)  # fmt: skip  # noqa: E501
-    default_location: str = option("default_location", BELOW_DATABASE, doc="Location of a table that is declared without one. database: <the database's location>/<table>.lance; root: <root>/[<catalog>/]<database>.db/<table>, without the catalog if it is hive.", parse=one_of(BELOW_DATABASE, BELOW_ROOT))  # fmt: skip  # noqa: E501
+    default_location: str = option("default_location", BELOW_DATABASE, doc="Location of a table or database without one. database: <the database's location>/<table>.lance; root: <root>/[<catalog>/]<database>.db[/<table>], without the catalog if it is hive, also if root is the working directory.", parse=one_of(BELOW_DATABASE, BELOW_ROOT))  # fmt: skip  # noqa: E501
     storage_managed: str = option("storage_managed", READ_ONLY, doc="Lance tables with managed_by = storage that lack EXTERNAL=TRUE, as lance-namespace-impls declares them. read-only: listed and described; origins: mirrors copy them, too. They are never changed or deregistered.", parse=one_of(READ_ONLY, ORIGINS))  # fmt: skip  # noqa: E501
+
+    listing_filtered: bool = option("listing_filtered", False, doc="Whether the metastore hides objects from the source's principal: metastore.filter.hook is set there. Then a namespace whose tables all become absent at once is held. Default: false.", parse=parse_boolean)  # fmt: skip  # noqa: E501
 
     def check(self, where: str) -> None:
         """Raise ConfigError for a key that is missing, or that would silently have no effect."""
@@ -89,12 +90,3 @@ class HiveSettings(ConnectorSettings):
             unused = [key for key, value in values.items() if value and not applies]
             if unused:
                 raise ConfigError(f"{where}{unused[0]}: has no effect", hint=f"it needs {condition}")
-
-
-def read_pool_size(properties: Mapping[str, str]) -> int:
-    """Return ``client.pool-size`` of raw properties, with or without prefix; the default if it is not a number.
-
-    No reference is resolved.
-    """
-    text = next((value for key, value in properties.items() if key.endswith("client.pool-size")), "")
-    return int(text) if re.fullmatch(r"[1-9][0-9]{0,3}", str(text)) else DEFAULT_POOL

@@ -17,8 +17,8 @@ class Authentication(Protocol):
     def headers(self) -> Mapping[str, str]:
         """Return the headers of the next request. Raise CatalogError if a required token cannot be fetched."""
 
-    def discard_refused_token(self) -> bool:
-        """Discard the token that the server refused with status 401. Return whether ``headers`` will now return another one.
+    def discard_refused_token(self, sent: Mapping[str, str], /) -> bool:
+        """Discard the token in ``sent``, which the server refused with status 401. Return whether ``headers`` returns another one now.
 
         If it is False, repeating the request is useless.
         """
@@ -41,7 +41,7 @@ class FixedHeaders:
     def headers(self) -> Mapping[str, str]:
         return self.fixed
 
-    def discard_refused_token(self) -> bool:
+    def discard_refused_token(self, _: Mapping[str, str], /) -> bool:
         return False
 
     def secrets(self) -> tuple[str, ...]:
@@ -59,8 +59,8 @@ class AdditionalHeaders:
     def headers(self) -> Mapping[str, str]:
         return {**self.fixed, **self.authentication.headers()}
 
-    def discard_refused_token(self) -> bool:
-        return self.authentication.discard_refused_token()
+    def discard_refused_token(self, sent: Mapping[str, str], /) -> bool:
+        return self.authentication.discard_refused_token(sent)
 
     def secrets(self) -> tuple[str, ...]:
         return (*self.authentication.secrets(), *FixedHeaders(self.fixed).secrets())
@@ -96,10 +96,11 @@ class RefreshingToken:
                 self._renew_at = float("inf") if lifetime is None else self._clock() + lifetime * 0.9
             return {"Authorization": f"Bearer {self._token.text}"}
 
-    def discard_refused_token(self) -> bool:
-        # Several threads may discard the same token. ``headers`` returns a newer one to all of them.
+    def discard_refused_token(self, sent: Mapping[str, str], /) -> bool:
+        # Several threads may discard the same token. ``headers`` returns one newer token to all of them.
         with self._lock:
-            self._token = None
+            if self._token is not None and sent.get("Authorization") == f"Bearer {self._token.text}":
+                self._token = None
         return True
 
     def secrets(self) -> tuple[str, ...]:

@@ -10,29 +10,50 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from email.utils import parsedate_to_datetime
+from functools import partial
 from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
+from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from requests.exceptions import RequestException
+from urllib3 import PoolManager
 
 from federator.connector import CallLimits, CatalogError, Internal, InvalidInput, ServiceUnavailable, shared_call_policy
+from federator.connector.call_deadline import CallDeadline, call_seconds
+from federator.connector.catalog_pool import close_idle
 from federator_connectors._http.authentication import Authentication, FixedHeaders
 from federator_connectors._http.response import ErrorOf, HttpResponse, TlsOptions
+from federator_connectors._http.watched_connections import watch_pools
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 READ_TIMEOUT_SECONDS = 60.0
 _AGENT = "lance-federator"
 #: methods that may be sent twice, because they do not change anything
 _REPEATABLE = frozenset({"GET", "HEAD"})
+# A part of a response. No request asks for one.
+_PARTIAL_CONTENT = 206
 
 Params = Mapping[str, str | int | None]
 
 
 #: adds the headers of a signature to a request that is otherwise complete
 Sign = Callable[[requests.PreparedRequest], None]
+
+
+class WatchedAdapter(HTTPAdapter):
+    """An adapter of requests with watched connections, also through a proxy."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options)
+        watch_pools(self.poolmanager)
+
+    def proxy_manager_for(self, *args: Any, **options: Any) -> PoolManager:
+        manager: PoolManager = super().proxy_manager_for(*args, **options)
+        watch_pools(manager)
+        return manager
 
 
 class _AsGiven(AuthBase):
@@ -55,8 +76,9 @@ class _AsGiven(AuthBase):
 class HttpClient:
     """A client of one server. Thread-safe; ``close`` closes its idle connections.
 
-    ``base`` is the URL before every path. ``error_of`` maps a response without success (2xx) to a CatalogError. ``sign`` is called for
-    each request, last of all; it may raise CatalogError. ``connections`` is the most that are open at once; a request waits for one.
+    ``base`` is the URL before every path. ``error_of`` maps a response without success (2xx, but not 206) to a CatalogError. ``sign``
+    is called for each request, last of all; it may raise CatalogError. ``connections`` is the most that are open at once; a request
+    waits for one.
     """
 
     def __init__(
@@ -111,36 +133,46 @@ class HttpClient:
         may_repeat = method in _REPEATABLE if repeatable is None else repeatable
 
         def send_once() -> HttpResponse:
-            response = self._send_checked(operation, method, path, params, body, form)
-            if not 200 <= response.status < 300:
+            seconds = call_seconds(*self._timeouts, writes=not may_repeat)
+            response = self._send_authenticated(partial(self._send, operation, seconds, method, path, params, body, form))
+            if not 200 <= response.status < 300 or response.status == _PARTIAL_CONTENT:
                 raise self._redact_error(self._redirect_error(response) or (error_of or self._error_of)(response))
             return response
 
-        return self._call_policy.call(send_once, repeatable=may_repeat)
+        # Waiting comes first: by then, the server may have failed to respond to the calls before, so that this one is not made.
+        with self._slots:
+            return self._call_policy.call(send_once, repeatable=may_repeat)
 
     def close(self) -> None:
         """Close the idle connections. The client stays usable; a second call has no effect."""
-        while self._idle:
-            self._idle.pop().close()
+        close_idle(self._idle)
 
-    def _send_checked(
-        self, operation: str, method: str, path: str, params: Params | None, body: Any, form: Mapping[str, str] | None
-    ) -> HttpResponse:
-        response = self._send_once(operation, method, path, params, body, form)
-        if response.status == 401 and self._authentication.discard_refused_token():
+    def _send_authenticated(self, send: Callable[[Mapping[str, str]], HttpResponse]) -> HttpResponse:
+        """Return the response of ``send``, which is given the headers of the authentication. A refused token is replaced once."""
+        sent = self._authentication.headers()
+        response = send(sent)
+        if response.status == 401 and self._authentication.discard_refused_token(sent):
             # Status 401 means that the server did not process the request, so a write may also be sent again.
-            response = self._send_once(operation, method, path, params, body, form)
+            response = send(self._authentication.headers())
         return response
 
-    def _send_once(
-        self, operation: str, method: str, path: str, params: Params | None, body: Any, form: Mapping[str, str] | None
+    def _send(
+        self,
+        operation: str,
+        seconds: float,
+        method: str,
+        path: str,
+        params: Params | None,
+        body: Any,
+        form: Mapping[str, str] | None,
+        authentication: Mapping[str, str],
     ) -> HttpResponse:
-        headers = {"User-Agent": _AGENT, "Accept": "application/json", **self._authentication.headers()}
+        headers = {"User-Agent": _AGENT, "Accept": "application/json", **authentication}
         url = f"{self._base}{path}"
         query = {key: value for key, value in (params or {}).items() if value is not None}
         try:
             # Passed with every request, because REQUESTS_CA_BUNDLE would override a setting of the session.
-            with self._slots, self._borrow_session() as session:
+            with self._borrow_session() as session, CallDeadline(f"{operation}: {self._base}", seconds):
                 response = session.request(
                     method, url, params=query, json=body, data=form, headers=headers, timeout=self._timeouts, allow_redirects=False,
                     auth=_AsGiven(urlsplit(url).path or "/", self._sign), verify=self._tls.requests_verify,
@@ -162,6 +194,8 @@ class HttpClient:
             session = self._idle.pop()
         except IndexError:
             session = requests.Session()
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, WatchedAdapter())
             session.cert = self._tls.requests_certificate
         try:
             yield session
@@ -174,9 +208,15 @@ class HttpClient:
                 f"{operation}: TLS with {self._base} failed: {_innermost_cause(error)}", hint="check tls.* of the source"
             )
         if isinstance(error, requests.exceptions.Timeout):
-            return ServiceUnavailable(f"{operation}: {self._base} did not answer in time: {_innermost_cause(error)}")
+            connect, read = self._timeouts
+            is_connect = isinstance(error, requests.exceptions.ConnectTimeout)
+            limit = f"connect timeout={connect:g} s" if is_connect else f"read timeout={read:g} s"
+            return ServiceUnavailable(f"{operation}: {self._base} did not answer in time ({limit})")
         if isinstance(error, requests.exceptions.ConnectionError | requests.exceptions.ChunkedEncodingError):
-            return ServiceUnavailable(f"{operation}: {self._base} is not reachable: {_innermost_cause(error)}")
+            return ServiceUnavailable(
+                f"{operation}: {self._base} cannot be reached ({_innermost_cause(error)})",
+                hint="check the address and the network",
+            )
         if isinstance(error, requests.exceptions.ContentDecodingError):
             return Internal(f"{operation}: the response of {self._base} cannot be decoded: {_innermost_cause(error)}")
         return InvalidInput(f"{operation}: the request to {self._base} could not be made: {_innermost_cause(error)}")
@@ -199,10 +239,20 @@ class HttpClient:
 
 
 def _innermost_cause(error: BaseException) -> str:
-    """Return the text of the innermost cause: requests and urllib3 wrap it three times."""
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    text = str(reason or error)
-    return text.rpartition(": ")[2] if "object at 0x" in text else text
+    """Return the operating system's text of an error that requests and urllib3 wrap several times, else the innermost text."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        error, cause = cause, next((part for part in _wrapped(cause) if isinstance(part, BaseException)), None)
+    return str(error)
+
+
+def _wrapped(error: BaseException) -> Iterator[object]:
+    """Yield what may be the cause of an error: urllib3 has it as ``reason`` or as an argument."""
+    yield getattr(error, "reason", None)
+    yield from error.args
+    yield error.__cause__
 
 
 def _retry_after(response: requests.Response) -> float | None:

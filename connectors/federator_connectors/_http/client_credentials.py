@@ -76,7 +76,7 @@ class _RedactedSecret:
     def headers(self) -> Mapping[str, str]:
         return self.fixed
 
-    def discard_refused_token(self) -> bool:
+    def discard_refused_token(self, _: Mapping[str, str], /) -> bool:
         return False
 
     def secrets(self) -> tuple[str, ...]:

@@ -11,8 +11,10 @@ from federator.connector import (
     CatalogError,
     Internal,
     InvalidInput,
+    NamespaceNotFound,
     PermissionDenied,
     ServiceUnavailable,
+    TableNotFound,
     Throttled,
     Unauthenticated,
     Unsupported,
@@ -20,6 +22,20 @@ from federator.connector import (
 from federator.connector.shapes import Shape, mismatch
 
 _MAX_EXCERPT_LENGTH = 300
+#: fields of the errors of Iceberg, Unity and Lance, which no success has
+_ERROR_FIELDS = ("error", "error_code", "code")
+
+
+class _RepeatedKey(ValueError):
+    """A key that one JSON object has twice. Which of the two values is meant is unknown."""
+
+
+def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKey(repr(next(key for key in keys if keys.count(key) > 1)))
+    return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +52,11 @@ class HttpResponse:
     def json(self) -> Any:
         """The body as JSON data. Raise Internal if it is not JSON: such a response must not count as empty."""
         try:
-            return json.loads(self.text)
+            return json.loads(self.text, object_pairs_hook=_require_unique_keys)
+        except _RepeatedKey as error:
+            raise Internal(
+                f"{self.operation}: an object in the server's response ({self.status}) has the key {error} twice"
+            ) from None
         except (ValueError, RecursionError):
             raise Internal(f"{self.operation}: the server's response ({self.status}) is not JSON: {self.excerpt}") from None
 
@@ -49,9 +69,14 @@ class HttpResponse:
         return data
 
     def require_shape(self, shape: Shape) -> dict[str, Any]:
-        """Return the body as a JSON object of a shape. Raise Internal for a field that is missing or of another type."""
+        """Return the body as a JSON object of a shape.
+
+        Raise Internal for a field that is missing or of another type, and for an error that has the status of a success.
+        """
         fields = self.json_object
-        problem = mismatch(fields, shape)
+        problem = mismatch(fields, shape) or next(
+            (f"it has an error in {key!r}" for key in _ERROR_FIELDS if fields.get(key) is not None), None
+        )
         if problem:
             raise Internal(
                 f"{self.operation}: the server's response ({self.status}) does not have the expected form: {problem}"
@@ -67,9 +92,9 @@ class HttpResponse:
 
     @property
     def error_object(self) -> dict[str, Any]:
-        """The body of an error as a JSON object; empty if the body is not an object (401s often have no body)."""
+        """The body as a JSON object; empty if it is not an object, as that of many errors (401s often have no body)."""
         try:
-            data = json.loads(self.text)
+            data = json.loads(self.text, object_pairs_hook=_require_unique_keys)
         except (ValueError, RecursionError):
             return {}
         return data if isinstance(data, dict) else {}
@@ -108,6 +133,8 @@ _BY_STATUS: dict[int, type[CatalogError]] = {
     415: InvalidInput, 422: InvalidInput, 429: Throttled, 501: Unsupported, 502: ServiceUnavailable, 503: ServiceUnavailable,
     504: ServiceUnavailable,
 }  # fmt: skip
+#: statuses that servers have for an absent object
+_OF_ABSENCE = frozenset({400, 404})
 _HINTS: dict[type[CatalogError], str] = {
     Unauthenticated: "check the source's credentials: they are missing, wrong or expired",
     PermissionDenied: "grant the source's principal the permission for this operation",
@@ -127,6 +154,14 @@ def error_for_status(
     """
     kind = {404: missing, 409: existing}.get(response.status) or _BY_STATUS.get(response.status, Internal)
     return build_error(kind, response, message)
+
+
+def contradicts_absence(response: HttpResponse, kind: type[CatalogError]) -> bool:
+    """Return whether a body says that an object is absent, beside a status of something else: a denial, or a server that failed.
+
+    Such a response proves nothing about the object: the error is that of its status.
+    """
+    return issubclass(kind, NamespaceNotFound | TableNotFound) and response.status not in _OF_ABSENCE
 
 
 def error_for_token_status(response: HttpResponse, hint: str) -> CatalogError:

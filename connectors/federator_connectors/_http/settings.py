@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from federator.connector import CallLimits, ConfigError, ConnectorSettings, option, parse_boolean, read_secret, require_if_set
+from federator.connector import (
+    CallLimits,
+    ConfigError,
+    ConnectorSettings,
+    option,
+    parse_boolean,
+    parse_positive_int,
+    read_secret,
+    require_if_set,
+)
 from federator_connectors._http.response import TlsOptions
 
 
@@ -38,10 +47,14 @@ def _parse_retries(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpSettings(ConnectorSettings):
-    """Bearer token, retries, verification of the server, and the client certificate."""
+    """Bearer token, retries, connections, verification of the server, and the client certificate."""
 
     auth_token: str | None = option("auth_token", doc="Bearer token. Default: none.", parse=read_secret, secret=True)
     max_retries: int = option("max_retries", 3, doc="Maximum number of retries of a failed read. Writes are never retried.", parse=_parse_retries)  # fmt: skip  # noqa: E501
+    pool_size: int = option(
+        "client.pool-size", 10, doc="Maximum number of connections of one namespace. A request waits for one.",
+        parse=parse_positive_int,
+    )  # fmt: skip
     tls_verify: bool = option(
         "tls.verify", True, doc="Whether to verify the server's certificate. false is for tests only.", parse=parse_boolean
     )

@@ -21,9 +21,11 @@ _COMMENT, _OWNER = "comment", "owner"
 class NamespaceCatalog(Catalog):
     """Namespaces, listings and the crawl of one server. Paths are ``(catalog, namespace, ..., table)``. Thread-safe.
 
-    ``catalogs`` are those that the configuration names, ``threads`` the most concurrent requests of one listing or shard, ``root``
+    ``catalogs`` are those that the configuration names, ``threads`` the most concurrent requests of its listings and shards, ``root``
     the URI below which tables are if their namespace has no location.
     """
+
+    thread_safe = True
 
     def __init__(
         self, source: str, client: NamespaceClient, *, catalogs: Sequence[str] | None, threads: int, root: str
@@ -104,12 +106,12 @@ class NamespaceCatalog(Catalog):
     def list_tables_after(self, namespace: Path, after: str, limit: int) -> list[str]:
         """Return the names as ``list_tables``, but read no more tables than the page needs."""
         names = [name for name in sorted(self.list_all_tables(namespace)) if name > after]
-        found: list[str] = []
-        while names and len(found) < limit:
-            missing = limit - len(found)
-            found += self._select_lance(namespace, names[:missing])
+        lance_names: list[str] = []
+        while names and len(lance_names) < limit:
+            missing = limit - len(lance_names)
+            lance_names += self._select_lance(namespace, names[:missing])
             names = names[missing:]
-        return found
+        return lance_names
 
     def _select_lance(self, namespace: Path, names: Sequence[str]) -> list[str]:
         paths = [(*namespace, name) for name in names]
@@ -123,7 +125,7 @@ class NamespaceCatalog(Catalog):
         parent = self.describe_namespace(path[:-1]).location
         if parent is None:
             return f"{join_levels(self._root, path)}.lance"
-        return f"{parent.rstrip('/')}/{name}.lance"
+        return join_levels(parent.rstrip("/"), [f"{name}.lance"])
 
     def plan_shards(self) -> Sequence[Shard]:
         return self._crawl.plan_shards()
@@ -132,7 +134,7 @@ class NamespaceCatalog(Catalog):
         return self._crawl.read_shard(shard)
 
     def close(self) -> None:
-        self._fan.close()
+        """Close the idle connections. The catalog stays usable, also for the threads that are using it."""
         self._namespaces.close()
 
 

@@ -29,8 +29,9 @@ from federator.model import ROOT, Identity, NamespaceRecord, Path, TableRecord, 
 from federator_connectors._iceberg import records
 from federator_connectors._iceberg.base_catalog import NamespaceCatalog
 from federator_connectors._iceberg.client import IcebergClient, IcebergTable
-from federator_connectors._iceberg.drop_test import DropTest
+from federator_connectors._iceberg.server_test import ServerTest
 from federator_connectors._iceberg.settings import REFUSED_NAMES, IcebergSettings
+from federator_connectors._locations import require_location
 
 _FOREIGN_TABLE = "an Iceberg table, not a Lance table"
 
@@ -74,13 +75,15 @@ class IcebergCatalog(NamespaceCatalog):
         return super().create_namespace(record)
 
     def drop_namespace(self, path: Path) -> None:
-        """Drop an empty namespace. If it contains only the table of an interrupted drop test, drop this table first."""
+        """Drop an empty namespace. If it contains only the table of an interrupted test, drop this table first."""
         try:
             super().drop_namespace(path)
         except NamespaceNotEmpty:
-            if not self._open_drop_test().remove_leftover(path):
+            if not self._open_server_test().remove_leftover(path):
                 raise
-            super().drop_namespace(path)
+            # On Iceberg's own server, a namespace that nobody created exists as long as it has a table.
+            with suppress(NamespaceNotFound):
+                super().drop_namespace(path)
 
     def list_all_tables(self, namespace: Path) -> list[str]:
         return self._client.list_tables(namespace)
@@ -103,18 +106,24 @@ class IcebergCatalog(NamespaceCatalog):
         return Observation(records.table_record(self.source, path, table))
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        """Create the companion of a table. If the server put it elsewhere than requested, remove it and raise Unsupported."""
+        """Create the companion of a table. Raise Unsupported for a server that puts it or its metadata elsewhere than requested.
+
+        Such a server is found by a test before. If it put only this companion elsewhere, the companion is removed.
+        """
         desired = replace(record, location=record.location or self.default_location(record.path))
         request = records.build_create_request(desired)
         # Iceberg's own server creates a table in a namespace that does not exist.
         self.describe_namespace(record.path[:-1])
         self._check_name(record.path, self._client.get_table)
+        with self._open_server_test() as test:
+            if problem := test.find_misplacement(desired):
+                raise Unsupported(f"{self.source}: {record.key} was not declared, because the server {problem}")
         table = self._client.create_table(record.path, request)
         created = records.table_record(self.source, record.path, table)
         if problem := _find_misplacement(desired, created, table):
             self._remove_misplaced(desired, created, problem)
             raise Unsupported(f"{self.source}: {record.key} was not declared, because the server {problem}")
-        return self.describe_table(record.path)
+        return require_location(self.describe_table(record.path), desired)
 
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         """Change location, properties and doc with one commit.
@@ -137,10 +146,10 @@ class IcebergCatalog(NamespaceCatalog):
         """
         current = self.describe_table(expected.path)
         check_table(current, expected, unconditional)
-        with self._open_drop_test() as drop_test:
-            has_data = drop_test.find_data(current)
+        with self._open_server_test() as test:
+            has_data = test.find_data(current)
             if has_data is not False:
-                drop_test.require_kept_files(current)
+                test.require_kept_files(current)
             # Listing a store takes seconds, so the table is read again.
             table = self._require_lance(expected.path)
             if records.has_rows(table):
@@ -151,8 +160,8 @@ class IcebergCatalog(NamespaceCatalog):
             current = records.table_record(self.source, expected.path, table)
             check_table(current, expected, confirm)
             self._client.drop_table(expected.path)
-            if has_data and drop_test.find_data(current) is False:
-                drop_test.record_loss(current)
+            if has_data and test.find_data(current) is False:
+                test.record_loss(current)
                 raise Internal(
                     f"{self.source}: the server deleted the data of {expected.key} at {current.location}, although it was asked to "
                     "keep it",
@@ -196,19 +205,21 @@ class IcebergCatalog(NamespaceCatalog):
         contains_lance_table = f"{desired.canonical}/".startswith(f"{created.canonical}/")
         if contains_lance_table:
             try:
-                with self._open_drop_test() as drop_test:
-                    if drop_test.find_data(desired) is not False:
-                        drop_test.require_kept_files(desired)
+                with self._open_server_test() as test:
+                    if test.find_data(desired) is not False:
+                        test.require_kept_files(desired)
             except CatalogError as error:
                 raise Unsupported(
                     f"{self.source}: the server {problem}; the companion was created and {error.message}",
                     hint="remove it with a client that deletes no files",
                 ) from None
         with suppress(TableNotFound):
-            self._client.drop_table(desired.path)
+            # Another client's table may have the name now.
+            if self._client.get_table(desired.path).metadata.get("table-uuid") == created.native_id:
+                self._client.drop_table(desired.path)
 
-    def _open_drop_test(self) -> DropTest:
-        return DropTest(self.source, self._client, self._settings)
+    def _open_server_test(self) -> ServerTest:
+        return ServerTest(self.source, self._client, self._settings)
 
     def _check_name(self, path: Path, read: Callable[[Path], object]) -> None:
         """Raise NameNotAllowed for a new name that the server refuses in a URL.

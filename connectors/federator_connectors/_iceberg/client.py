@@ -83,6 +83,7 @@ class IcebergClient(NamespaceClient):
             authentication=build_authentication(source, settings),
             limits=settings.limits,
             tls=settings.tls,
+            connections=settings.pool_size,
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
             sign=build_signature(source, settings),
@@ -153,19 +154,19 @@ class IcebergClient(NamespaceClient):
         about = f"renaming the table {path_key(path)} to {path_key(new_path)}"
         if not self._warehouse(path[0]).can_rename:
             raise Unsupported(f"{self._source}: {about}: the server does not offer this call")
-        for each in (path, new_path):
-            self._table_url(each)
-        source, destination = ({"namespace": list(each[1:-1]), "name": each[-1]} for each in (path, new_path))
+        for table_path in (path, new_path):
+            self._table_url(table_path)
+        source, destination = ({"namespace": names[:-1], "name": names[-1]} for _, *names in (path, new_path))
         try:
             url, body = f"{self._base(path[0])}/tables/rename", {"source": source, "destination": destination}
             self._http.send("POST", url, body=body, about=about).require_no_body()
         except NamespaceAlreadyExists as error:
             raise TableAlreadyExists(error.message) from None
 
-    def drop_table(self, path: Path) -> None:
-        """Remove the entry of a table, and ask the server to keep its data. Raise TableNotFound."""
+    def drop_table(self, path: Path, *, purge: bool = False) -> None:
+        """Remove the entry of a table, and ask the server to keep its data, unless ``purge`` is set. Raise TableNotFound."""
         with translate_table_errors(missing=TableNotFound):
-            query, about = {"purgeRequested": "false"}, f"removing the table {path_key(path)}"
+            query, about = {"purgeRequested": str(purge).lower()}, f"removing the table {path_key(path)}"
             self._http.send("DELETE", self._table_url(path), params=query, about=about).require_no_body()
 
     def _warehouse(self, name: str) -> Warehouse:

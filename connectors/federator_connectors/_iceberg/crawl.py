@@ -74,15 +74,22 @@ class Crawl:
 
     def read_shard(self, shard: Shard) -> Iterator[Record | Coverage]:
         """Yield the children of each namespace, then its Coverage. Never raise CatalogError."""
-        for namespace in shard.namespaces:
+        # If a namespace were listed after the tables of the one before, a server that answers late would have nothing to do in between.
+        for namespace, tables in self._fan.map_one_ahead(self._list_tables, shard.namespaces):
             coverage = CoverageBuilder(self._source, namespace)
             if namespace == ROOT and self._catalogs:
                 coverage.presence = skipped_evidence(_CONFIGURED_CATALOGS_REASON)
-            yield from coverage.read(self._read_children(namespace, shard.payload[namespace], coverage))
+            yield from coverage.read(self._read_children(namespace, shard.payload[namespace], tables, coverage))
 
-    def _read_children(self, namespace: Path, listing: Listing, coverage: CoverageBuilder) -> Iterator[Record]:
-        if len(namespace) > 1:
-            yield from self._read_tables(namespace, coverage)
+    def _list_tables(self, namespace: Path) -> list[str]:
+        return self._reader.list_all_tables(namespace) if len(namespace) > 1 else []
+
+    def _read_children(
+        self, namespace: Path, listing: Listing, tables: list[str] | CatalogError, coverage: CoverageBuilder
+    ) -> Iterator[Record]:
+        if isinstance(tables, CatalogError):
+            raise tables
+        yield from self._read_tables(namespace, tables, coverage)
         if isinstance(listing, CatalogError):
             raise listing
         yield from (child for child in listing if isinstance(child, NamespaceRecord))
@@ -91,8 +98,7 @@ class Crawl:
             self._fan.map_with_errors(self._reader.describe_namespace, paths), fatal=_SERVER_WIDE_ERRORS
         )
 
-    def _read_tables(self, namespace: Path, coverage: CoverageBuilder) -> Iterator[TableRecord]:
-        names = self._reader.list_all_tables(namespace)
+    def _read_tables(self, namespace: Path, names: list[str], coverage: CoverageBuilder) -> Iterator[TableRecord]:
         vanished: list[str] = []
         yield from self._describe_tables(namespace, names, coverage, vanished)
         if not vanished:

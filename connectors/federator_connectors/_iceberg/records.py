@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from federator.connector import LANCE, TABLE_TYPE_KEY, InvalidInput
 from federator.model import Path, TableRecord
@@ -11,13 +12,16 @@ from federator_connectors._iceberg.client import IcebergTable
 
 _COMMENT = "comment"
 #: Iceberg's property for the directory of a table's metadata files
-_METADATA_PATH = "write.metadata.path"
+METADATA_PATH = "write.metadata.path"
 #: properties that belong to the companion, not to the Lance table: the second one is added by Iceberg's library
-_COMPANION = frozenset({TABLE_TYPE_KEY, _METADATA_PATH, "write.parquet.compression-codec"})
-#: name of the Iceberg table of a drop test, and the property that identifies it
+_COMPANION = frozenset({TABLE_TYPE_KEY, METADATA_PATH, "write.parquet.compression-codec"})
+#: the directory beside tables that has the metadata of their companions
+_METADATA_DIRECTORY = "_iceberg"
+_UNUSABLE = frozenset({_METADATA_DIRECTORY, ".", ".."})
+#: name of the Iceberg table of a test of the server, and the property that identifies it
 DROP_TEST = "federator_drop_test"
 _DROP_TEST_MARKER = "federator.drop-test"
-_DROP_TEST_COMMENT = "Lance Federator tests with this table whether dropping a table keeps its files. It can be dropped."
+_DROP_TEST_COMMENT = "Lance Federator tests with this table where the server keeps files. It can be dropped."
 _NO_SNAPSHOT = (None, -1)
 _SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "dummy", "required": False, "type": "string"}]}
 
@@ -41,9 +45,11 @@ def build_create_request(record: TableRecord) -> dict[str, Any]:
     return {"name": record.path[-1], "location": record.location, "schema": _SCHEMA, "properties": _native_properties(record)}
 
 
-def build_test_request(name: str, location: str) -> dict[str, Any]:
-    """Build the CreateTableRequest of an Iceberg table that is no companion, with its metadata inside its location."""
+def build_test_request(name: str, location: str, metadata_path: str | None) -> dict[str, Any]:
+    """Build the CreateTableRequest of an Iceberg table that is no companion. By default, its metadata is inside its location."""
     properties = {_DROP_TEST_MARKER: "true", _COMMENT: _DROP_TEST_COMMENT}
+    if metadata_path is not None:
+        properties[METADATA_PATH] = metadata_path
     return {"name": name, "location": location, "schema": _SCHEMA, "properties": properties}
 
 
@@ -75,15 +81,20 @@ def build_updates(table: IcebergTable, before: TableRecord, after: TableRecord) 
 def metadata_directory(location: str) -> str:
     """Return the directory of a companion's metadata files: ``_iceberg/<name>`` beside the Lance directory, never inside.
 
-    Directories whose names start with an underscore are not tables of a Lance directory. Raise InvalidInput for a whole bucket.
+    Directories whose names start with an underscore are not tables of a Lance directory. Raise InvalidInput for a whole bucket, and for
+    a location that is or leads to a directory of metadata files.
     """
+    if _UNUSABLE & set(unquote(location).split("/")):
+        raise InvalidInput(
+            f"{location}: an Iceberg catalog cannot declare a location with a level named {', '.join(sorted(_UNUSABLE))}"
+        )
     parent, separator, name = location.rstrip("/").rpartition("/")
     if not separator or parent.endswith(":/"):
         raise InvalidInput(f"{location}: an Iceberg catalog needs a directory beside the table for its metadata files")
-    return f"{parent}/_iceberg/{name.removesuffix('.lance')}"
+    return f"{parent}/{_METADATA_DIRECTORY}/{name.removesuffix('.lance')}"
 
 
 def _native_properties(record: TableRecord) -> Mapping[str, str]:
     """Return the properties of a record's companion, as far as the federator sets them."""
-    own = {TABLE_TYPE_KEY: LANCE, _METADATA_PATH: metadata_directory(record.location or "")}
+    own = {TABLE_TYPE_KEY: LANCE, METADATA_PATH: metadata_directory(record.location or "")}
     return {**record.properties, **({_COMMENT: record.doc} if record.doc else {}), **own}

@@ -49,7 +49,7 @@ class NamespaceSettings(HttpSettings):
     threads: int = option(
         "threads",
         4,
-        doc="Concurrent requests of one listing or shard: the server describes tables one by one.",
+        doc="Concurrent requests of all listings and shards of one namespace: the server describes tables one by one.",
         parse=parse_positive_int,
     )
 

@@ -35,8 +35,8 @@ class _RealmAuthentication:
     def headers(self) -> Mapping[str, str]:
         return {**self.inner.headers(), **_realm(self.realm)}
 
-    def discard_refused_token(self) -> bool:
-        return self.inner.discard_refused_token()
+    def discard_refused_token(self, sent: Mapping[str, str], /) -> bool:
+        return self.inner.discard_refused_token(sent)
 
     def secrets(self) -> tuple[str, ...]:
         return self.inner.secrets()

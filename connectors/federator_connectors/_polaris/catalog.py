@@ -12,6 +12,7 @@ from federator.connector import Confirm, InvalidInput, NameNotAllowed, Observati
 from federator.connector.preconditions import check_table
 from federator.model import Identity, NamespaceRecord, Path, TableRecord, path_key
 from federator_connectors._iceberg.base_catalog import NamespaceCatalog
+from federator_connectors._locations import require_location
 from federator_connectors._polaris import records
 from federator_connectors._polaris.client import PolarisClient
 from federator_connectors._polaris.settings import REFUSED_NAMES, PolarisSettings
@@ -85,7 +86,7 @@ class PolarisCatalog(NamespaceCatalog):
         desired = replace(record, location=record.location or self.default_location(record.path))
         with _name_refusals(record):
             created = self._client.create_table(record.path, records.build_table_request(desired))
-        return records.table_record(self.source, record.path, created)
+        return require_location(records.table_record(self.source, record.path, created), desired)
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Remove a table that is unchanged since ``expected``.
@@ -114,7 +115,8 @@ class PolarisCatalog(NamespaceCatalog):
 
     def ping(self) -> str:
         if self._settings.catalogs:
-            self._client.get_catalog(self._settings.catalogs[0])
+            for name in self._settings.catalogs:
+                self._client.get_catalog(name)
         else:
             self._client.list_catalogs()
         return ""

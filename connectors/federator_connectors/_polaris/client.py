@@ -40,6 +40,7 @@ class PolarisClient(NamespaceClient):
             authentication=build_authentication(source, settings),
             limits=settings.limits,
             tls=settings.tls,
+            connections=settings.pool_size,
             connect_timeout=settings.connect_timeout / 1000,
             read_timeout=settings.read_timeout / 1000,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,19 +10,22 @@ from federator.connector import (
     Catalog,
     Confirm,
     Internal,
+    InvalidInput,
     Shard,
+    TableAlreadyExists,
     TableNotFound,
     Unsupported,
     unconditional,
 )
 from federator.connector.fan_out import FanOut
 from federator.connector.preconditions import check_namespace_update, check_table
+from federator.lance.circles import DEPLOYMENT_IDENTITY, find_deployment
 from federator.lance.facade_mapping import namespace_from_properties, namespace_to_properties
-from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
+from federator.model import ROOT, Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord, canonical_location
 from federator_connectors._http.authentication import FixedHeaders
 from federator_connectors._http.client import HttpClient
 from federator_connectors._http.response import TlsOptions
-from federator_connectors._locations import join_levels
+from federator_connectors._locations import join_levels, require_location
 from federator_connectors._rest import crawl
 from federator_connectors._rest.errors import error_for_lance_response, general_error_mapper
 from federator_connectors._rest.general_protocol import GeneralProtocol
@@ -43,8 +46,12 @@ class RestCatalog(Catalog):
         self._root = settings.root_uri if settings.root else None
         self._protocol = _build_protocol(source, settings)
         self._depth = settings.depth
-        self._pool_size = settings.pool_size
-        self._fan_out = FanOut(self._pool_size, source)
+        self._fan_out = FanOut(settings.pool_size, source)
+
+    def identity(self, namespaces: Collection[Path] | None = ()) -> Identity | None:  # noqa: ARG002 - the server is one deployment
+        """Return the deployment of this service that the server is. None for any other server."""
+        deployment = find_deployment(self, ROOT)
+        return None if deployment is None else Identity.of(f"{DEPLOYMENT_IDENTITY}{deployment}")
 
     def list_namespaces(self, parent: Path) -> list[str]:
         return self._confirm_listing(parent, self._protocol.list_namespaces(parent))
@@ -73,14 +80,19 @@ class RestCatalog(Catalog):
         return self.describe_namespace(before.path)
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        """Declare a table. If the server chose another location, deregister the table and raise Unsupported."""
-        self._protocol.declare_table(record.path, record.location, record.properties)
+        """Declare a table. If the server chose another location, deregister the table and raise Unsupported.
+
+        Only a declaration that the response describes is removed. Raise ConcurrentModification if the server has another one.
+        """
+        self._require_new(record)
+        answered = self._protocol.declare_table(record.path, record.location, record.properties)
         try:
             created = self.describe_table(record.path)
         except TableNotFound as error:
             raise Internal(
                 f"{self.source}: the server reported the table {record.key} as declared and does not have it: {error.message}"
             ) from None
+        require_location(created, replace(record, location=answered or record.location or created.location))
         if record.location and created.canonical != canonical_location(record.location):
             with suppress(TableNotFound):
                 self._protocol.deregister_table(record.path)
@@ -89,6 +101,14 @@ class RestCatalog(Catalog):
                 hint="declare the table without a location: the server manages its own locations",
             )
         return created
+
+    def _require_new(self, record: TableRecord) -> None:
+        """Raise TableAlreadyExists if the server has the table: some servers answer a second declaration like the first one."""
+        try:
+            existing = self.describe_table(record.path)
+        except (TableNotFound, InvalidInput, Unsupported):
+            return
+        raise TableAlreadyExists(f"{self.source}: the table {record.key} exists, at {existing.location}")
 
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
         if after.canonical != before.canonical or after.doc != before.doc:
@@ -122,7 +142,7 @@ class RestCatalog(Catalog):
         parent = self.describe_namespace(path[:-1]).location
         if not parent and self._root:
             return join_levels(self._root, (*path[:-1], f"{path[-1]}.lance"))
-        return f"{parent.rstrip('/')}/{path[-1]}.lance" if parent else None
+        return join_levels(parent.rstrip("/"), [f"{path[-1]}.lance"]) if parent else None
 
     def plan_shards(self) -> Sequence[Shard]:
         return crawl.plan_shards(self._protocol, self._fan_out, self._depth)
@@ -135,9 +155,7 @@ class RestCatalog(Catalog):
         return ""
 
     def close(self) -> None:
-        """Close the idle connections, and cancel a crawl's queued requests. The catalog stays usable."""
-        queued, self._fan_out = self._fan_out, FanOut(self._pool_size, self.source)
-        queued.close()
+        """Close the idle connections. The catalog stays usable, also for the threads that are using it."""
         self._protocol.close()
 
     def _confirm_listing(self, namespace: Path, names: list[str]) -> list[str]:

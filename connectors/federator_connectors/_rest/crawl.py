@@ -38,27 +38,37 @@ def plan_shards(protocol: RestProtocol, fan_out: FanOut, depth: int | None) -> l
 
 def read_shard(catalog: Catalog, shard: Shard, fan_out: FanOut, depth: int | None) -> Iterator[Record | Coverage]:
     """Read one shard, see ``Catalog.read_shard``. ``depth`` is that of ``plan_shards``."""
-    for namespace in shard.namespaces:
-        coverage, has_tables = CoverageBuilder(catalog.source, namespace), depth is None or len(namespace) == depth
-        children = _read_children(catalog, namespace, shard.payload[namespace], coverage, fan_out, has_tables=has_tables)
+
+    def list_tables(namespace: Path) -> list[str]:
+        listing = shard.payload[namespace]
+        if isinstance(listing, NamespaceNotFound):
+            return []
+        if depth is None or len(namespace) == depth:
+            return catalog.list_tables(namespace)
+        if namespace != ROOT and (isinstance(listing, CatalogError) or not listing):
+            # An empty listing counts only if the namespace exists after it.
+            catalog.describe_namespace(namespace)
+        return []
+
+    # If a namespace were listed after the tables of the one before, a server that answers late would have nothing to do in between.
+    for namespace, tables in fan_out.map_one_ahead(list_tables, shard.namespaces):
+        coverage = CoverageBuilder(catalog.source, namespace)
+        children = _read_children(catalog, namespace, shard.payload[namespace], tables, coverage, fan_out)
         yield from coverage.read(children)
 
 
 def _read_children(
-    catalog: Catalog, namespace: Path, listing: list[str] | CatalogError, coverage: CoverageBuilder, fan_out: FanOut, *,
-    has_tables: bool,
+    catalog: Catalog, namespace: Path, listing: list[str] | CatalogError, tables: list[str] | CatalogError,
+    coverage: CoverageBuilder, fan_out: FanOut,
 ) -> Iterator[Record]:  # fmt: skip
     if isinstance(listing, NamespaceNotFound):
         raise listing
     children = [] if isinstance(listing, CatalogError) else [(*namespace, name) for name in sorted(listing)]
     yield from coverage.describe_namespaces(fan_out.map_with_errors(catalog.describe_namespace, children))
     # The tables of a namespace may be listed even if the listing of its child namespaces failed.
-    names = catalog.list_tables(namespace) if has_tables else []
-    if not has_tables and not children and namespace != ROOT:
-        # An empty listing counts only if the namespace exists after it.
-        catalog.describe_namespace(namespace)
-    tables = [(*namespace, name) for name in sorted(names)]
-    for path, table in fan_out.map_with_errors(catalog.describe_table, tables):
+    if isinstance(tables, CatalogError):
+        raise tables
+    for path, table in fan_out.map_with_errors(catalog.describe_table, [(*namespace, name) for name in sorted(tables)]):
         # Also for "not found": the listing contains the table, and only the next listing can prove it absent.
         yield coverage.undescribed_table(path, table) if isinstance(table, CatalogError) else table
     if isinstance(listing, CatalogError):

@@ -1,6 +1,7 @@
 """Mapping of the errors of Lance REST servers to ``CatalogError``.
 
-``lance``: by the code of the official protocol's body ``{error, code, detail, instance}``. ``general``: by RFC 7807 and the status.
+``lance``: by the code of the official protocol's body ``{error, code, detail, instance}``; absence also needs a status that does not
+contradict it. ``general``: by RFC 7807 and the status.
 With any other body, only the status counts. A 404 then means that the route does not exist, never that an object is absent.
 """
 
@@ -24,7 +25,7 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator_connectors._http.response import HttpResponse, build_error, error_for_status
+from federator_connectors._http.response import HttpResponse, build_error, contradicts_absence, error_for_status
 
 _BY_CODE: dict[int, type[CatalogError]] = {
     kind.code: kind
@@ -47,6 +48,8 @@ def error_for_lance_response(response: HttpResponse) -> CatalogError:
         # Gravitino's check of credentials sends the status as code.
         return error_for_status(response, message)
     kind = _BY_CODE.get(code, Internal)
+    if contradicts_absence(response, kind):
+        return error_for_status(response, message)
     if kind is Internal and message and message.startswith(_NOT_SUPPORTED):
         kind = Unsupported
     return build_error(kind, response, message)

@@ -25,7 +25,7 @@ from federator_connectors._http.client import HttpClient
 from federator_connectors._http.response import HttpResponse
 from federator_connectors._rest import responses
 from federator_connectors._rest.errors import general_error_mapper
-from federator_connectors._rest.protocol import RestProtocol, TableDescription, format_path, list_all_names
+from federator_connectors._rest.protocol import RestProtocol, TableDescription, format_path, list_all_names, location_in
 
 
 class GeneralProtocol(RestProtocol):
@@ -84,13 +84,14 @@ class GeneralProtocol(RestProtocol):
         body = {**_namespace_id(path), "updates": dict(updates), "removals": removals}
         self._post("AlterNamespace", body, f"altering the namespace {format_path(path)}", missing=NamespaceNotFound)
 
-    def declare_table(self, path: Path, location: str | None, properties: Mapping[str, str]) -> None:
+    def declare_table(self, path: Path, location: str | None, properties: Mapping[str, str]) -> str | None:
         if not location:
             raise Unsupported(f"the table {format_path(path)} needs a location", hint="set a location, or rest.root")
         about = f"registering the table {format_path(path)}"
         body = {**_table_id(path), "location": location, "properties": dict(properties)}
         try:
-            self._post("RegisterTable", body, about, missing=NamespaceNotFound, existing=TableAlreadyExists)
+            response = self._post("RegisterTable", body, about, missing=NamespaceNotFound, existing=TableAlreadyExists)
+            return location_in(response)
         except InvalidInput:
             if self._exists(path):
                 raise TableAlreadyExists(f"{about}: the table exists") from None

@@ -14,7 +14,7 @@ from federator.model import Path, canonical_location
 from federator_connectors._http.client import HttpClient
 from federator_connectors._http.response import HttpResponse
 from federator_connectors._rest import responses
-from federator_connectors._rest.protocol import RestProtocol, TableDescription, format_path, list_all_names
+from federator_connectors._rest.protocol import RestProtocol, TableDescription, format_path, list_all_names, location_in
 
 _DEFAULT_DELIMITER = "$"
 
@@ -68,18 +68,18 @@ class LanceProtocol(RestProtocol):
         body = {"mode": "Fail", "behavior": "Restrict"}
         self._post(f"/namespace/{self._id(path)}/drop", body, f"dropping the namespace {format_path(path)}")
 
-    def declare_table(self, path: Path, location: str | None, properties: Mapping[str, str]) -> None:
+    def declare_table(self, path: Path, location: str | None, properties: Mapping[str, str]) -> str | None:
         about, body = f"declaring the table {format_path(path)}", {"properties": dict(properties)}
         first_error: CatalogError | None = None
         for candidate in self._location_candidates(location):
             try:
                 # RegisterTable is tried first, because DeclareTable may write to the location.
-                self._post(f"/table/{self._id(path)}/register", {**body, "location": candidate}, about)
-                return
+                return location_in(self._post(f"/table/{self._id(path)}/register", {**body, "location": candidate}, about))
             except (InvalidInput, Unsupported) as error:
                 first_error = first_error or error
         try:
-            self._post(f"/table/{self._id(path)}/declare", {**body, **({"location": location} if location else {})}, about)
+            request = {**body, **({"location": location} if location else {})}
+            return location_in(self._post(f"/table/{self._id(path)}/declare", request, about))
         except (InvalidInput, Unsupported) as error:
             raise first_error or error from None
 

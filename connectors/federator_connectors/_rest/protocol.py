@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from federator.connector import Unsupported
 from federator.connector.tokens import PageTokens
 from federator.model import Path, path_key
+from federator.model.locations import is_location
 from federator_connectors._http.response import HttpResponse
 
 
@@ -53,8 +54,11 @@ class RestProtocol(ABC):
         raise Unsupported(f"this protocol cannot alter the namespace {format_path(path)}")
 
     @abstractmethod
-    def declare_table(self, path: Path, location: str | None, properties: Mapping[str, str]) -> None:
-        """Declare a table. Raise TableAlreadyExists, NamespaceNotFound, and InvalidInput if the server refuses the location."""
+    def declare_table(self, path: Path, location: str | None, properties: Mapping[str, str]) -> str | None:
+        """Declare a table. Return the location in the response; None if it has none.
+
+        Raise TableAlreadyExists, NamespaceNotFound, and InvalidInput if the server refuses the location.
+        """
 
     def alter_table(self, path: Path, updates: Mapping[str, str], removals: list[str]) -> None:  # noqa: ARG002
         """Change a table's properties. Raise Unsupported if the protocol has no such call."""
@@ -95,3 +99,9 @@ def list_all_names(read_page: Callable[[str | None], HttpResponse], items: str, 
         following = tokens.following(response.json_object.get(token), added=len(names) - known)
         if following is None:
             return list(names)
+
+
+def location_in(response: HttpResponse) -> str | None:
+    """Return the location in the response to a declaration. None without an absolute one: some servers send none or a relative one."""
+    location = response.error_object.get("location")
+    return location if isinstance(location, str) and is_location(location) else None

@@ -55,6 +55,7 @@ class RestSettings(ConnectorSettings):
 
     @property
     def returns_properties(self) -> bool:
+        """``keeps_properties``, with the protocol's default."""
         return self.protocol == GENERAL if self.keeps_properties is None else self.keeps_properties
 
     @property

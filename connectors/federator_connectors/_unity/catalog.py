@@ -41,6 +41,7 @@ from federator.model import (
     parent_locations,
     path_key,
 )  # fmt: skip
+from federator_connectors._locations import require_location
 from federator_connectors._unity import crawl, credentials, records
 from federator_connectors._unity.client import Native, UnityClient
 from federator_connectors._unity.errors import CatalogNotFound, FailedPrecondition, PropertyRefused
@@ -53,6 +54,8 @@ class UnityCatalog(Catalog):
 
     Paths are ``(catalog,)``, ``(catalog, schema)`` and ``(catalog, schema, table)``.
     """
+
+    thread_safe = True
 
     def __init__(self, source: str, settings: UnitySettings) -> None:
         self.source = source
@@ -256,7 +259,7 @@ class UnityCatalog(Catalog):
                 raise
             self._create(desired, marker_in_comment=True)
             self._marker_in_comment = True
-        return self._read_back(record.path)
+        return require_location(self._read_back(record.path), desired)
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Remove a table that is unchanged since ``expected``.

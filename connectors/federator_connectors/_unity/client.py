@@ -65,6 +65,7 @@ class UnityClient:
             authentication=_build_authentication(source, settings),
             limits=settings.limits,
             tls=settings.tls,
+            connections=settings.pool_size,
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
         )
@@ -199,8 +200,18 @@ class UnityClient:
                 omitted()
             else:
                 rows = response.require_shape(responses.PAGES[key])[key]
+                _require_parent(response, rows, query)
                 names.update(row["name"] for row in rows)
                 yield from rows
             token = tokens.following(response.json_object.get("next_page_token"), added=len(names) - known)
             if token is None:
                 return
+
+
+def _require_parent(response: HttpResponse, rows: list[Native], parent: Mapping[str, str]) -> None:
+    """Raise Internal for a row of another catalog or schema than the one whose listing was requested."""
+    for row in rows:
+        for key, name in parent.items():
+            # Databricks returns names in lower case, whatever the case in the request.
+            if row[key].lower() != name.lower():
+                raise Internal(f"{response.operation}: the server's response has a row with the {key} {row[key]!r}")

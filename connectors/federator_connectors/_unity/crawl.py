@@ -18,8 +18,8 @@ from federator_connectors._unity.client import Native, UnityClient
 from federator_connectors._unity.errors import CatalogNotFound
 
 _SCHEMAS_PER_SHARD = 10
-#: evidence of a response without a list: Databricks omits an empty list, but a truncated response has no list either
-UNPROVEN_EMPTY = "unproven empty: a response without a list proves neither presence nor absence"
+# Evidence of a response without a list: Databricks omits an empty list, but a truncated response has no list either
+_UNPROVEN_EMPTY = "unproven empty: a response without a list proves neither presence nor absence"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class NamespaceRows:
     rows: tuple[Record | Coverage, ...]
 
 
-class _Coverage(CoverageBuilder):
+class _UnityCoverage(CoverageBuilder):
     def __init__(self, source: str, namespace: Path, *, configured: bool) -> None:
         super().__init__(source, namespace)
         self._configured = configured
@@ -41,7 +41,7 @@ class _Coverage(CoverageBuilder):
         self.found = self.found or (self._configured and isinstance(error, CatalogNotFound))
 
     def skip_listing(self) -> None:
-        self.skip(UNPROVEN_EMPTY)
+        self.skip(_UNPROVEN_EMPTY)
 
 
 def plan_shards(source: str, catalogs: Sequence[Native], api: UnityClient, *, configured: bool) -> list[Shard]:
@@ -49,17 +49,17 @@ def plan_shards(source: str, catalogs: Sequence[Native], api: UnityClient, *, co
 
     A failed listing of a catalog's schemas becomes a failed Coverage. ``configured``: the configuration names the only catalog.
     """
-    found = [records.catalog_record(source, native) for native in catalogs]
-    rows: list[Record | Coverage] = list(CoverageBuilder(source, ROOT).read(found))
+    catalog_records = [records.catalog_record(source, native) for native in catalogs]
+    rows: list[Record | Coverage] = list(CoverageBuilder(source, ROOT).read(catalog_records))
     schemas: list[Path] = []
-    for path in (record.path for record in found):
-        coverage = _Coverage(source, path, configured=configured)
+    for path in (record.path for record in catalog_records):
+        coverage = _UnityCoverage(source, path, configured=configured)
         natives = api.iter_schemas(path[0], omitted=coverage.skip_listing)
         children = list(coverage.collect(records.schema_record(source, path[0], native) for native in natives))
         rows += [*children, coverage.build()]
         schemas += [child.path for child in children]
     shards = consecutive_shards(schemas, _SCHEMAS_PER_SHARD)
-    return [Shard((ROOT, *(record.path for record in found)), NamespaceRows(tuple(rows))), *shards]
+    return [Shard((ROOT, *(record.path for record in catalog_records)), NamespaceRows(tuple(rows))), *shards]
 
 
 def read_shard(source: str, shard: Shard, api: UnityClient, *, configured: bool) -> Iterator[Record | Coverage]:
@@ -68,7 +68,7 @@ def read_shard(source: str, shard: Shard, api: UnityClient, *, configured: bool)
         yield from shard.payload.rows
         return
     for schema in shard.namespaces:
-        coverage = _Coverage(source, schema, configured=configured)
+        coverage = _UnityCoverage(source, schema, configured=configured)
         natives = api.iter_tables(schema, omitted=coverage.skip_listing)
         kinds = ((native, records.table_kind(native)) for native in natives)
         yield from coverage.read(records.table_record(source, schema, native, kind) for native, kind in kinds if kind)

@@ -26,7 +26,13 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator_connectors._http.response import HttpResponse, build_error, error_for_status, error_for_token_status
+from federator_connectors._http.response import (
+    HttpResponse,
+    build_error,
+    contradicts_absence,
+    error_for_status,
+    error_for_token_status,
+)
 
 
 class CatalogNotFound(NamespaceNotFound):
@@ -90,6 +96,8 @@ def error_for_response(response: HttpResponse) -> CatalogError:
     text = f"{code}: {message}" if code and message else message or code or None
     match = _OBJECT_PATTERN.match(message) if code in ("NOT_FOUND", "ALREADY_EXISTS") else None
     kind = _BY_CODE.get(f"{match[1].upper()}_{code}" if match else code)
+    if kind and contradicts_absence(response, kind):
+        kind = None
     if kind is None and response.status == 404 and _OPTIONAL.get():
         return build_error(Unsupported, response, text)
     return build_error(kind, response, text) if kind else error_for_status(response, text)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from federator.connector import option, parse_positive_int
 from federator_connectors._http.settings import ClientCredentialsSettings, parse_url
 
-#: a location outside of this host's file system is accepted without the characters that a URI cannot have
+#: pattern of locations: one outside of this host's file system is accepted without the characters that a URI cannot have
 LOCATIONS = r"""(?s:(?:file:)?/.*)|(?:[^\x00-\x20\x7f"<>\\^`{|}\[\]%]|%[0-9A-Fa-f]{2})+"""
-
-
+# From here on, milliseconds are meant: nobody waits a quarter of an hour for a connection.
 _LEAST_DOUBTFUL_SECONDS = 1000
 
 

@@ -22,7 +22,7 @@ from federator.connector import (
     ServiceUnavailable,
     Unsupported,
 )
-from federator.data import CallerPool
+from federator.data import PrincipalPool
 from federator.lance.arrow_json import type_from_json
 from federator.lance.columns import declared_schema, list_columns
 from federator.model import path_key
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def create_empty_table(
-    pool: CallerPool, write: AuthorizedWriter, target: WriteTarget, json_schema: JsonArrowSchema, location: str | None,
+    pool: PrincipalPool, write: AuthorizedWriter, target: WriteTarget, json_schema: JsonArrowSchema, location: str | None,
     properties: Mapping[str, str] | None,
 ) -> tuple[VisibleTable, WriteResult[DeclareTableResponse]]:  # fmt: skip
     """Declare a table and write it without rows. If the write fails, the declaration is removed again.
@@ -46,9 +46,9 @@ def create_empty_table(
     with write.writer.locks.hold(target.source.name, target.source_path):
         table, result = declare_in_catalog(write, target, request, schema=declared_schema(list_columns(schema)), locked=True)
         try:
-            with pool.file() as body:
-                _write_stream(schema, str(body))
-                created = pool.run("create", table_handle(table), input=str(body))
+            with pool.open_file() as body:
+                _write_stream(schema, str(body.path))
+                created = pool.run("create", table_handle(table), input=str(body.path))
         except CatalogError:
             # The location may contain another table: then this name must not declare it.
             withdraw_declaration(write, target)

@@ -12,7 +12,7 @@ from federator.api.lance.write_access import AuthorizedWriter, WriteTarget
 from federator.api.principals import Role, can_drop_data
 from federator.apply.direct_writes import WriteResult
 from federator.connector import CatalogError, Internal, InvalidInput, TableNotFound, Unsupported
-from federator.data import CallerPool, TableHandle
+from federator.data import PrincipalPool, TableHandle
 from federator.model import Kind, TableRecord, canonical_location, parse_path_key, path_key
 from federator.views import datasets
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def drop_with_data(
-    pool: CallerPool, write: AuthorizedWriter, target: WriteTarget
+    pool: PrincipalPool, write: AuthorizedWriter, target: WriteTarget
 ) -> tuple[TableRecord, WriteResult[TableRecord]]:
     """Deregister a table, delete its data and return its record.
 
-    The source needs ``allow_drop = true``, and the principal the role admin for it. Nothing is removed if another declaration has the
-    same location or one inside it, or if the location is part of another table. It must be empty or a Lance table, and contain nothing
-    else.
+    The source needs ``allow_drop = true``, and the principal needs the role admin for it. Nothing is removed if another declaration has
+    the same location or one inside it, or if the location is part of another table. The location must be empty, or contain a Lance
+    table and nothing else.
 
     Raise Unsupported, PermissionDenied or InvalidInput if a precondition fails. Raise Internal if the table was deregistered, but its
     data could not be deleted.
@@ -47,50 +47,52 @@ def drop_with_data(
             if record.kind is not Kind.TABLE or not record.location:
                 raise InvalidInput(f"{name} is not an external Lance table with a location")
             handle = table_handle(VisibleTable(target.path, target.source, record))
-            _require_sole_declaration(pool, write, target, handle)
-            _require_no_branch(pool, handle, name)
+            resolved = _require_sole_declaration(pool, write, target, handle)
+            _require_no_branch(pool, handle, resolved, name)
             has_data = _is_written(pool, handle, name)
             catalog.deregister_table(record)
         if has_data:
-            _delete_data(pool, handle, name)
+            _delete_data(pool, handle, resolved, name)
         return record
 
     result = write.execute(target, "drop_table", call)
     return result.response, result
 
 
-def _require_sole_declaration(pool: CallerPool, write: AuthorizedWriter, target: WriteTarget, handle: TableHandle) -> None:
-    """Raise InvalidInput if another declared table would lose its data, also one that is reached through symbolic links."""
+def _require_sole_declaration(pool: PrincipalPool, write: AuthorizedWriter, target: WriteTarget, handle: TableHandle) -> str:
+    """Return the location with symbolic links resolved, the only one that may be deleted.
+
+    Raise InvalidInput if another declared table would lose its data, also one that is reached through symbolic links.
+    """
     aliases, own_id = write.settings.location_aliases, path_key(target.path)
     others = datasets.list_tables_that_may_overlap(write.index, handle.location, aliases)
     others.pop(own_id, None)
-    if not others:
-        return
     canonical = canonical_location(handle.location, aliases)
-    lost = set(pool.run("lost_tables", handle, canonical=canonical, declared=sorted(set(others.values())))["locations"])
+    overlap = pool.run("lost_tables", handle, canonical=canonical, declared=sorted(set(others.values())))
+    lost, resolved = set(overlap["locations"]), str(overlap["resolved"])
     names = sorted(name for name, location in others.items() if location in lost)
     if names:
         # Name only objects that the principal can see.
         visible = [name for name in names if write.principal.scopes.covers(parse_path_key(name))]
         other = ", ".join(visible) or "another table"
         raise InvalidInput(f"{own_id}: {other} has data at {handle.location}", hint="use DeregisterTable, which keeps the data")
+    return resolved
 
 
-def _require_no_branch(pool: CallerPool, handle: TableHandle, name: str) -> None:
-    """Raise InvalidInput if the location is a branch of a table, which no catalog has to declare."""
-    [resolved] = pool.run("resolve", handle, locations=[handle.location])["locations"]
+def _require_no_branch(pool: PrincipalPool, handle: TableHandle, resolved: str, name: str) -> None:
+    """Raise InvalidInput if the location is a branch of another table. That table may be in no catalog, so the index cannot show it."""
     for match in re.finditer("/tree/", resolved):
         table = replace(handle, location=resolved[: match.start()])
-        if pool.run("inspect", table, anywhere=True)["state"] not in ("missing", "empty", "not_lance"):
+        if pool.run("inspect", table, allow_outside=True)["state"] not in ("missing", "empty", "not_lance"):
             raise InvalidInput(
                 f"{name}: {handle.location} is part of another table, and is not deleted",
                 hint="use DeregisterTable, which keeps the data",
             )
 
 
-def _is_written(pool: CallerPool, handle: TableHandle, name: str) -> bool:
+def _is_written(pool: PrincipalPool, handle: TableHandle, name: str) -> bool:
     """Whether the location contains a Lance table; False if nothing was written. Raise InvalidInput for any other content."""
-    inspection = pool.run("inspect", handle, anywhere=True)
+    inspection = pool.run("inspect", handle, allow_outside=True)
     if inspection["state"] in ("missing", "empty", "declared_only"):
         return False
     if inspection["state"] != "valid":
@@ -108,9 +110,9 @@ def _is_written(pool: CallerPool, handle: TableHandle, name: str) -> bool:
     return True
 
 
-def _delete_data(pool: CallerPool, handle: TableHandle, name: str) -> None:
+def _delete_data(pool: PrincipalPool, handle: TableHandle, resolved: str, name: str) -> None:
     try:
-        pool.run("drop", handle)
+        pool.run("drop", handle, resolved=resolved)
     except TableNotFound:
         return
     except CatalogError as error:

@@ -1,4 +1,4 @@
-"""Freshness header of protocol responses: their bodies have no field for it.
+"""Headers of protocol responses: freshness, for which their bodies have no field, and the version of LanceDB's dialect.
 
 ``Federator-Freshness: lake_hive; revision=12; state=ok; crawled=2026-01-31T12:00:00Z`` is the freshness of the id's source, at most a
 second old. A response about all sources (the root, all tables, the general spec) lists all of them, separated by commas.
@@ -24,6 +24,9 @@ from federator.store import DatabaseError, Index
 from federator.views.freshness import Freshness, list_freshness
 
 HEADER = "Federator-Freshness"
+#: the version of LanceDB's own service whose dialect is spoken (``lancedb_dialect``): its clients send several vectors in one query
+#: from 0.2, structured full-text queries from 0.3, and writes in several parts from 0.4
+DIALECT_HEADER, DIALECT = "phalanx-version", "0.3.0"
 #: seconds for which freshness is cached
 CACHE_SECONDS = 1.0
 #: maximum number of sources in a header; with more, use GET /api/v1/sources
@@ -33,41 +36,43 @@ _log = logs.get_logger(__name__)
 
 
 class FreshnessMiddleware:
-    """ASGI middleware behind the security middleware. ``general``: the paths of the general spec's operations."""
+    """ASGI middleware behind the security middleware. ``general_paths``: the paths of the general spec's operations."""
 
     def __init__(
-        self, app: ASGIApp, *, index: Index, general: frozenset[str], clock: Callable[[], float] = time.monotonic
+        self, app: ASGIApp, *, index: Index, general_paths: frozenset[str], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._app, self._index, self._general, self._clock = app, index, general, clock
-        self._known: dict[tuple[str, ...], tuple[float, dict[str, str]]] = {}
+        self._app, self._index, self._general_paths, self._clock = app, index, general_paths, clock
+        self._cache: dict[tuple[str, ...], tuple[float, dict[str, str]]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not (is_lance_path(scope["path"]) or scope["path"] in self._general):
+        if scope["type"] != "http" or not (is_lance_path(scope["path"]) or scope["path"] in self._general_paths):
             await self._app(scope, receive, send)
             return
 
         async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
                 value = await self._header_value(scope)
+                headers = MutableHeaders(scope=message)
+                headers[DIALECT_HEADER] = DIALECT
                 if value:
-                    MutableHeaders(scope=message)[HEADER] = value
+                    headers[HEADER] = value
             await send(message)
 
         await self._app(scope, receive, send_with_header)
 
     async def _header_value(self, scope: Scope) -> str:
         principal: Principal = scope["principal"]
-        key = principal.scopes.to_texts
-        expires_at, freshness = self._known.get(key, (0.0, {}))
+        key = principal.scopes.texts
+        expires_at, freshness = self._cache.get(key, (0.0, {}))
         if self._clock() >= expires_at:
             try:
                 freshness = await run_in_threadpool(self._load, principal.scopes)
             except DatabaseError as error:
                 _log.warning("freshness header omitted", error=first_line(error))
                 return ""
-            if len(self._known) >= _MAX_CACHED:
-                self._known.clear()
-            self._known[key] = self._clock() + CACHE_SECONDS, freshness
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            self._cache[key] = self._clock() + CACHE_SECONDS, freshness
         source = _source(scope)
         if source is not None:
             return freshness.get(source, "")

@@ -275,7 +275,7 @@ def get_table(body: Table, index: IndexDep, settings: SettingsDep, principal: Pr
         raise InvalidInput(f"{path_key(table.path)} could not be described by the last crawl: {record.problem}")
     if record.canonical is not None and (record.kind is Kind.TABLE or record.is_read_only):
         with index.read() as connection:
-            verification = verifications.list_verifications(connection, [record.canonical]).get(record.canonical)
+            verification = verifications.find_verification(connection, table.source.name, record.canonical)
         state = verification.state if verification is not None else "valid"
         if verification is not None and (state in ("not_lance", "corrupt") or is_empty_directory(table, state)):
             raise InvalidInput(
@@ -288,7 +288,7 @@ def get_table(body: Table, index: IndexDep, settings: SettingsDep, principal: Pr
 @router.post("/CreateTable")
 def create_table(body: CreateTable, write: WriterDep, pool: PoolDep) -> Response:
     """Declare a table in its catalog and write it without rows."""
-    target = write.authorize(body.path)
+    target = write.authorize(body.path, is_table=True)
     table, result = create_empty_table(pool, write, target, body.arrow_schema, body.location, body.properties)
     return json_response(_table_response(target.path, table.record), write_headers(result))
 
@@ -296,7 +296,7 @@ def create_table(body: CreateTable, write: WriterDep, pool: PoolDep) -> Response
 @router.post("/RegisterTable")
 def register_table(body: RegisterTable, write: WriterDep) -> Response:
     """Declare a table at the location of existing data."""
-    target = write.authorize(body.path)
+    target = write.authorize(body.path, is_table=True)
     request = RegisterTableRequest(id=list(target.source_path), location=body.location, properties=body.properties)
     result = write.execute(target, "register_table", lambda facade: facade.register_table(request), request=body)
     record = TableRecord(
@@ -308,7 +308,7 @@ def register_table(body: RegisterTable, write: WriterDep) -> Response:
 @router.post("/AlterTable")
 def alter_table(body: AlterTable, write: WriterDep) -> Response:
     """Set and remove properties, if the catalog can alter tables."""
-    target = write.authorize(body.path)
+    target = write.authorize(body.path, is_table=True)
     updates, removals = body.updates or {}, body.removals or []
     result = write.execute(
         target, "alter_table", lambda facade: change_table_properties(facade, target, updates, removals), request=body
@@ -319,7 +319,7 @@ def alter_table(body: AlterTable, write: WriterDep) -> Response:
 @router.post("/DropTable")
 def drop_table(body: Table, write: WriterDep, pool: PoolDep) -> Response:
     """Deregister a table and delete its data. Needs the role admin, and ``allow_drop = true`` in the source."""
-    _, result = drop_with_data(pool, write, write.authorize(body.path))
+    _, result = drop_with_data(pool, write, write.authorize(body.path, is_table=True))
     return Response("{}", media_type="application/json", headers=write_headers(result))
 
 

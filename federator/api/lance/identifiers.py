@@ -2,7 +2,7 @@
 
 The root is the delimiter itself. A name that contains the delimiter needs another delimiter. Routes have a parameter ``NamespaceId`` or
 ``TableId``. A route that writes passes the id in the body, if there is one, to ``Identifier.require_match``; a route that only reads
-passes it to ``Identifier.find``.
+passes it to ``Identifier.read_existing``.
 
 A ``+`` that is not encoded has two readings: it is a plus in RFC 3986, and a space for clients that encode paths like forms. These
 are the clients in Rust (pylance, lance-spark), which send no User-Agent. Other clients were seen to send one.
@@ -44,17 +44,17 @@ class Identifier:
         """
         return choose_reading(self.readings, tuple(body) if body else None)
 
-    def find(self, body: Sequence[str] | None, look_up: Callable[[Levels], T]) -> T:
-        """Return the result of ``look_up`` for the path that ``body`` names. Without an id in the body, it is the path that exists.
+    def read_existing(self, body: Sequence[str] | None, read: Callable[[Levels], T]) -> T:
+        """Return the result of ``read`` for the path that ``body`` names. Without an id in the body, it is the path that exists.
 
-        Raise InvalidInput like ``require_match``, also if both readings of the route's id exist, and the errors of ``look_up``.
+        Raise InvalidInput like ``require_match``, also if both readings of the route's id exist, and the errors of ``read``.
         """
         if body or len(self.readings) == 1:
-            return look_up(self.require_match(body))
+            return read(self.require_match(body))
         results, missing = [], []
         for path in self.readings:
             try:
-                results.append(look_up(path))
+                results.append(read(path))
             except (NamespaceNotFound, TableNotFound) as error:
                 missing.append(error)
         if not results:
@@ -122,9 +122,8 @@ TableId = Annotated[Identifier, Depends(_identifier)]
 class EncodedPaths:
     """ASGI middleware: below ``/v1`` routes see the encoded path, so that an encoded slash in a name is not a separator.
 
-    A slash at the end is removed, as lancedb's remote client sends one.
     Path parameters are therefore percent-encoded. ``NamespaceId`` and ``TableId`` decode them, other parameters use
-    ``decode_segment``.
+    ``decode_segment``. A slash at the end is removed, as lancedb's remote client sends one.
     """
 
     def __init__(self, app: ASGIApp) -> None:

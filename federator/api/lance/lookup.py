@@ -27,7 +27,7 @@ from federator.lance.facade_mapping import namespace_to_properties, storage_opti
 from federator.lance.foreign_locations import MayRead, may_read_nothing
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, path_key
 from federator.model.scopes import Scopes
-from federator.registry import get_connector
+from federator.registry import get_connector, parse_connector_settings
 from federator.runtime.redaction import is_secret_key, mask_value
 from federator.settings import Settings, SourceSettings
 from federator.store import Connection, Index, pending_publications, records
@@ -57,9 +57,7 @@ class VisibleTable:
         Raise ConfigError if a reference cannot be resolved.
         """
         if with_secrets:
-            spec = self.source.spec
-            settings = get_connector(spec.impl).parse_settings(spec.properties, where=f"[sources.{spec.name}] ")
-            return storage_options_for(settings.storage, self.record)
+            return storage_options_for(parse_connector_settings(self.source.spec).storage, self.record)
         storage, plain = _public_storage_options(self.source)
         options = storage_options_for(storage, self.record, plain=plain, vend_credentials=False)
         return {key: text if key in storage else mask_value(text) for key, text in options.items()}
@@ -121,6 +119,15 @@ def capabilities(source: SourceSettings) -> Capabilities:
     return get_connector(source.impl).capabilities
 
 
+def require_table_levels(source: SourceSettings, path: Path) -> None:
+    """Raise InvalidInput (13) if a path from the tree root has too few levels for a table of its source."""
+    least = get_connector(source.impl).min_depth(source.spec.properties) + 2
+    if len(path) < least:
+        raise InvalidInput(
+            f"the id of a table of {source.name} has at least {least} levels, {path_key(path)!r} has {len(path)}"
+        )
+
+
 def resolve_namespace(index: Index, settings: Settings, scopes: Scopes, path: Path) -> VisibleNamespace:
     """Return the namespace at a path of one level or more. Raise NamespaceNotFound (1).
 
@@ -152,10 +159,10 @@ def require_listed(connection: Connection, namespace: VisibleNamespace) -> None:
 
 
 def get_lance_table(index: Index, settings: Settings, scopes: Scopes, path: Path) -> VisibleTable:
-    """Return the Lance table at a path of two levels or more.
+    """Return the Lance table at a path.
 
-    Raise TableNotFound (4) if it does not exist or is not visible, InvalidInput (13) if its catalog manages it, Internal (18) if the
-    crawl could not describe it.
+    Raise TableNotFound (4) if it does not exist or is not visible, InvalidInput (13) if its catalog manages it or its path has too few
+    levels, Internal (18) if the crawl could not describe it.
     """
     table = get_any_table(index, settings, scopes, path)
     record = table.record
@@ -167,11 +174,15 @@ def get_lance_table(index: Index, settings: Settings, scopes: Scopes, path: Path
 
 
 def get_any_table(index: Index, settings: Settings, scopes: Scopes, path: Path) -> VisibleTable:
-    """Return the table of any kind at a path. Raise TableNotFound (4) if it does not exist or is not visible."""
+    """Return the table of any kind at a path. Raise TableNotFound (4) if it does not exist or is not visible.
+
+    Raise InvalidInput (13) if the path has too few levels for a table of its source.
+    """
     missing = TableNotFound(f"there is no table {path_key(path)}")
-    if len(path) < 2 or path[0] not in settings.sources or not scopes.is_visible(path[:1]):
+    if not path or path[0] not in settings.sources or not scopes.is_visible(path[:1]):
         raise missing
     source = settings.sources[path[0]]
+    require_table_levels(source, path)
     path = canonicalize_path(source, path)
     if not scopes.covers(path):
         raise missing

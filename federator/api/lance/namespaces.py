@@ -27,10 +27,12 @@ from federator.api.lance.responses import Limit, PageToken, json_response, parse
 from federator.api.lance.write_access import WriterDep, write_headers
 from federator.api.principals import Role
 from federator.connector import InvalidInput
+from federator.lance.circles import DEPLOYMENT_IDENTITY, DEPLOYMENT_KEY
 from federator.lance.facade_mapping import CONFIRM_HEADER
+from federator.model import WHOLE
 from federator.model.scopes import Scopes
 from federator.settings import Settings
-from federator.store import Index
+from federator.store import Index, deployment, identities
 
 #: a Lance client sends it as ``context={"header.x-federator-confirm": "cascades"}``
 Confirm = Annotated[
@@ -47,7 +49,9 @@ def list_namespaces(
 ) -> Response:  # fmt: skip
     """List the names of the children; of the root, the sources."""
     size, after = parse_page_request(limit, page_token, principal.scopes)
-    names = id.find(None, lambda path: list_child_namespaces(index, settings, principal.scopes, path, after=after, size=size))
+    names = id.read_existing(
+        None, lambda path: list_child_namespaces(index, settings, principal.scopes, path, after=after, size=size)
+    )
     page, token = slice_page(names, size, principal.scopes)
     return json_response(ListNamespacesResponse(namespaces=page, page_token=token))
 
@@ -58,8 +62,21 @@ def describe_namespace(
     body: Annotated[DescribeNamespaceRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
     """Return the properties of a namespace."""
-    namespace = _find(id, body.id if body else None, index, settings, principal.scopes)
-    return json_response(DescribeNamespaceResponse(properties=namespace.properties if namespace else {}))
+    namespace = _get_namespace(id, body.id if body else None, index, settings, principal.scopes)
+    properties = {**(namespace.properties if namespace else {}), **_deployment_properties(index, namespace)}
+    return json_response(DescribeNamespaceResponse(properties=properties))
+
+
+def _deployment_properties(index: Index, namespace: VisibleNamespace | None) -> dict[str, str]:
+    """Return the property by which other deployments recognise this one at the root, and those that its sources are."""
+    if namespace is not None and len(namespace.path) > 1:
+        return {}
+    with index.read() as connection:
+        if namespace is None:
+            return {DEPLOYMENT_KEY: deployment.read_fingerprint(connection)}
+        known = identities.get_accepted(connection, namespace.source.name).get(WHOLE, ())
+    deployments = [text.removeprefix(DEPLOYMENT_IDENTITY) for text in known if text.startswith(DEPLOYMENT_IDENTITY)]
+    return {DEPLOYMENT_KEY: max(deployments)} if deployments else {}
 
 
 @router.post("/exists")
@@ -68,15 +85,15 @@ def namespace_exists(
     body: Annotated[NamespaceExistsRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
     """Return 200 without a body if the namespace exists, else 404."""
-    _find(id, body.id if body else None, index, settings, principal.scopes)
+    _get_namespace(id, body.id if body else None, index, settings, principal.scopes)
     return Response()
 
 
-def _find(
+def _get_namespace(
     id: Identifier, body: list[str] | None, index: Index, settings: Settings, scopes: Scopes  # noqa: A002
 ) -> VisibleNamespace | None:  # fmt: skip
     """Return a namespace; None for the root. Raise NamespaceNotFound."""
-    return id.find(body, lambda path: resolve_namespace(index, settings, scopes, path) if path else None)
+    return id.read_existing(body, lambda path: resolve_namespace(index, settings, scopes, path) if path else None)
 
 
 @router.post("/create")

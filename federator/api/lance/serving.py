@@ -23,7 +23,7 @@ def install_lance_routes(app: FastAPI, index: Index, settings: Settings) -> None
     for module in (namespaces, tables, table_read, table_metadata, table_write, unsupported, general_spec):
         app.include_router(module.router)
     app.add_middleware(EncodedPaths)
-    app.add_middleware(FreshnessMiddleware, index=index, general=frozenset(route_paths(general_spec.router)))
+    app.add_middleware(FreshnessMiddleware, index=index, general_paths=frozenset(route_paths(general_spec.router)))
 
 
 def close_lance_routes(app: FastAPI) -> None:

@@ -8,36 +8,39 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path as FilePath
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 from anyio import CancelScope
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
 
-from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, ThreadsDep
 from federator.api.lance.identifiers import Identifier
 from federator.api.lance.lookup import VisibleTable, get_lance_table
 from federator.api.lance.table_detail import table_handle
 from federator.api.lance.write_access import OPERATION_HEADER, AuthorizedWriter, WriterDep, WriteTarget
 from federator.api.principals import Principal
+from federator.api.shares import PrincipalThreads
 from federator.apply.direct_writes import WriteRequest
 from federator.apply.table_locks import TABLE_WAIT_SECONDS
 from federator.connector import ConcurrentModification, InvalidInput
-from federator.data import CallerPool, DataLimits, TableHandle, TableProcessPool
+from federator.data import DataLimits, PrincipalPool, TableHandle, TableProcessPool
 from federator.data.limits import CONFIG_SECTION
 from federator.data.process_pool import ProcessEnded, ProcessTimeout
+from federator.data.spool import SpoolFile
 from federator.lance.inspection import REFERS_OUTSIDE
 from federator.runtime.redaction import mask_readable
 from federator.settings import Settings
-from federator.stages.shared_permissions import Permissions, restrict_to_declaring
+from federator.stages.shared_permissions import Permissions, find_store, restrict_to_declaring
 from federator.store import Index, verifications
+from federator.store.stores import value_of_location
 
 #: the app's body limit for routes with Arrow bodies; ``[serve.data] max_bytes`` limits them instead
 UNLIMITED = 1 << 62
@@ -55,7 +58,8 @@ class TableReader:
     index: Index
     settings: Settings
     principal: Principal
-    pool: CallerPool
+    pool: PrincipalPool
+    threads: PrincipalThreads
 
     async def run(self, id: Identifier, body: list[str] | None, operation: str, **arguments: Any) -> Any:  # noqa: A002
         """Run an operation on the table of the route and return its response. Raise TableNotFound if it is not visible."""
@@ -64,15 +68,20 @@ class TableReader:
     async def resolve_handle(self, id: Identifier, body: list[str] | None) -> TableHandle:  # noqa: A002
         """Return the table handle. Raise TableNotFound, InvalidInput, or Unsupported for a source without data operations."""
         find = partial(get_lance_table, self.index, self.settings, self.principal.scopes)
-        return await run_in_threadpool(lambda: table_handle(id.find(body, find)))
+        return await self.threads.run(lambda: table_handle(id.read_existing(body, find)))
 
     async def run_on(self, handle: TableHandle, operation: str, **arguments: Any) -> Any:
-        future = self.pool.submit(lambda ask: ask(operation, handle, **arguments))
-        return await asyncio.wrap_future(future)
+        return await _run_on(self.pool, handle, operation, **arguments)
 
 
-def _table_reader(index: IndexDep, settings: SettingsDep, principal: PrincipalDep, pool: PoolDep) -> TableReader:
-    return TableReader(index, settings, principal, pool)
+async def _run_on(pool: PrincipalPool, handle: TableHandle, operation: str, **arguments: Any) -> Any:
+    return await asyncio.wrap_future(pool.submit(lambda ask: ask(operation, handle, **arguments)))
+
+
+def _table_reader(
+    index: IndexDep, settings: SettingsDep, principal: PrincipalDep, pool: PoolDep, threads: ThreadsDep
+) -> TableReader:  # fmt: skip
+    return TableReader(index, settings, principal, pool, threads)
 
 
 TableReaderDep = Annotated[TableReader, Depends(_table_reader)]
@@ -83,18 +92,22 @@ class TableWriter:
     """Writes table data for one principal. Call ``authorize_target`` first for a new table: it checks the role."""
 
     write: AuthorizedWriter
-    pool: CallerPool
+    pool: PrincipalPool
+    threads: PrincipalThreads
 
     async def resolve_table(self, id: Identifier, body: list[str] | None = None) -> VisibleTable:  # noqa: A002
         """Return the table to write to. Raise PermissionDenied before any lookup, else the errors of ``TableReader.resolve_handle``."""
-        return await run_in_threadpool(lambda: self._table(self.write.authorize_table(id, body)))
+        return await self.threads.run(lambda: self._table(self.write.authorize_table(id, body)))
 
     async def authorize_target(self, id: Identifier) -> WriteTarget:  # noqa: A002
         """Return the write target of a table that may not exist yet. Raise PermissionDenied, InvalidInput."""
-        return await run_in_threadpool(self.write.authorize_table, id)
+        return await self.threads.run(self.write.authorize_table, id)
+
+    async def run_on(self, handle: TableHandle, operation: str, **arguments: Any) -> Any:
+        return await _run_on(self.pool, handle, operation, **arguments)
 
     async def table_at(self, target: WriteTarget) -> VisibleTable:
-        return await run_in_threadpool(self._table, target)
+        return await self.threads.run(self._table, target)
 
     def _table(self, target: WriteTarget) -> VisibleTable:
         table = get_lance_table(self.write.index, self.write.settings, self.write.principal.scopes, target.path)
@@ -143,24 +156,25 @@ class TableWriter:
                 verification.update(ask("inspect", self._limit_to_shared(table, handle)))
                 if confirm is not None:
                     is_unread = verification["state"] == REFERS_OUTSIDE
-                    confirm(response, ask("inspect", handle, anywhere=True) if is_unread else verification)
+                    confirm(response, ask("inspect", handle, allow_outside=True) if is_unread else verification)
                 return response
 
             try:
                 return self.write.writer.record_data_write(write_request, write)
             finally:
                 if verification:
-                    self._record_verification(table, verification)
+                    self._record_verification(table, handle, verification)
 
         return await asyncio.wrap_future(self.pool.submit(run))
 
     def _limit_to_shared(self, table: VisibleTable, handle: TableHandle) -> TableHandle:
         """Return the table with what all sources permit in which its facts are shown."""
         own = Permissions(handle.allowed_bases, handle.mounts)
-        shared = restrict_to_declaring(self.write.index, self.write.settings, own, table.record.canonical or "")
+        access = find_store(table.source.spec, handle.storage).access
+        shared = restrict_to_declaring(self.write.index, self.write.settings, own, access, table.record.canonical or "")
         return replace(handle, allowed_bases=shared.allowed_bases, mounts=shared.mounts)
 
-    def _record_verification(self, table: VisibleTable, verification: Mapping[str, Any]) -> None:
+    def _record_verification(self, table: VisibleTable, handle: TableHandle, verification: Mapping[str, Any]) -> None:
         """Store the current verification result."""
         canonical_location = table.record.canonical
         if canonical_location is None:
@@ -168,6 +182,7 @@ class TableWriter:
         row = {
             "canonical": canonical_location, "location": table.location, "checked_at": time.time(),
             "checked_through": table.source.name,
+            "access": value_of_location(find_store(table.source.spec, handle.storage).access, canonical_location),
             **verification,
         }  # fmt: skip
         with self.write.index.write() as connection:
@@ -182,8 +197,8 @@ def _run_write(ask: Any, operation: str, handle: TableHandle, arguments: Mapping
         raise type(error)(message, hint="check the newest version of the table") from None
 
 
-def _table_writer(write: WriterDep, pool: PoolDep) -> TableWriter:
-    return TableWriter(write, pool)
+def _table_writer(write: WriterDep, pool: PoolDep, threads: ThreadsDep) -> TableWriter:
+    return TableWriter(write, pool, threads)
 
 
 TableWriterDep = Annotated[TableWriter, Depends(_table_writer)]
@@ -201,11 +216,11 @@ def body_fields(body: BaseModel) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def spool_body(request: Request, pool: CallerPool) -> AsyncIterator[str]:
+async def spool_body(request: Request, pool: PrincipalPool) -> AsyncIterator[str]:
     """The complete request body as a temporary file. Raise InvalidInput if it exceeds ``max_bytes``."""
-    with pool.file() as path:
+    with pool.open_file() as file:
         size = 0
-        with path.open("wb") as sink:
+        with file.path.open("wb") as sink:
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > pool.limits.bytes:
@@ -213,20 +228,31 @@ async def spool_body(request: Request, pool: CallerPool) -> AsyncIterator[str]:
                         f"the body exceeds the limit {CONFIG_SECTION} max_bytes = {pool.limits.bytes}",
                         hint="send several smaller requests, or write to the table's location directly",
                     )
+                file.count(len(chunk))
                 await run_in_threadpool(sink.write, chunk)
-        yield str(path)
+        yield str(file.path)
 
 
-def stream_file(path: FilePath, media_type: str) -> Response:
-    """Stream a file as a response. The file is unlinked first and read through its open handle."""
-    size, source = path.stat().st_size, path.open("rb")
-    path.unlink()
-    return StreamingResponse(_iter_chunks(source), media_type=media_type, headers={"Content-Length": str(size)})
+class SpooledResponse(StreamingResponse):
+    """Streams a spooled file, which is unlinked first and read through its open handle, and closes it: also if the client leaves.
 
+    Raise Throttled if the principal has too many bytes of other files.
+    """
 
-def _iter_chunks(source: BinaryIO) -> Iterator[bytes]:
-    with source:
-        yield from iter(partial(source.read, _CHUNK_BYTES), b"")
+    def __init__(self, file: SpoolFile, media_type: str) -> None:
+        size = file.path.stat().st_size
+        file.count(size)
+        self._file, self._source = file, file.path.open("rb")
+        file.path.unlink()
+        chunks = iter(partial(self._source.read, _CHUNK_BYTES), b"")
+        super().__init__(chunks, media_type=media_type, headers={"Content-Length": str(size)})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._source.close()
+            self._file.close()
 
 
 def build_pool(settings: Settings) -> TableProcessPool:
@@ -235,8 +261,8 @@ def build_pool(settings: Settings) -> TableProcessPool:
     return TableProcessPool(DataLimits.from_settings(data), data.processes)
 
 
-def _pool(request: Request, principal: PrincipalDep) -> CallerPool:
-    return CallerPool(request.app.state.pool, principal.name)
+def _pool(request: Request, principal: PrincipalDep) -> PrincipalPool:
+    return PrincipalPool(request.app.state.pool, principal.name)
 
 
-PoolDep = Annotated[CallerPool, Depends(_pool)]
+PoolDep = Annotated[PrincipalPool, Depends(_pool)]

@@ -6,9 +6,9 @@ from typing import Any
 
 from federator.api.lance.lookup import VisibleTable, capabilities
 from federator.connector import Unsupported
-from federator.data import CallerPool, TableHandle
+from federator.data import PrincipalPool, TableHandle
 from federator.lance.opening import opening_options
-from federator.registry import get_connector
+from federator.registry import parse_connector_settings
 from federator.store import Index, verifications
 
 
@@ -19,14 +19,13 @@ def table_handle(table: VisibleTable) -> TableHandle:
     """
     if not table.source.data_operations:
         raise Unsupported(f"tables of {table.source.name} cannot be opened: data_operations = false in its settings")
-    spec = table.source.spec
-    settings = get_connector(spec.impl).parse_settings(spec.properties, where=f"[sources.{spec.name}] ")
+    settings = parse_connector_settings(table.source.spec)
     storage = opening_options(settings, table.location, table.record.properties)
     return TableHandle(table.location, storage, settings.allowed_bases, table.may_read, (settings.root_uri,))
 
 
 def read_table_detail(
-    pool: CallerPool,
+    pool: PrincipalPool,
     table: VisibleTable,
     *,
     version: int | None = None,
@@ -47,18 +46,20 @@ def read_table_detail(
 
 
 def is_empty_directory(table: VisibleTable, state: str) -> bool:
-    """Whether the table is a directory without any file, in a source whose directories are its tables. Elsewhere a catalog declares the
-    table, and may have created the directory."""
+    """Whether the table, with this verification state of its location, is an empty directory that no catalog declares.
+
+    That is the case in sources whose directories are their tables. Elsewhere the catalog may have created the directory.
+    """
     return state == "empty" and capabilities(table.source).reports_unwritten
 
 
-def find_state(pool: CallerPool, index: Index, table: VisibleTable) -> str:
-    """Return the verification state of the table's location. If the last one is not valid, the location is inspected."""
+def get_verification_state(pool: PrincipalPool, index: Index, table: VisibleTable) -> str:
+    """Return the verification state of the table's location: the stored one if it is ``valid``, else that of an inspection now."""
     canonical_location = table.record.canonical
     if canonical_location is None:
         return "missing"
     with index.read() as connection:
-        verification = verifications.list_verifications(connection, [canonical_location]).get(canonical_location)
+        verification = verifications.find_verification(connection, table.source.name, canonical_location)
     if verification is not None and verification.state == "valid":
         return "valid"
     return str(pool.run("inspect", table_handle(table))["state"])

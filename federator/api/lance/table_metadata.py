@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import APIRouter, Body, Query, Request, Response
 from lance_namespace import (
-    AlterTableAddColumnsRequest,
     AlterTableAlterColumnsRequest,
     AlterTableDropColumnsRequest,
     CreateTableBranchRequest,
@@ -24,8 +23,9 @@ from lance_namespace import (
 )
 
 from federator.api.lance.identifiers import Identifier, TableId, choose_reading, decode_segment
+from federator.api.lance.lancedb_dialect import AddColumnsBody, LancedbDialect
 from federator.api.lance.responses import Limit, PageToken, parse_limit
-from federator.api.lance.table_data import TableReaderDep, TableWriter, TableWriterDep, body_fields, json_response
+from federator.api.lance.table_data import TableReaderDep, TableWriter, TableWriterDep, body_fields, json_response, spool_body
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False)
 Branch = Annotated[str | None, Query(max_length=1000)]
@@ -65,10 +65,11 @@ async def restore_table(id: TableId, writer: TableWriterDep, body: RestoreTableR
 
 @router.post("/tags/list")
 async def list_table_tags(
-    id: TableId, data: TableReaderDep, page_token: PageToken = None, limit: Limit = None  # noqa: A002
+    id: TableId, data: TableReaderDep, page_token: PageToken = None, limit: Limit = None, lancedb: LancedbDialect = None  # noqa: A002
 ) -> Response:  # fmt: skip
     """List tags, ordered by name."""
-    return json_response(await data.run(id, None, "tags", page_token=page_token, limit=parse_limit(limit)))
+    response = await data.run(id, None, "tags", page_token=page_token, limit=parse_limit(limit))
+    return json_response(response["tags"] if lancedb else response)
 
 
 @router.post("/tags/version")
@@ -170,8 +171,12 @@ async def drop_table_index(id: TableId, index_name: str, writer: TableWriterDep,
 
 
 @router.post("/add_columns")
-async def alter_table_add_columns(id: TableId, writer: TableWriterDep, body: AlterTableAddColumnsRequest) -> Response:  # noqa: A002
-    """Add columns that are computed by SQL expressions from existing columns."""
+async def alter_table_add_columns(id: TableId, writer: TableWriterDep, request: Request, body: AddColumnsBody) -> Response:  # noqa: A002
+    """Add columns that are computed by SQL expressions from existing columns, or columns without values by a schema."""
+    if body is None:
+        table = await writer.resolve_table(id)
+        async with spool_body(request, writer.pool) as stream:
+            return json_response(*await writer.execute(table, "add_columns", "add_null_columns", input=stream))
     return await _execute_write(id, writer, body, "add_columns", "add_columns")
 
 

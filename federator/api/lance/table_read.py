@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
@@ -9,8 +10,8 @@ from fastapi.concurrency import run_in_threadpool
 from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 
 from federator.api.lance.identifiers import TableId
-from federator.api.lance.lancedb_queries import AnalyzeBody, ExplainBody, QueryBody
-from federator.api.lance.table_data import TableReaderDep, body_fields, json_response, stream_file
+from federator.api.lance.lancedb_dialect import AnalyzeBody, ExplainBody, QueryBody
+from federator.api.lance.table_data import SpooledResponse, TableReaderDep, body_fields, json_response
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False)
 ARROW_FILE = "application/vnd.apache.arrow.file"
@@ -39,12 +40,12 @@ async def get_table_stats(
 async def query_table(id: TableId, data: TableReaderDep, body: QueryBody) -> Response:  # noqa: A002
     """Query rows by projection, filter, vector or full text. Return a complete Arrow IPC file, or an error that names the limit."""
     handle = await data.resolve_handle(id, body.id)
-    path = await run_in_threadpool(data.pool.new_file)
-    try:
-        await data.run_on(handle, "query", query=body_fields(body), output=str(path))
-        return stream_file(path, ARROW_FILE)
-    finally:
-        path.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        file = stack.enter_context(await run_in_threadpool(data.pool.open_file))
+        await data.run_on(handle, "query", query=body_fields(body), output=str(file.path))
+        response = SpooledResponse(file, ARROW_FILE)
+        stack.pop_all()
+        return response
 
 
 @router.post("/explain_plan")

@@ -16,6 +16,7 @@ from lance_namespace import DeclareTableRequest, DeleteFromTableRequest, UpdateT
 
 from federator.api.lance.create_table import check_created
 from federator.api.lance.identifiers import TableId
+from federator.api.lance.lancedb_dialect import LancedbDialect
 from federator.api.lance.lookup import VisibleTable, capabilities, public_properties
 from federator.api.lance.table_data import UNLIMITED, TableWriter, TableWriterDep, json_response, spool_body
 from federator.api.lance.table_detail import table_handle
@@ -49,7 +50,7 @@ async def create_table(
         schema = await _read_columns(writer, body) if capabilities(target.source).keeps_columns else None
         table, is_new = await _declare_table(writer, target, declaration, chosen_mode, schema)
         if not is_new and chosen_mode == "exist_ok":
-            inspection = await run_in_threadpool(writer.pool.run, "inspect", table_handle(table))
+            inspection = await writer.run_on(table_handle(table), "inspect")
             return json_response(_create_response(table, inspection["version"]))
         operation_mode = "create" if is_new else "overwrite"
         try:
@@ -67,7 +68,7 @@ async def create_table(
 
 async def _read_columns(writer: TableWriter, body: str) -> str | None:
     """Return the columns to declare for a body, read by a process of its own. Raise InvalidInput if it is not an Arrow IPC stream."""
-    return declared_schema(await run_in_threadpool(writer.pool.run, "columns", TableHandle(body), input=body))
+    return declared_schema(await writer.run_on(TableHandle(body), "columns", input=body))
 
 
 async def _declare_table(
@@ -79,7 +80,7 @@ async def _declare_table(
     """
     try:
         declare = partial(declare_in_catalog, writer.write, target, declaration, schema=schema, locked=True)
-        table, _ = await run_in_threadpool(declare)
+        table, _ = await writer.threads.run(declare)
     except TableAlreadyExists as error:
         if mode == "create":
             raise
@@ -129,21 +130,27 @@ async def merge_insert_into_table(
 
 
 @router.post("/update")
-async def update_table(id: TableId, writer: TableWriterDep, body: UpdateTableRequest) -> Response:  # noqa: A002
+async def update_table(
+    id: TableId, writer: TableWriterDep, body: UpdateTableRequest, lancedb: LancedbDialect = None  # noqa: A002
+) -> Response:  # fmt: skip
     """Set columns to SQL expressions in all rows that match the predicate."""
     table = await writer.resolve_table(id, body.id)
     if body.properties:
         raise Unsupported("properties cannot be changed together with rows")
     fields = {"updates": body.updates, "predicate": body.predicate, "branch": body.branch}
-    return json_response(*await writer.execute(table, "update_rows", "update", request_fields=fields, **fields))
+    response, op_id = await writer.execute(table, "update_rows", "update", request_fields=fields, **fields)
+    return json_response({**response, "rows_updated": response["updated_rows"]} if lancedb else response, op_id)
 
 
 @router.post("/delete")
-async def delete_from_table(id: TableId, writer: TableWriterDep, body: DeleteFromTableRequest) -> Response:  # noqa: A002
+async def delete_from_table(
+    id: TableId, writer: TableWriterDep, body: DeleteFromTableRequest, lancedb: LancedbDialect = None  # noqa: A002
+) -> Response:  # fmt: skip
     """Delete all rows that match the predicate."""
     table = await writer.resolve_table(id, body.id)
     fields = {"predicate": body.predicate, "branch": body.branch}
-    return json_response(*await writer.execute(table, "delete_rows", "delete", request_fields=fields, **fields))
+    response, op_id = await writer.execute(table, "delete_rows", "delete", request_fields=fields, **fields)
+    return json_response(response if lancedb else {"version": response["version"]}, op_id)
 
 
 def _parse_string_map(text: str, name: str) -> dict[str, str]:

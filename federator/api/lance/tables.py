@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Header, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 from lance_namespace import (
     DeclareTableRequest,
     DeclareTableResponse,
@@ -30,6 +30,7 @@ from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.lance import table_detail
 from federator.api.lance.drop_table import drop_with_data
 from federator.api.lance.identifiers import DEFAULT_DELIMITER, Delimiter, NamespaceId, TableId
+from federator.api.lance.lancedb_dialect import LancedbDialect
 from federator.api.lance.listings import list_child_tables
 from federator.api.lance.lookup import VisibleTable, capabilities, get_lance_table, public_properties
 from federator.api.lance.responses import Limit, PageToken, json_response, parse_page_request, slice_page
@@ -63,7 +64,7 @@ def list_tables(
     """List the names of a namespace's Lance tables; the root has none."""
     size, after = parse_page_request(limit, page_token, principal.scopes)
     written = include_declared is False
-    names = id.find(
+    names = id.read_existing(
         None, lambda path: list_child_tables(index, settings, principal.scopes, path, after=after, size=size, written=written)
     )
     page, token = slice_page(names, size, principal.scopes)
@@ -102,7 +103,7 @@ def table_exists(
     body: Annotated[TableExistsRequest | None, Body()] = None,
 ) -> Response:  # fmt: skip
     """Return 200 without a body if the table (and the version, if given) exists, else 404."""
-    table = id.find(body.id if body else None, lambda path: get_lance_table(index, settings, principal.scopes, path))
+    table = id.read_existing(body.id if body else None, lambda path: get_lance_table(index, settings, principal.scopes, path))
     if body and body.version is not None:
         table_detail.read_table_detail(pool, table, version=body.version)
     return Response()
@@ -113,11 +114,11 @@ def describe_table(
     id: TableId, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, pool: PoolDep, vending: VendingDep,  # noqa: A002
     body: Annotated[DescribeTableRequest | None, Body()] = None,
     with_table_uri: Flag = None, load_detailed_metadata: Flag = None, check_declared: Flag = None,
-    x_lancedb_database: Annotated[str | None, Header(include_in_schema=False)] = None,
+    lancedb: LancedbDialect = None,
 ) -> Response:  # fmt: skip
     """Return the catalog entry of a table. ``load_detailed_metadata`` adds version, schema and statistics, read from its storage."""
     request = body or DescribeTableRequest()
-    table = id.find(request.id, lambda path: get_lance_table(index, settings, principal.scopes, path))
+    table = id.read_existing(request.id, lambda path: get_lance_table(index, settings, principal.scopes, path))
     storage = vending.options_for(table, requested=request.vend_credentials)
     marker = {TABLE_TYPE_KEY: LANCE} if capabilities(table.source).keeps_properties else {}
     response = DescribeTableResponse(
@@ -129,32 +130,27 @@ def describe_table(
         response.table_uri = table_uri(table.record.location)
     wants_check = request.check_declared if check_declared is None else check_declared
     wants_detail = request.load_detailed_metadata if load_detailed_metadata is None else load_detailed_metadata
-    if wants_detail is None and x_lancedb_database is not None:
+    if wants_detail is None and lancedb is not None:
         # lancedb's remote client sends version = null where it needs version and schema.
         wants_detail = "version" in request.model_fields_set
     is_pinned = any(pin is not None for pin in (request.version, request.tag, request.branch))
-    state = table_detail.find_state(pool, index, table) if wants_check or (wants_detail and not is_pinned) else "valid"
-    is_only_declared = state in listing.UNWRITTEN_STATES
-    if wants_check:
-        response.is_only_declared = is_only_declared
-    if wants_detail and not is_pinned and is_only_declared:
-        if table_detail.is_empty_directory(table, state):
+    if wants_check or (wants_detail and not is_pinned):
+        state = table_detail.get_verification_state(pool, index, table)
+        response.is_only_declared = state in listing.UNWRITTEN_STATES
+        if wants_detail and not is_pinned and table_detail.is_empty_directory(table, state):
             raise InvalidTableState(
                 f"{path_key(table.path)}: the directory is empty, which does not follow the Lance table format"
             )
-        # Like the reference implementation: a table that is not written yet has no version.
-        response.is_only_declared = True
-    elif wants_detail or is_pinned:
+    # Like the reference implementation: a table that is not written yet has no version.
+    if is_pinned or (wants_detail and not response.is_only_declared):
         detail = table_detail.read_table_detail(
             pool, table, version=request.version, tag=request.tag, branch=request.branch,
-            lance_types=x_lancedb_database is not None,
+            lance_types=lancedb is not None,
         )  # fmt: skip
-        response = response.model_copy(
-            update={
-                "version": detail["version"], "var_schema": JsonArrowSchema.model_validate(detail["schema"]),
-                "stats": TableBasicStats.model_validate(detail["stats"]), "metadata": detail["metadata"], "is_only_declared": False,
-            }
-        )  # fmt: skip
+        response.version, response.metadata = detail["version"], detail["metadata"]
+        response.var_schema = JsonArrowSchema.model_validate(detail["schema"])
+        response.stats = TableBasicStats.model_validate(detail["stats"])
+        response.is_only_declared = False
     return json_response(response, storage.headers, with_secrets=storage.is_unmasked, vended=storage.vended)
 
 
@@ -164,7 +160,7 @@ def declare_table(
 ) -> Response:  # fmt: skip
     """Declare a table in its catalog, at the given location or one that the catalog chooses. No data is written."""
     request = body or DeclareTableRequest()
-    table, result = declare_in_catalog(write, write.authorize(id.require_match(request.id)), request)
+    table, result = declare_in_catalog(write, write.authorize(id.require_match(request.id), is_table=True), request)
     storage = vending.options_for(table, requested=request.vend_credentials)
     response = DeclareTableResponse(
         location=table.record.location, properties=public_properties(table.record), storage_options=dict(storage.options),
@@ -192,10 +188,15 @@ def declare_in_catalog(
         request=client_request,
         locked=locked,
     )
-    record = TableRecord(
-        target.source.name, target.source_path, result.response.location, dict(result.response.properties or {})
-    )
+    record = _record_of(target, result.response)
     return VisibleTable(target.path, target.source, record), result
+
+
+def _record_of(
+    target: WriteTarget, response: DeclareTableResponse | RegisterTableResponse | DeregisterTableResponse
+) -> TableRecord:
+    """Return the record of a table after a write, as its catalog's facade returned it."""
+    return TableRecord(target.source.name, target.source_path, response.location, dict(response.properties or {}))
 
 
 def withdraw_declaration(write: AuthorizedWriter, target: WriteTarget) -> None:
@@ -207,12 +208,10 @@ def withdraw_declaration(write: AuthorizedWriter, target: WriteTarget) -> None:
 @router.post("/table/{id}/register")
 def register_table(id: TableId, write: WriterDep, body: RegisterTableRequest) -> Response:  # noqa: A002
     """Declare a table at the location of existing data. Mode Overwrite replaces the declaration of that name, never data."""
-    target = write.authorize(id.require_match(body.id))
+    target = write.authorize(id.require_match(body.id), is_table=True)
     request = body.model_copy(update={"id": list(target.source_path)})
     result = write.execute(target, "register_table", lambda facade: facade.register_table(request), request=body)
-    record = TableRecord(
-        target.source.name, target.source_path, result.response.location, dict(result.response.properties or {})
-    )
+    record = _record_of(target, result.response)
     return json_response(
         RegisterTableResponse(location=record.location, properties=public_properties(record)), write_headers(result)
     )
@@ -226,9 +225,7 @@ def deregister_table(
     target = write.authorize_table(id, body.id if body else None)
     request = DeregisterTableRequest(id=list(target.source_path))
     result = write.execute(target, "deregister_table", lambda facade: facade.deregister_table(request))
-    record = TableRecord(
-        target.source.name, target.source_path, result.response.location, dict(result.response.properties or {})
-    )
+    record = _record_of(target, result.response)
     response = DeregisterTableResponse(id=list(target.path), location=record.location, properties=public_properties(record))
     return json_response(response, write_headers(result))
 
@@ -236,11 +233,11 @@ def deregister_table(
 @router.post("/table/{id}/rename")
 def rename_table(id: TableId, write: WriterDep, body: RenameTableRequest) -> Response:  # noqa: A002
     """Rename a table in its catalog, within its source. Its location and data stay."""
-    target = write.authorize(id.require_match(body.id))
+    target = write.authorize(id.require_match(body.id), is_table=True)
     if not body.new_table_name:
         raise InvalidInput("new_table_name is empty")
     parents = tuple(body.new_namespace_id or target.path[:-1])
-    new = write.authorize((*parents, body.new_table_name))
+    new = write.authorize((*parents, body.new_table_name), is_table=True)
     if new.source.name != target.source.name:
         raise Unsupported(
             f"{path_key(target.path)} cannot be renamed to a table of {new.source.name}: both must be in one source",

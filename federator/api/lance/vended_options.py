@@ -12,6 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.http_middleware import NO_STORE
 from federator.api.lance.lookup import VisibleTable
 from federator.api.principals import Principal, can_receive_secrets, vended_access
 from federator.connector import PermissionDenied, Unsupported
@@ -25,8 +26,6 @@ from federator.views import datasets
 
 #: kind of the audit event of a response with credentials
 CREDENTIALS_VENDED = "credentials_vended"
-#: headers of a response with credentials: nothing may store it
-_NO_STORE = {"Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class TableVending:
         plain = ResponseOptions(table.storage_options(with_secrets=False))
         if requested and can_receive_secrets(self.principal, table.source, table.path):
             self._record(table, {"method": "static", "access": "write"})
-            return ResponseOptions(table.storage_options(with_secrets=True), is_unmasked=True, headers=_NO_STORE)
+            return ResponseOptions(table.storage_options(with_secrets=True), is_unmasked=True, headers=NO_STORE)
         vendor = self.vendors.find(table.source.name) if requested is not False and table.record.location else None
         if vendor is None:
             return plain
@@ -78,27 +77,30 @@ class TableVending:
         access = vended_access(self.principal, table.path)
         if access is None:
             raise PermissionDenied(f"{path_key(table.path)} is outside the scopes of {self.principal.name}")
-        self._require_nothing_hidden_there(table, neighbours=not vendor.is_exact)
+        self._require_no_hidden_neighbour(table, neighbours=not vendor.is_exact)
         grant = TableGrant(table.source.name, table.path, table.record, access, self.principal.name)
         credentials = self.vendors.issue(vendor, grant)
         self._record(table, {
             "method": credentials.method, "access": access.value, "issuer": credentials.issuer, "expires_at": credentials.expires_at,
         })  # fmt: skip
         options = credentials.storage_options(table.source_options())
-        return ResponseOptions(options, vended=credentials.options, headers=_NO_STORE)
+        return ResponseOptions(options, vended=credentials.options, headers=NO_STORE)
 
-    def _require_nothing_hidden_there(self, table: VisibleTable, *, neighbours: bool) -> None:
+    def _require_no_hidden_neighbour(self, table: VisibleTable, *, neighbours: bool) -> None:
         """Raise PermissionDenied if another declared table, which the principal may not see, is inside the location or around it.
 
         ``neighbours``: also if the location of a hidden table begins with the same text. Some catalogs limit their credentials by it.
         """
         aliases = self.settings.location_aliases
         canonical = canonical_location(table.location, aliases)
-        found = datasets.list_tables_that_may_overlap(self.index, table.location, aliases, neighbours=neighbours)
-        readable = [
-            name for name, location in found.items() if not is_inside(canonical, [location]) or is_part_of(canonical, location)
+        overlapping = datasets.list_tables_that_may_overlap(self.index, table.location, aliases, neighbours=neighbours)
+        # The files of a table around this one are not reached, unless this location is among them.
+        reached = [
+            name
+            for name, location in overlapping.items()
+            if not is_inside(canonical, [location]) or is_part_of(canonical, location)
         ]
-        if not all(self.principal.scopes.covers(parse_path_key(name)) for name in readable):
+        if not all(self.principal.scopes.covers(parse_path_key(name)) for name in reached):
             raise PermissionDenied(
                 f"{path_key(table.path)}: the location contains another table, is part of one, or begins the name of one, "
                 "so no credentials are vended"

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.host_paths import require_own_paths
 from federator.api.lance.identifiers import Identifier
-from federator.api.lance.lookup import canonicalize_path, get_any_table
+from federator.api.lance.lookup import canonicalize_path, get_any_table, require_table_levels
 from federator.api.principals import Principal, Role
 from federator.apply.direct_writes import DirectWriter, WriteRequest, WriteResult
 from federator.apply.publication import AffectedObject
@@ -57,11 +57,11 @@ class AuthorizedWriter:
     principal: Principal
     writer: DirectWriter
 
-    def authorize(self, path: Path, role: Role = Role.WRITER) -> WriteTarget:
+    def authorize(self, path: Path, role: Role = Role.WRITER, *, is_table: bool = False) -> WriteTarget:
         """Check role and scopes, and return the write target.
 
-        Raise PermissionDenied before any lookup. Then raise Unsupported for the root and for sources, NamespaceNotFound for a source
-        that is not configured.
+        Raise PermissionDenied before any lookup. Then raise InvalidInput for a table's path with too few levels, Unsupported for the
+        root and for sources, NamespaceNotFound for a source that is not configured.
         """
         self.principal.require(role)
         source = self.settings.sources.get(path[0]) if path else None
@@ -69,6 +69,8 @@ class AuthorizedWriter:
         if source is not None and self.principal.scopes.is_visible(path[:1]):
             path = canonicalize_path(source, path)
         self.principal.require(role, path)
+        if source is not None and is_table:
+            require_table_levels(source, path)
         if len(path) == 1 or not path:
             raise Unsupported(
                 f"{path_key(path) or 'the root'} is not in a catalog and cannot be changed",
@@ -84,14 +86,14 @@ class AuthorizedWriter:
         If the client encodes paths like forms, a ``+`` is a space, unless there is a table of the name with the plus.
         """
         if body or len(id.readings) == 1 or not id.is_form_encoded:
-            return self.authorize(id.require_match(body))
+            return self.authorize(id.require_match(body), is_table=True)
         with_plus, with_space = id.readings
-        target = self.authorize(with_space)
+        target = self.authorize(with_space, is_table=True)
         try:
             get_any_table(self.index, self.settings, self.principal.scopes, with_plus)
         except TableNotFound:
             return target
-        return self.authorize(id.require_match(None))
+        return self.authorize(id.require_match(None), is_table=True)
 
     def execute(
         self, target: WriteTarget, action: str, call: Callable[[CatalogNamespace], T], *,

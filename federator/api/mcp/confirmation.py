@@ -37,12 +37,12 @@ async def ask(context: Context[Any, Any], question: str, *, command: str) -> Inp
     if not _can_ask(context):
         raise ToolError(_UNABLE.format(command=command))
     if is_version_at_least(context.protocol_version or "", _QUESTION_AS_RESULT):
-        answer = (context.input_responses or {}).get(_KEY)
+        response = (context.input_responses or {}).get(_KEY)
         # An answer counts only together with the state of its question, which the SDK seals for this tool, arguments and principal.
-        if answer is None or context.request_state != question:
+        if response is None or context.request_state != question:
             form = ElicitRequestFormParams(message=question, requested_schema=render_elicitation_schema(Confirmation))
             return InputRequiredResult(input_requests={_KEY: ElicitRequest(params=form)}, request_state=question)
-        is_confirmed = isinstance(answer, ElicitResult) and answer.action == "accept" and _is_yes(answer.content)
+        is_confirmed = isinstance(response, ElicitResult) and response.action == "accept" and _is_yes(response.content)
     else:
         try:
             result = await context.elicit(question, Confirmation)

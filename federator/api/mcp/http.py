@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from federator.api.problems import NotFound
+from federator.api.shares import ThreadShares
 from federator.settings import Settings
 from federator.settings.field_types import LOOPBACK
 from federator.store import Index
@@ -30,15 +31,20 @@ MAX_BODY_BYTES = 1_000_000
 def install_mcp(app: FastAPI, index: Index, settings: Settings, *, loopback: bool) -> None:
     """Add the route of MCP. ``loopback``: the service is reachable from this machine only."""
     app.router.routes.append(
-        Route(PATH, McpEndpoint(index, settings, loopback=loopback), methods=["POST"], include_in_schema=False)
+        Route(
+            PATH,
+            McpEndpoint(index, settings, app.state.thread_shares, loopback=loopback),
+            methods=["POST"],
+            include_in_schema=False,
+        )
     )
 
 
 class McpEndpoint:
     """ASGI app of the route. The first request builds the server, because the SDK takes a second to import."""
 
-    def __init__(self, index: Index, settings: Settings, *, loopback: bool) -> None:
-        self._index, self._settings, self._loopback = index, settings, loopback
+    def __init__(self, index: Index, settings: Settings, shares: ThreadShares, *, loopback: bool) -> None:
+        self._index, self._settings, self._shares, self._loopback = index, settings, shares, loopback
         self._server: FederatorMcp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,7 +66,7 @@ class McpEndpoint:
             raise NotFound(
                 f"MCP needs the module {error.name!r}, which is not installed", hint="pip install 'lance-federator[mcp]'"
             ) from None
-        return build_server(self._index, self._settings)
+        return build_server(self._index, self._settings, self._shares)
 
     def _protection(self) -> TransportSecuritySettings:
         """Return the SDK's protection against DNS rebinding. Off loopback the service knows no name of its own, and it needs a

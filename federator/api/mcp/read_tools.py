@@ -9,7 +9,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from federator.api.mcp.callers import Callers
+from federator.api.mcp.call_context import CallContexts
 from federator.api.mcp.requests import ApiRequests, to_text
 from federator.api.mcp.schemas import build_tool
 from federator.api.models.datasets import DriftPage
@@ -45,8 +45,8 @@ Moment = Annotated[
 class ReadTools:
     """The tools as methods; the SDK reads their parameters from the signatures and their descriptions from the docstrings."""
 
-    def __init__(self, api: ApiRequests, callers: Callers) -> None:
-        self._api, self._callers = api, callers
+    def __init__(self, api: ApiRequests, contexts: CallContexts) -> None:
+        self._api, self._contexts = api, contexts
 
     def build(self) -> list[Tool]:
         """Return the tools with the schemas of their results."""
@@ -96,7 +96,7 @@ class ReadTools:
     async def show_table_code(self, context: Context[Any, Any], id: Id) -> CallToolResult:  # noqa: A002 - as in the API
         """Show Python code that opens a table through the service with pylance, lancedb, Spark and DuckDB. It contains no secret: if
         the service requires a token, the code reads the environment variable FEDERATOR_TOKEN."""
-        return await self._get(context, f"/api/v1/snippets/{id}", uri=self._callers.address(context))
+        return await self._get(context, f"/api/v1/snippets/{id}", uri=self._contexts.get_service_url(context))
 
     async def explain_object(self, context: Context[Any, Any], id: Id) -> CallToolResult:  # noqa: A002 - as in the API
         """Explain why a table or namespace exists or is absent: the evidence of the last crawl, its roles in mirrors, its history,
@@ -160,7 +160,7 @@ class ReadTools:
         return await self._get(context, f"/api/v1/plans/{digest}")
 
     async def _get(self, context: Context[Any, Any], path: str, /, **query: Any) -> CallToolResult:
-        return to_result(await self._api.get(self._callers.of(context), path, query))
+        return to_result(await self._api.get(self._contexts.get_principal(context), path, query))
 
 
 def to_result(data: dict[str, Any]) -> CallToolResult:

@@ -17,8 +17,10 @@ from starlette.types import ASGIApp, Message
 
 from federator.api import problems
 from federator.api.cursor_seal import CursorSeal
+from federator.api.dependencies import HOLD_SHARE
 from federator.api.principals import Principal
 from federator.api.routes import datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree
+from federator.api.shares import ThreadShares
 from federator.connector import FederatorError
 from federator.settings import Settings
 from federator.store import Index
@@ -35,11 +37,15 @@ class RequestFailed(FederatorError):
         self.status = status
 
 
-def build_routes(index: Index, settings: Settings) -> FastAPI:
-    """Return an app with the routes that the tools use, without middleware: its caller has authenticated the principal."""
+def build_routes(index: Index, settings: Settings, shares: ThreadShares) -> FastAPI:
+    """Return an app with the routes that the tools use, without middleware: its caller has authenticated the principal.
+
+    ``shares`` are those of the process.
+    """
     # A redirect would be a response without JSON.
-    app = FastAPI(openapi_url=None, redirect_slashes=False)
+    app = FastAPI(openapi_url=None, redirect_slashes=False, dependencies=[HOLD_SHARE])
     app.state.index, app.state.settings, app.state.cursor_seal = index, settings, CursorSeal(index)
+    app.state.thread_shares = shares
     problems.install_problem_handlers(app)
     for module in (datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree):
         app.include_router(module.router)
@@ -57,8 +63,8 @@ class ApiRequests:
 
         Raise RequestFailed for a problem document.
         """
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        return await self._send(principal, "GET", path, query=urlencode(given))
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        return await self._send(principal, "GET", path, query=urlencode(parameters))
 
     async def post(
         self, principal: Principal, path: str, body: Mapping[str, Any] | None = None, *, if_match: str | None = None

@@ -15,13 +15,14 @@ from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
 import federator
-from federator.api.mcp.callers import Callers, name_principal
+from federator.api.mcp.call_context import CallContexts, name_principal
 from federator.api.mcp.hints import translate_hint
 from federator.api.mcp.read_tools import ReadTools
 from federator.api.mcp.requests import ApiRequests, RequestFailed, build_routes, to_text
 from federator.api.mcp.stdio import respond_to_all
 from federator.api.mcp.write_tools import WriteTools
 from federator.api.principals import Principal, Role
+from federator.api.shares import ThreadShares
 from federator.connector import FederatorError
 from federator.model.scopes import EVERYTHING
 from federator.runtime.input_faults import describe_faults
@@ -89,14 +90,18 @@ def _format(error: FederatorError) -> str:
     return f"{error.message}\nhint: {hint}" if hint else error.message
 
 
-def build_server(index: Index, settings: Settings, *, local: Principal | None = None) -> FederatorMcp:
+def build_server(
+    index: Index, settings: Settings, shares: ThreadShares, *, local: Principal | None = None
+) -> FederatorMcp:  # fmt: skip
     """Return the server. ``local``: the principal of all calls; None: that of each call's HTTP request."""
-    api, callers = ApiRequests(build_routes(index, settings)), Callers(local, _service_address(settings))
-    server = FederatorMcp([*ReadTools(api, callers).build(), *WriteTools(api, callers).build()], _state_security(index, local))
+    api, contexts = ApiRequests(build_routes(index, settings, shares)), CallContexts(local, _service_address(settings))
+    server = FederatorMcp(
+        [*ReadTools(api, contexts).build(), *WriteTools(api, contexts).build()], _state_security(index, local)
+    )
 
     async def read(context: Context[Any, Any], path: str, /, **query: Any) -> str:
         try:
-            return to_text(await api.get(callers.of(context), path, query))
+            return to_text(await api.get(contexts.get_principal(context), path, query))
         except RequestFailed as error:
             kind = ResourceNotFoundError if error.status == 404 else ResourceError
             raise kind(_format(error)) from error
@@ -130,4 +135,4 @@ def _state_security(index: Index, local: Principal | None) -> RequestStateSecuri
 
 def run_stdio(index: Index, settings: Settings) -> None:
     """Serve on stdin and stdout until stdin ends. All calls are those of the local operator, as of other commands."""
-    build_server(index, settings, local=Principal(getpass.getuser(), Role.ADMIN, EVERYTHING)).run("stdio")
+    build_server(index, settings, ThreadShares(), local=Principal(getpass.getuser(), Role.ADMIN, EVERYTHING)).run("stdio")

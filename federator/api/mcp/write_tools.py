@@ -11,7 +11,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import Field
 
-from federator.api.mcp.callers import Callers
+from federator.api.mcp.call_context import CallContexts
 from federator.api.mcp.confirmation import ask
 from federator.api.mcp.read_tools import Digest, to_result
 from federator.api.mcp.requests import ApiRequests
@@ -34,8 +34,8 @@ Mirrors = Annotated[list[Name], Field(min_length=1, max_length=20, description="
 class WriteTools:
     """The tools as methods, like ``ReadTools``."""
 
-    def __init__(self, api: ApiRequests, callers: Callers) -> None:
-        self._api, self._callers = api, callers
+    def __init__(self, api: ApiRequests, contexts: CallContexts) -> None:
+        self._api, self._contexts = api, contexts
 
     def build(self) -> list[Tool]:
         """Return the tools with the schemas of their results."""
@@ -44,7 +44,7 @@ class WriteTools:
     async def request_plan(self, context: Context[Any, Any], mirrors: Mirrors) -> CallToolResult | InputRequiredResult:
         """Queue a run that reads the catalogs of mirrors and plans their changes. It applies nothing. The service's worker executes
         it; list_plans then shows the plans. Needs the role operator and the confirmation of a person."""
-        principal = self._callers.of(context)
+        principal = self._contexts.get_principal(context)
         principal.require(Role.OPERATOR)
         for name in mirrors:
             await self._find_mirror(context, name)
@@ -57,7 +57,7 @@ class WriteTools:
     async def approve_plan(self, context: Context[Any, Any], digest: Digest) -> CallToolResult | InputRequiredResult:
         """Approve the held changes of a plan, which may remove declarations from a catalog, never data. The next sync of the mirror
         applies them if their evidence still holds. Needs the role operator and the confirmation of a person."""
-        principal = self._callers.of(context)
+        principal = self._contexts.get_principal(context)
         principal.require(Role.OPERATOR)
         plan = await self._api.get(principal, f"/api/v1/plans/{digest}")
         if plan["partial"]:
@@ -73,7 +73,7 @@ class WriteTools:
         return to_result({field.name: decided[field.name] for field in fields(PlanRecord)})
 
     async def _find_mirror(self, context: Context[Any, Any], name: str) -> None:
-        await self._api.get(self._callers.of(context), f"/api/v1/mirrors/{name}")
+        await self._api.get(self._contexts.get_principal(context), f"/api/v1/mirrors/{name}")
 
 
 def _describe_decision(plan: dict[str, Any]) -> str:

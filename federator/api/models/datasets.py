@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from federator.api.models.base import FreshnessList, ResponseModel
 from federator.store.field_types import Timestamp
 from federator.views.datasets import Dataset
-from federator.views.drift import DriftView
+from federator.views.drift import DriftCount, DriftView
 from federator.views.history import PastDataset
 
 
@@ -37,4 +37,11 @@ class DriftPage(ResponseModel):
 
     drift: list[DriftView]
     next: str | None
+    freshness: FreshnessList
+
+
+class DriftCounts(ResponseModel):
+    """Numbers of differences. Kinds and severities without any are left out."""
+
+    counts: list[DriftCount]
     freshness: FreshnessList

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from federator.api.models.base import FreshnessList, ResponseModel
 from federator.store.field_types import Timestamp
+from federator.store.snapshots import RunSnapshot
 from federator.views.diff import Difference
 
 
@@ -15,6 +16,13 @@ class SnapshotInfo(ResponseModel):
     at: Timestamp
     run: str | None
     revisions: dict[str, int]
+
+
+class SnapshotPage(ResponseModel):
+    """A page of the snapshots that can be selected, newest first."""
+
+    snapshots: list[RunSnapshot]
+    next: str | None = Field(description="cursor of the next page; null: last page")
 
 
 class DifferencePage(ResponseModel):

@@ -30,6 +30,10 @@ class Mirror(ResponseModel):
     last_run: Run | None
     held: list[PlanSummary] = Field(description="up to 10 plans that wait for a decision, newest first")
     rule: dict[str, Any] = Field(examples=[{"include": ["hive$sales$*"], "delete": "owned"}])
+    toml: str = Field(
+        examples=['[mirrors.hive-to-glue]\nfrom = "lake_hive"\nto = "aws"\n'],
+        description="its section of the configuration as TOML, without keys that have their default",
+    )
     digest: str = Field(description="digest of the rule; plans and ledger entries are bound to it")
     freshness: FreshnessList
 

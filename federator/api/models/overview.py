@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from federator.api.models.base import FreshnessList, ResponseModel
 from federator.api.models.sources import Source
@@ -35,6 +35,17 @@ class Overview(ResponseModel):
     attention: list[AttentionItem] = Field(description="the most severe first, and the oldest of equal severity first")
     sources: list[SourceHealth] = Field(description="all visible sources, by name")
     freshness: FreshnessList
+
+
+class SnoozeRequest(BaseModel):
+    """What is hidden, and for how long."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"digest": "5f1d…", "hours": 24}})
+
+    digest: str = Field(max_length=64, description="`digest` of the entry as it was read; 409 if it has changed since")
+    hours: int = Field(
+        strict=True, ge=1, le=720, description="duration; the entry is shown again at its end, or earlier when it changes"
+    )
 
 
 class SourceHistory(ResponseModel):

@@ -10,6 +10,7 @@ from pydantic import Field
 from federator.api.models.base import FreshnessList, ResponseModel
 from federator.store.plans import PlanRecord
 from federator.store.requests import Request
+from federator.views.plan_contents import ChangeContent
 from federator.views.plans import PlanSummary
 
 
@@ -48,6 +49,10 @@ class PlanView(PlanRecord):
     waiting: Annotated[
         list[WaitingChange],
         Field(description="the changes that cannot be applied now. Empty if the plan is applied or outdated, or shown in part"),
+    ]
+    contents: Annotated[
+        list[ChangeContent],
+        Field(description="what verification last found at the changes' locations; without those that were never inspected"),
     ]
     plan: Annotated[
         dict[str, Any],

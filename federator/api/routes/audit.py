@@ -13,10 +13,11 @@ from federator.api.models.audit import AuditEventPage
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.principals import Role
 from federator.api.problems import problem_docs
+from federator.audit.verification import AuditState, read_state
 from federator.connector import InvalidInput
 from federator.store import audit_log
 
-router = APIRouter(prefix="/api/v1", tags=["audit"])
+router = APIRouter(prefix="/api/v1")
 
 
 @router.get(
@@ -49,6 +50,17 @@ def get_audit(
     events = audit_log.list_recent_events(index, filters, before=before, limit=limit + 1)
     end = encode_cursor(scope, str(events[limit - 1].seq)) if len(events) > limit else None
     return etag_response(request, AuditEventPage(events=events[:limit], next=end))
+
+
+@router.get(
+    "/audit/state", response_model=AuditState, responses={**not_modified_docs(), **problem_docs(400, 403)},
+    summary="State of the audit log's chain",
+)  # fmt: skip
+def get_audit_state(request: Request, index: IndexDep, principal: PrincipalDep) -> Response:
+    """How far the chain is sealed, signed and anchored, and whether its newest 1,000 events are intact. `federator audit verify`
+    verifies all of it, with the keys and the anchor. Needs the role admin and the scope `*`."""
+    principal.require_full_scope(Role.ADMIN)
+    return etag_response(request, read_state(index))
 
 
 def _seconds(time: datetime) -> float:

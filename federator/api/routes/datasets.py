@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from federator.api.dependencies import Cursor, CursorSealDep, IndexDep, Limit, PrincipalDep, SettingsDep
 from federator.api.freshness import list_source_freshness, sources_of_ids
 from federator.api.models.base import fields_of
-from federator.api.models.datasets import DatasetDetail, DatasetPage, DriftPage, PastDatasetPage
+from federator.api.models.datasets import DatasetDetail, DatasetPage, DriftCounts, DriftPage, PastDatasetPage
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.problems import problem_docs
 from federator.api.snapshots import AsOf, SnapshotsDep
@@ -21,10 +21,10 @@ from federator.model import parse_path_key, path_key
 from federator.model.drift import DriftKind, DriftSeverity
 from federator.store import verifications
 from federator.views import datasets, drift, history
-from federator.views.freshness import get_freshness
+from federator.views.freshness import get_freshness, list_freshness
 from federator.views.positions import parse_position
 
-router = APIRouter(prefix="/api/v1", tags=["datasets"])
+router = APIRouter(prefix="/api/v1")
 
 _RESPONSES = {**not_modified_docs(), **problem_docs(400, 404, 409)}
 
@@ -81,6 +81,9 @@ def get_dataset(
     location: Annotated[
         str, Path(max_length=4000, description="location in any spelling", examples=["s3://lake/sales/orders.lance"])
     ],
+    declared_in: Annotated[
+        str | None, Query(max_length=100, description="source that declares the dataset, if several stores have the location")
+    ] = None,
     as_of: AsOf = None,
 ) -> Response:
     """A dataset with its declarations and their disagreements. The location may have any spelling. Percent-encode all of it in the
@@ -88,8 +91,9 @@ def get_dataset(
     location, aliases = require_storable(location, "location"), settings.location_aliases
     if as_of is not None:
         snapshot = snapshots.resolve(as_of, "as_of")
-        return etag_response(request, history.get_dataset_at(index, location, aliases, snapshot, scopes=principal.scopes))
-    view = datasets.get_dataset(index, location, aliases, scopes=principal.scopes)
+        past = history.get_dataset_at(index, location, aliases, snapshot, declared_in=declared_in, scopes=principal.scopes)
+        return etag_response(request, past)
+    view = datasets.get_dataset(index, location, aliases, declared_in=declared_in, scopes=principal.scopes)
     source_freshness = list_source_freshness(index, principal.scopes, _declaring_sources([view]))
     return etag_response(request, DatasetDetail(**fields_of(view), freshness=source_freshness))
 
@@ -109,6 +113,9 @@ def get_drift(
             max_length=4000, description="object id of one table, on either side of the drift", examples=["aws$sales$orders"]
         ),
     ] = None,
+    below: Annotated[
+        str | None, Query(max_length=4000, description="id of a source or namespace: only drift of tables in it")
+    ] = None,
     resolved: Annotated[bool, Query(description="only drift that is resolved; default: only open drift")] = False,
     limit: Limit = 200,
     cursor: Cursor = None,
@@ -117,12 +124,13 @@ def get_drift(
     if source is not None:
         get_freshness(index, require_storable(source, "source"), principal.scopes)
     about = path_key(parse_path_key(require_storable(about, "about"))) if about is not None else None
-    listing = f"drift {kind} {severity} {source} {about} {resolved}"
+    below = path_key(parse_path_key(require_storable(below, "below"))) if below is not None else None
+    listing = f"drift {kind} {severity} {source} {about} {below} {resolved}"
     after, _ = decode_cursor(cursor, listing, scopes=principal.scopes)
     position = tuple(parse_position(seal.open(after), str, str, str)) if after else None
     findings = drift.list_drift(
-        index, kind=kind, severity=severity, source=source, about=about, resolved=resolved, after=position, limit=limit + 1,
-        scopes=principal.scopes,
+        index, kind=kind, severity=severity, source=source, about=about, below=below, resolved=resolved, after=position,
+        limit=limit + 1, scopes=principal.scopes,
     )  # fmt: skip
     page = findings[:limit]
     end = (
@@ -136,3 +144,20 @@ def get_drift(
 
 def _declaring_sources(views: Iterable[datasets.Dataset]) -> set[str]:
     return sources_of_ids(declaration.id for view in views for declaration in view.declarations)
+
+
+@router.get(
+    "/drift/counts", response_model=DriftCounts, responses={**not_modified_docs(), **problem_docs(400, 404)},
+    summary="Drift by kind and severity",
+)  # fmt: skip
+def get_drift_counts(
+    request: Request, index: IndexDep, principal: PrincipalDep,
+    source: Annotated[str | None, Query(max_length=100, description="source of the drifted table")] = None,
+    resolved: Annotated[bool, Query(description="only drift that is resolved; default: only open drift")] = False,
+) -> Response:  # fmt: skip
+    """The number of visible differences of each kind and severity."""
+    known = list(list_freshness(index, principal.scopes).values())
+    if source is not None:
+        known = [get_freshness(index, require_storable(source, "source"), principal.scopes)]
+    counts = drift.count_drift(index, source=source, resolved=resolved, scopes=principal.scopes)
+    return etag_response(request, DriftCounts(counts=counts, freshness=known))

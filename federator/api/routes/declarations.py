@@ -16,7 +16,7 @@ from federator.model import canonical_location, is_location
 from federator.stages.declare import DeclareSpec, check_declare_spec
 from federator.store import requests
 
-router = APIRouter(prefix="/api/v1", tags=["plans"])
+router = APIRouter(prefix="/api/v1")
 
 
 @router.post(

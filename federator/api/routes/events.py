@@ -1,7 +1,7 @@
 """Progress of a run as server-sent events. They are read from the index, so any API process serves the runs of any worker.
 
 Each event contains the complete state, and its id is the digest of this state. So a client that reconnects misses nothing and receives
-no state twice. A caller may have ``MAX_STREAMS_PER_CALLER`` streams.
+no state twice. A principal may have ``MAX_STREAMS_PER_PRINCIPAL`` streams.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from federator.store import Index
 from federator.views import runs
 from federator.views.runs import Visibility
 
-router = APIRouter(prefix="/api/v1", tags=["runs"])
+router = APIRouter(prefix="/api/v1")
 
 # Afterwards the client reconnects, with the token that it has then: a revoked token ends the stream.
 _MAX_STREAM_SECONDS = 300.0

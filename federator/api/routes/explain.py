@@ -12,7 +12,7 @@ from federator.api.problems import problem_docs
 from federator.model import parse_path_key
 from federator.views.explain import Explanation, explain_object
 
-router = APIRouter(prefix="/api/v1", tags=["explain"])
+router = APIRouter(prefix="/api/v1")
 
 
 @router.get(

@@ -12,7 +12,7 @@ from federator.api.problems import RequestRejected, problem_docs
 from federator.connector import StateError
 from federator.store import migrations
 
-router = APIRouter(tags=["probes"])
+router = APIRouter()
 
 
 class Health(ResponseModel):

@@ -17,7 +17,7 @@ from federator.store import Index, requests
 from federator.views.runs import Visibility
 from federator.worker.jobs import Job, configured_jobs, list_jobs, request_argument
 
-router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/api/v1/jobs")
 
 Name = Annotated[
     str,

@@ -1,6 +1,7 @@
 """Live status of everything that a principal sees, as one stream of server-sent events.
 
-An event says what has changed; its content is read from the route that has it. The stream counts as one of its caller's event streams.
+An event says what has changed; its content is read from the route that has it. The stream counts as one of the event streams of its
+principal.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from federator.store import Index
 from federator.views import live
 from federator.views.runs import Visibility
 
-router = APIRouter(prefix="/api/v1", tags=["overview"])
+router = APIRouter(prefix="/api/v1")
 
 # Afterwards the client connects again, with the credential that it has then: a revoked token ends the stream.
 _MAX_SECONDS = 300
@@ -59,7 +60,7 @@ async def stream_live_events(
     """Server-sent events about runs, plans, sources and the overview, as far as the principal sees them. The client then reads what it
     shows again from its own route. Changes of the index are noticed within a few seconds."""
     states: LiveStates = request.app.state.live_states
-    viewer = (principal.name, principal.role, *principal.scopes.to_texts)
+    viewer = (principal.name, principal.role, *principal.scopes.texts)
 
     async def read() -> LiveState:
         return await states.get(viewer, lambda: _read_state(index, settings, principal, visibility))

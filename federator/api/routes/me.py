@@ -9,20 +9,17 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.http_middleware import NO_STORE
 from federator.api.models.base import ResponseModel
 from federator.api.paging import etag_response, not_modified_docs
 from federator.api.principals import Principal
 from federator.api.problems import NotFound, problem_docs
-from federator.api.sessions import BrowserSession
-from federator.connector import PermissionDenied
+from federator.api.sessions import BrowserSession, require_fresh_sign_in
 from federator.store import sessions
 from federator.store.field_types import Timestamp
 from federator.store.tokens import token_digest
 
-#: time for which a person who has entered credentials may end other sessions
-FRESH_SECONDS = 300.0
-
-router = APIRouter(prefix="/api/v1/me", tags=["access"])
+router = APIRouter(prefix="/api/v1/me")
 
 
 class Me(ResponseModel):
@@ -64,11 +61,11 @@ async def get_me(request: Request, principal: PrincipalDep) -> Response:
     """The name, role and scopes that the service has found for the credential of the request."""
     session: BrowserSession | None = request.scope.get("session")
     me = Me(
-        name=principal.name, role=principal.role.name.lower(), scopes=list(principal.scopes.to_texts),
+        name=principal.name, role=principal.role.name.lower(), scopes=list(principal.scopes.texts),
         csrf_token=session.csrf_token if session is not None else None,
     )  # fmt: skip
     response = etag_response(request, me)
-    response.headers["Cache-Control"] = "no-store"
+    response.headers.update(NO_STORE)
     return response
 
 
@@ -125,14 +122,8 @@ def revoke_my_session(
 def _require_fresh_sign_in(request: Request, session_id: str) -> None:
     """Raise PermissionDenied unless the session is that of the request, or its person has just entered credentials."""
     session: BrowserSession | None = request.scope.get("session")
-    if session is not None:
-        is_own = session_id == sessions.session_id(token_digest(session.secret))
-        if is_own or time.time() - (session.authenticated_at or 0.0) <= FRESH_SECONDS:
-            return
-    raise PermissionDenied(
-        "ending other sessions needs a sign-in with a browser in the last five minutes, with credentials entered again",
-        hint="sign in at /auth/login?fresh=true",
-    )
+    if session is None or session_id != sessions.session_id(token_digest(session.secret)):
+        require_fresh_sign_in(session, "ending other sessions")
 
 
 def _person(principal: Principal) -> str | None:

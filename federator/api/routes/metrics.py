@@ -21,7 +21,7 @@ from federator.stages.run_notices import flush_call_metrics
 from federator.store import notifications
 from federator.views import metrics
 
-router = APIRouter(tags=["metrics"])
+router = APIRouter()
 
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The metrics, in the requested text format", "content": {"text/plain": {}}}

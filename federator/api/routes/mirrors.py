@@ -15,13 +15,14 @@ from federator.api.paging import etag_response, not_modified_docs, page_by_name
 from federator.api.problems import NotFound, problem_docs
 from federator.connector import StateError
 from federator.settings import Settings
+from federator.settings.toml_text import format_section
 from federator.store import Index, job_states, ledger
 from federator.store.runs import Run
 from federator.views import plans, runs
 from federator.views.plans import PlanSummary
 from federator.views.runs import Visibility
 
-router = APIRouter(prefix="/api/v1/mirrors", tags=["mirrors"])
+router = APIRouter(prefix="/api/v1/mirrors")
 
 # Maximum number of held plans in a response; a new plan usually outdates the previous ones.
 _MAX_HELD = 10
@@ -81,6 +82,7 @@ def _mirror_model(index: Index, settings: Settings, visibility: Visibility, name
         "last_run": run,
         "held": held,
         "rule": asdict(rule),
+        "toml": format_section(("mirrors", name), mirror.model_dump(mode="json", by_alias=True, exclude_defaults=True)),
         "digest": rule.digest,
         "freshness": list_source_freshness(index, visibility.scopes, (mirror.origin, mirror.target)),
     })  # fmt: skip

@@ -16,7 +16,7 @@ from federator.connector import StateError
 from federator.store import notifications
 from federator.store.notifications import Notification
 
-router = APIRouter(prefix="/api/v1", tags=["notifications"])
+router = APIRouter(prefix="/api/v1")
 
 
 @router.get(

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
+from federator import audit
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
-from federator.api.models.overview import Overview, OverviewHistory, SourceHealth, SourceHistory
+from federator.api.models.overview import Overview, OverviewHistory, SnoozeRequest, SourceHealth, SourceHistory
 from federator.api.models.sources import Source
-from federator.api.paging import etag_response, not_modified_docs
+from federator.api.paging import etag_response, not_modified_docs, require_storable
 from federator.api.principals import Principal, Role
-from federator.api.problems import problem_docs
+from federator.api.problems import NotFound, problem_docs
 from federator.api.routes.sources import list_sources
+from federator.connector import StateError
 from federator.settings import Settings
-from federator.store import Index
+from federator.store import Index, snoozes
 from federator.views import crawl_history, overview, runs
+from federator.views.overview import AttentionItem
 from federator.views.runs import Visibility
 from federator.worker.triggers import overdue_since
 
-router = APIRouter(prefix="/api/v1", tags=["overview"])
+router = APIRouter(prefix="/api/v1")
+
+_HOUR_SECONDS = 3600.0
+Key = Annotated[str, Path(max_length=4000, description="`key` of the entry", examples=["source:aws:failed"])]
 
 
 @router.get(
@@ -43,13 +50,14 @@ def build_overview(index: Index, settings: Settings, principal: Principal, visib
     sources = list_sources(index, settings, principal.scopes)
     overdue = {source.name: since for source in sources if (since := _overdue_since(source, time.time())) is not None}
     with index.read() as connection:
-        states = overview.count_states(connection, principal.scopes)
+        groups = overview.group_states(connection, principal.scopes)
         attention = overview.list_attention(
-            connection, visibility, {source.name: source.freshness for source in sources}, states, overdue,
-            with_notifications=principal.role >= Role.OPERATOR and principal.scopes.covers_all,
+            connection, visibility, {source.name: source.freshness for source in sources}, groups, overdue,
+            with_notifications=principal.role >= Role.OPERATOR and principal.scopes.covers_all, now=time.time(),
         )  # fmt: skip
         drift = overview.count_drift(connection, principal.scopes)
         active_runs = runs.count_active_runs(connection, visibility)
+    states = {name: {state: group.count for state, group in found.items()} for name, found in groups.items()}
     return Overview(
         tables=sum(source.tables for source in sources),
         states=dict(sorted(sum((Counter(counts) for counts in states.values()), Counter[str]()).items())),
@@ -74,12 +82,46 @@ def get_overview_history(
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=days - 1)
     with index.read() as connection:
-        found = crawl_history.list_crawl_days(connection, principal.scopes, since=first.timestamp())
+        crawl_days = crawl_history.list_crawl_days(connection, principal.scopes, since=first.timestamp())
     body = OverviewHistory(
-        since=first.date().isoformat(), sources=[SourceHistory(source=name, days=each) for name, each in found.items()],
-        freshness=list_source_freshness(index, principal.scopes, found),
+        since=first.date().isoformat(), sources=[SourceHistory(source=name, days=each) for name, each in crawl_days.items()],
+        freshness=list_source_freshness(index, principal.scopes, crawl_days),
     )  # fmt: skip
     return etag_response(request, body)
+
+
+@router.put("/attention/{key:path}", response_model=AttentionItem, responses=problem_docs(400, 404, 409), summary="Snooze")
+def snooze_attention(
+    key: Key, spec: SnoozeRequest, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep
+) -> AttentionItem:
+    """Hide an entry of `attention` from the principal until it changes, at the longest for the given hours. It stays in the response,
+    with the field `snoozed_until`. Others see it as before. It is an audit event, but for a repeated request."""
+    item = _find_item(key, index, settings, principal, visibility)
+    if item.digest != spec.digest:
+        raise StateError(f"{key} has changed since it was read", hint="read GET /api/v1/overview again")
+    now = time.time()
+    until = snoozes.save_snooze(index, principal.name, key, item.digest, until=now + spec.hours * _HOUR_SECONDS, now=now)
+    audit.seal_pending(index)
+    return replace(item, snoozed_until=until)
+
+
+@router.delete("/attention/{key:path}", response_model=AttentionItem, responses=problem_docs(400, 404), summary="End a snooze")
+def end_snooze(
+    key: Key, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep
+) -> AttentionItem:
+    """Show an entry of `attention` to the principal again. It is an audit event if the entry was snoozed."""
+    item = _find_item(key, index, settings, principal, visibility)
+    snoozes.delete_snooze(index, principal.name, key)
+    audit.seal_pending(index)
+    return replace(item, snoozed_until=None)
+
+
+def _find_item(key: str, index: Index, settings: Settings, principal: Principal, visibility: Visibility) -> AttentionItem:
+    require_storable(key, "key")
+    for item in build_overview(index, settings, principal, visibility).attention:
+        if item.key == key:
+            return item
+    raise NotFound(f"there is no entry {key!r} in what needs attention", hint="GET /api/v1/overview")
 
 
 def _health(source: Source, states: dict[str, int], since: float | None) -> SourceHealth:

@@ -32,10 +32,11 @@ from federator.settings import Settings
 from federator.store import Connection, Index, approvals
 from federator.store.plans import PlanRecord, StoredPlan
 from federator.views import plans
+from federator.views.plan_contents import list_change_contents
 from federator.views.positions import parse_position
 from federator.views.runs import Visibility
 
-router = APIRouter(prefix="/api/v1/plans", tags=["plans"])
+router = APIRouter(prefix="/api/v1/plans")
 
 Digest = Annotated[str, Path(max_length=128, description="complete digest of the plan")]
 IfMatch = Annotated[
@@ -191,9 +192,11 @@ def _plan_view(
     source_freshness = list_source_freshness(index, visibility.scopes, _plan_sources(settings, stored.mirror))
     with index.read() as connection:
         waiting = [] if partial else _waiting(approvals.get_release(connection, stored))
+        contents = list_change_contents(connection, body["changes"])
     return PlanView(
         **{field.name: getattr(stored, field.name) for field in fields(PlanRecord)}, partial=partial,
-        guarded=None if partial else stored.guarded, waiting=waiting, plan=mask_secrets(dict(body)), freshness=source_freshness,
+        guarded=None if partial else stored.guarded, waiting=waiting, contents=contents,
+        plan=mask_secrets(dict(body)), freshness=source_freshness,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse
 from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep
 from federator.api.models.reports import ReportRequest, Reports
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
-from federator.api.principals import Role
+from federator.api.principals import Principal, Role
 from federator.api.problems import NotFound, problem_docs
 from federator.api.queued_requests import queue_once
 from federator.connector import StateError
@@ -19,11 +19,13 @@ from federator.settings.retention import ReportKind
 from federator.stages.report import ReportSpec
 from federator.store import Index, reports, requests
 
-router = APIRouter(prefix="/api/v1/reports", tags=["reports"])
+router = APIRouter(prefix="/api/v1/reports")
 
 ReportId = Annotated[
     str, Path(max_length=64, description="id of the report: the id of its run", examples=["0199f0c2a41-1f2e3d4c"])
 ]
+# Kinds with the audit log and the list of tokens, which need the role admin in all routes.
+_FOR_ADMINS = ("access",)
 _MEDIA = {
     ".html": "text/html; charset=utf-8",
     ".json": "application/json",
@@ -46,12 +48,13 @@ def get_reports(
 ) -> Response:
     """A page of the reports that are still kept."""
     principal.require_full_scope(Role.VIEWER)
-    listing = f"reports {kind} {name}"
+    listing = f"reports {kind} {name} {principal.is_allowed(Role.ADMIN)}"
     before, _ = decode_cursor(cursor, listing)
     with index.read() as connection:
         rows = reports.list_reports(
-            connection, kind=kind, name=require_storable(name, "name") if name else None, before=before or None, limit=limit + 1
-        )
+            connection, kind=kind, name=require_storable(name, "name") if name else None, before=before or None, limit=limit + 1,
+            hidden=() if principal.is_allowed(Role.ADMIN) else _FOR_ADMINS,
+        )  # fmt: skip
     end = encode_cursor(listing, rows[limit - 1].id) if len(rows) > limit else None
     return etag_response(request, Reports(reports=rows[:limit], next=end))
 
@@ -62,9 +65,11 @@ def request_report(
 ) -> requests.Request:
     """Queue a report. `Location` is the URL of the request. The id of the report is the run id that the request will have."""
     principal.require_full_scope(Role.OPERATOR)
-    name = ReportSpec.from_settings(settings, require_storable(spec.report, "report")).name
+    chosen = ReportSpec.from_settings(settings, require_storable(spec.report, "report"))
+    if chosen.settings.kind in _FOR_ADMINS:
+        principal.require(Role.ADMIN)
     with index.write() as connection:
-        request = queue_once(connection, "report", {"report": name}, principal.name)
+        request = queue_once(connection, "report", {"report": chosen.name}, principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
     return request
 
@@ -78,7 +83,7 @@ def request_report(
 def get_report(request: Request, index: IndexDep, principal: PrincipalDep, id: ReportId) -> Response:  # noqa: A002 - as in the URL's template
     """One report with its files."""
     principal.require_full_scope(Role.VIEWER)
-    return etag_response(request, _get_report(index, id))
+    return etag_response(request, _get_report(index, principal, id))
 
 
 @router.get(
@@ -92,7 +97,7 @@ def download_report_file(
 ) -> FileResponse:
     """Download one file of a report."""
     principal.require_full_scope(Role.VIEWER)
-    report = _get_report(index, id)
+    report = _get_report(index, principal, id)
     try:
         # Only names in the report's row reach the file system.
         file = FilePath(report.directory) / report.get_file(require_storable(name, "name")).name
@@ -108,12 +113,13 @@ def download_report_file(
     )  # fmt: skip
 
 
-def _get_report(index: Index, report_id: str) -> reports.StoredReport:
+def _get_report(index: Index, principal: Principal, report_id: str) -> reports.StoredReport:
     try:
         with index.read() as connection:
             report = reports.get_report(connection, require_storable(report_id, "id"))
     except StateError as error:
         raise NotFound(error.message) from None
-    if report.id != report_id:
+    # The begin of an id is enough on the command line, but a URL names one report for ever.
+    if report.id != report_id or (report.kind in _FOR_ADMINS and not principal.is_allowed(Role.ADMIN)):
         raise NotFound(f"there is no report {report_id!r}", hint="use the complete id")
     return report

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
@@ -24,10 +25,11 @@ from federator.settings import Settings
 from federator.store import Connection, Index, approvals, requests
 from federator.store.plans import StoredPlan
 from federator.store.runs import Run, RunChange, RunSource
+from federator.store.snapshots import parse_time
 from federator.views import plans, runs
 from federator.views.runs import Visibility
 
-router = APIRouter(prefix="/api/v1", tags=["runs"])
+router = APIRouter(prefix="/api/v1")
 
 RunId = Annotated[str, Path(max_length=64, description="complete id of the run", examples=["0199f0c2a41-1f2e3d4c"])]
 # Maximum number of writes in a response; the journal has all of them.
@@ -38,12 +40,23 @@ _MAX_CHANGES = 1000
     "/runs", response_model=RunPage, responses={**not_modified_docs(), **problem_docs(400)}, summary="Runs, newest first"
 )
 def get_runs(
-    request: Request, index: IndexDep, visibility: VisibilityDep, limit: Limit = 20, cursor: Cursor = None
-) -> Response:
+    request: Request, index: IndexDep, visibility: VisibilityDep,
+    kind: Annotated[str | None, Query(max_length=40, description="only this kind: crawl, plan, sync, apply, verify, ...")] = None,
+    state: Annotated[str | None, Query(max_length=40, description="only this state: running, ok, partial, failed, ...")] = None,
+    since: Annotated[
+        str | None, Query(max_length=64, description="only runs that started then or later: a time as in `as_of`")
+    ] = None,
+    limit: Limit = 20, cursor: Cursor = None,
+) -> Response:  # fmt: skip
     """A page of the runs that touched objects visible to the principal, and of its own runs."""
-    before, _ = decode_cursor(cursor, "runs", scopes=visibility.scopes)
-    rows = runs.list_visible_runs(index, visibility, limit=limit + 1, before=before or None)
-    end = encode_cursor("runs", rows[limit - 1].id, scopes=visibility.scopes) if len(rows) > limit else None
+    listing = f"runs {kind} {state} {since}"
+    before, _ = decode_cursor(cursor, listing, scopes=visibility.scopes)
+    started_at = None if since is None else parse_time(require_storable(since, "since"), time.time())
+    if since is not None and started_at is None:
+        raise InvalidInput(f"since: {since!r} is not a time", hint="use 2026-11-20, 2026-11-20T08:30:00Z or -2d")
+    filters = runs.RunFilter(require_storable(kind or "", "kind"), require_storable(state or "", "state"), started_at)
+    rows = runs.list_visible_runs(index, visibility, limit=limit + 1, before=before or None, filters=filters)
+    end = encode_cursor(listing, rows[limit - 1].id, scopes=visibility.scopes) if len(rows) > limit else None
     page = rows[:limit]
     source_freshness = list_source_freshness(
         index, visibility.scopes, runs.list_affected_sources(index, visibility, [run.id for run in page])
@@ -59,8 +72,8 @@ def get_run(request: Request, index: IndexDep, visibility: VisibilityDep, id: Ru
     run, sources, changes = _get_visible_run(index, visibility, id)
     source_freshness = list_source_freshness(index, visibility.scopes, runs.list_affected_sources(index, visibility, [run.id]))
     body = RunDetail(
-        **fields_of(run), sources=sources, stages=runs.list_run_stages(index, visibility, run), changes=changes[:_MAX_CHANGES],
-        freshness=source_freshness,
+        **fields_of(run), sources=sources, stages=runs.list_run_stages(index, visibility, run, with_usual=True),
+        changes=changes[:_MAX_CHANGES], freshness=source_freshness,
     )  # fmt: skip
     return etag_response(request, body)
 
@@ -142,6 +155,7 @@ def get_request(
 def _build_argument(connection: Connection, settings: Settings, spec: RunRequest, visibility: Visibility) -> dict[str, Any]:
     """Build the request's argument. All names are checked now, so that the principal gets the error in the response."""
     field, names = _names_of(spec)
+    names = list(dict.fromkeys(names))
     if field == "plans":
         if not names:
             raise InvalidInput("apply takes plans: the digests of what was decided")

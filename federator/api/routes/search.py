@@ -16,7 +16,7 @@ from federator.model import parse_path_key
 from federator.views.search import engine
 from federator.views.search.facets import Facets as SearchFacets
 
-router = APIRouter(prefix="/api/v1", tags=["tree"])
+router = APIRouter(prefix="/api/v1")
 
 _Q = Query(
     min_length=1,

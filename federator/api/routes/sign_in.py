@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Query, Request
@@ -10,6 +11,8 @@ from starlette.responses import Response
 
 from federator import logs, web
 from federator.api.claims import Grant, grant_principal
+from federator.api.dependencies import HOLD_PROVIDER_SHARE
+from federator.api.http_middleware import NO_STORE
 from federator.api.problems import RequestRejected
 from federator.api.rate_limit import RequestRateLimiter
 from federator.api.sessions import BrowserSession, Cookie, SessionAuthenticator
@@ -17,7 +20,7 @@ from federator.api.sign_in import SIGN_IN_SECONDS, UNKNOWN_PERSON, SignIn, SignI
 from federator.connector import ConfigError, FederatorError
 from federator.connector.options import read_secret, resolve_reference
 from federator.settings import Settings
-from federator.settings.oidc import CALLBACK_PATH
+from federator.settings.oidc import CALLBACK_PATH, SignInSettings
 from federator.store import Index, sessions
 
 LOGIN_PATH, LOGOUT_PATH = "/auth/login", "/auth/logout"
@@ -25,7 +28,6 @@ LOGIN_PATH, LOGOUT_PATH = "/auth/login", "/auth/logout"
 OPEN_PATHS = ("/", LOGIN_PATH, CALLBACK_PATH)
 # Refused callbacks in the audit log of one process.
 _RECORDS_PER_SECOND, _RECORDS_AT_ONCE = 0.2, 50
-_NOT_STORED = {"Cache-Control": "no-store"}
 _log = logs.get_logger(__name__)
 
 
@@ -40,19 +42,17 @@ def install_sign_in(app: FastAPI, settings: Settings, index: Index) -> SessionAu
     from federator.api.oidc import JwtVerifier
 
     authenticator = SessionAuthenticator(index, oidc, oidc.sign_in)
-    sign_in = SignIn(oidc, oidc.sign_in, JwtVerifier(oidc), client_secret=_client_secret(settings))
+    sign_in = SignIn(oidc, oidc.sign_in, JwtVerifier(oidc), client_secret=_read_client_secret(settings, oidc.sign_in))
     app.include_router(_Routes(index, sign_in, authenticator, Cookie("sign-in", oidc.sign_in)).router())
     return authenticator
 
 
-def _client_secret(settings: Settings) -> str | None:
-    assert settings.serve.oidc is not None
-    assert settings.serve.oidc.sign_in is not None
-    text, where = settings.serve.oidc.sign_in.client_secret, f"{settings.path}: [serve.oidc.sign_in] client_secret"
-    if text is None:
+def _read_client_secret(settings: Settings, sign_in: SignInSettings) -> str | None:
+    if sign_in.client_secret is None:
         return None
+    where = f"{settings.path}: [serve.oidc.sign_in] client_secret"
     try:
-        return read_secret(resolve_reference(text, where=where))
+        return read_secret(resolve_reference(sign_in.client_secret, where=where))
     except ValueError as error:
         raise ConfigError(f"{where}: not {error}") from None
 
@@ -60,12 +60,15 @@ def _client_secret(settings: Settings) -> str | None:
 class _Routes:
     def __init__(self, index: Index, sign_in: SignIn, authenticator: SessionAuthenticator, cookie: Cookie) -> None:
         self._index, self._sign_in, self._sessions, self._cookie = index, sign_in, authenticator, cookie
-        self._recorded, self._unrecorded = RequestRateLimiter(_RECORDS_PER_SECOND, _RECORDS_AT_ONCE), 0
+        # Routes run in threads, and the limiter is not safe for them.
+        self._recording = threading.Lock()
+        self._record_limiter = RequestRateLimiter(_RECORDS_PER_SECOND, _RECORDS_AT_ONCE)
+        self._unrecorded = 0
 
     def router(self) -> APIRouter:
         router = APIRouter(include_in_schema=False)
-        router.add_api_route(LOGIN_PATH, self.login, methods=["GET"], response_class=Response)
-        router.add_api_route(CALLBACK_PATH, self.callback, methods=["GET"], response_class=Response)
+        for path, route in ((LOGIN_PATH, self.login), (CALLBACK_PATH, self.callback)):
+            router.add_api_route(path, route, methods=["GET"], response_class=Response, dependencies=[HOLD_PROVIDER_SHARE])
         router.add_api_route(LOGOUT_PATH, self.logout, methods=["POST"], response_class=Response)
         return router
 
@@ -75,7 +78,7 @@ class _Routes:
             started = self._sign_in.start(return_to, fresh=fresh)
         except FederatorError as error:
             return _message_page(error)
-        response = Response(status_code=303, headers={"Location": started.url, **_NOT_STORED})
+        response = Response(status_code=303, headers={"Location": started.url, **NO_STORE})
         self._cookie.set(response, started.cookie, SIGN_IN_SECONDS)
         return response
 
@@ -102,18 +105,20 @@ class _Routes:
         if not principal.scopes.prefixes:
             raise _refuse_person(grant, "scopes")
         secret = self._sessions.sign_in(grant, principal, replaced=earlier)
-        response = Response(status_code=303, headers={"Location": return_to, **_NOT_STORED})
+        response = Response(status_code=303, headers={"Location": return_to, **NO_STORE})
         self._sessions.cookie.set(response, secret, self._sessions.limits.lifetime)
         return response
 
     def _record_refusal(self, error: RequestRejected, address: str | None) -> None:
         """Record a refusal in the audit log. Anybody can send callbacks, so beyond a rate they are only counted."""
-        if self._recorded.try_acquire(""):
-            self._unrecorded += 1
-            return
         actor, reason = (error.actor, error.reason) if isinstance(error, SignInRefused) else (UNKNOWN_PERSON, error.message)
-        sessions.record_refusal(self._index, actor=actor, reason=reason, address=address, unrecorded=self._unrecorded)
-        self._unrecorded = 0
+        with self._recording:
+            wait_seconds = self._record_limiter.try_acquire("")
+            if wait_seconds:
+                self._unrecorded += 1
+                return
+            sessions.record_refusal(self._index, actor=actor, reason=reason, address=address, unrecorded=self._unrecorded)
+            self._unrecorded = 0
 
     def logout(self, request: Request) -> Response:
         """End the session of the browser. The person stays signed in at the identity provider."""
@@ -121,7 +126,7 @@ class _Routes:
         if session is None:
             raise RequestRejected(400, "Invalid input", "only a signed-in person can sign out; revoke a token instead")
         self._sessions.sign_out(session)
-        response = Response(status_code=204, headers=_NOT_STORED)
+        response = Response(status_code=204, headers=NO_STORE)
         self._sessions.cookie.delete(response)
         return response
 
@@ -134,4 +139,4 @@ def _refuse_person(grant: Grant, missing: str) -> SignInRefused:
 def _message_page(error: FederatorError) -> HTMLResponse:
     status = error.status if isinstance(error, RequestRejected) else 503
     page = web.build_message("Sign-in refused" if status < 500 else "Sign-in unavailable", error.message, LOGIN_PATH)
-    return HTMLResponse(page, status, headers=_NOT_STORED)
+    return HTMLResponse(page, status, headers=NO_STORE)

@@ -18,7 +18,7 @@ from federator.store import Index, coverage
 from federator.views import tree
 from federator.views.freshness import Freshness, get_freshness
 
-router = APIRouter(prefix="/api/v1", tags=["sources"])
+router = APIRouter(prefix="/api/v1")
 
 
 @router.get(

@@ -17,7 +17,7 @@ from federator.views.declaration_graph import DeclarationGraph, build_graph
 from federator.views.schema_comparison import SchemaComparison, compare_schemas
 from federator.views.tree import Table, get_table
 
-router = APIRouter(prefix="/api/v1", tags=["tree"])
+router = APIRouter(prefix="/api/v1")
 
 _RESPONSES = {**not_modified_docs(), **problem_docs(400, 404)}
 _Id = Annotated[str, Path(max_length=4000, description="object id", examples=["lake_hive$sales$orders"])]

@@ -9,15 +9,17 @@ from fastapi import APIRouter, Path, Request, Response
 
 from federator import audit
 from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep
+from federator.api.http_middleware import NO_STORE
 from federator.api.models.tokens import CreatedToken, TokenPage, TokenRequest, TokenView
 from federator.api.paging import etag_response, not_modified_docs, page_by_name, require_storable
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
+from federator.api.sessions import BrowserSession, require_fresh_sign_in
 from federator.connector import InvalidInput
 from federator.model.scopes import Scopes
 from federator.store import tokens
 
-router = APIRouter(prefix="/api/v1/tokens", tags=["access"])
+router = APIRouter(prefix="/api/v1/tokens")
 
 _DAY_SECONDS = 86_400.0
 
@@ -36,12 +38,18 @@ def get_tokens(
 @router.post(
     "", status_code=201, response_model=CreatedToken, responses=problem_docs(400, 403, 409), summary="Create an API token"
 )
-def create_token(spec: TokenRequest, index: IndexDep, principal: PrincipalDep, response: Response) -> CreatedToken:
+def create_token(
+    request: Request, spec: TokenRequest, index: IndexDep, principal: PrincipalDep, response: Response
+) -> CreatedToken:
     """Create a token and return its secret, which is not stored and cannot be shown again.
 
-    A name can be used only once. The creation is an audit event.
+    A name can be used only once. The creation is an audit event. A signed-in person must have entered credentials in the last five
+    minutes (403 otherwise): `/auth/login?fresh=true` asks for them. Otherwise a stolen session could live on in a token.
     """
     principal.require_full_scope(Role.ADMIN)
+    session: BrowserSession | None = request.scope.get("session")
+    if session is not None:
+        require_fresh_sign_in(session, "creating a token")
     tokens.require_valid_name(spec.name)
     try:
         scopes = Scopes.parse(spec.scopes)
@@ -52,7 +60,7 @@ def create_token(spec: TokenRequest, index: IndexDep, principal: PrincipalDep, r
         index, spec.name, role=spec.role, scopes=scopes, lifetime=lifetime, actor=principal.name
     )  # fmt: skip
     audit.seal_pending(index)
-    response.headers["Cache-Control"] = "no-store"
+    response.headers.update(NO_STORE)
     return CreatedToken(token=secret, **token.to_json(time.time()))
 
 

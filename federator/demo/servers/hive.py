@@ -71,6 +71,8 @@ def _hive2_conf() -> dict[str, str]:
         "datanucleus.connectionPoolingType": "HikariCP",
         # PySpark has no LMAX disruptor, which asynchronous logging needs.
         "hive.async.log.enabled": "false",
+        # A call that Derby refuses is tried ten times; the default interval is 2 s.
+        "hive.hmshandler.retry.interval": "100ms",
     }
 
 
@@ -83,6 +85,8 @@ def _hive3_conf() -> dict[str, str]:
         "metastore.metastore.event.db.notification.api.auth": "false",
         # Writers of the log wait for each other; the default interval between attempts is 10 s.
         "metastore.notification.sequence.lock.retry.sleep.interval": "100ms",
+        # A call that Derby refuses is tried ten times; the default interval is 2 s.
+        "metastore.hmshandler.retry.interval": "100ms",
     }
 
 
@@ -91,8 +95,6 @@ def _hive4_conf() -> dict[str, str]:
     omitted = ("metastore.transactional.event.listeners",)
     return {key: value for key, value in _hive3_conf().items() if key not in omitted} | {
         "metastore.thrift.bind.host": _LOOPBACK,
-        # A call that Derby refuses is tried ten times; the default interval is 2 s.
-        "metastore.hmshandler.retry.interval": "100ms",
     }
 
 

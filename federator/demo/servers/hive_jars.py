@@ -47,25 +47,25 @@ def prepare(version: str) -> Path:
 
     Raise StateError.
     """
-    ready = _cache_dir(version)
-    if ready.is_dir():
-        return ready
-    ready.parent.mkdir(parents=True, exist_ok=True)
+    cache = _cache_dir(version)
+    if cache.is_dir():
+        return cache
+    cache.parent.mkdir(parents=True, exist_ok=True)
     # One process at a time for all versions, because Maven's cache does not support concurrent use.
-    with (ready.parent / "maven.lock").open("w") as lock:
+    with (cache.parent / "maven.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not ready.is_dir():
-            _create_cache(version, ready)
-    return ready
+        if not cache.is_dir():
+            _create_cache(version, cache)
+    return cache
 
 
-def _create_cache(version: str, ready: Path) -> None:
-    draft = Path(tempfile.mkdtemp(prefix=f"{ready.name}.", dir=ready.parent))
+def _create_cache(version: str, cache: Path) -> None:
+    draft = Path(tempfile.mkdtemp(prefix=f"{cache.name}.", dir=cache.parent))
     try:
         fetch(version, draft)
         create_template(version, draft)
         draft.chmod(0o755)
-        draft.rename(ready)
+        draft.rename(cache)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -111,8 +111,8 @@ def jvm_options(run_dir: Path) -> list[str]:
         *_JVM_OPTIONS,
         # Of two values of an option, the JVM uses the last one.
         *os.environ.get(JVM_OPTIONS_VARIABLE, "").split(),
-        # Seconds. By default, Derby detects a deadlock only after 20 s; other databases do so immediately.
-        "-Dderby.locks.deadlockTimeout=1",
+        # Seconds. By default, Derby looks for a deadlock only after 20 s; other databases do so within a second.
+        "-Dderby.locks.deadlockTimeout=0",
         "-Dderby.locks.waitTimeout=10",
         f"-Dderby.system.home={run_dir}",
         f"-Dderby.stream.error.file={run_dir / 'derby.log'}",

@@ -1,4 +1,5 @@
-"""Server processes of the demo and the tests. They run until they are stopped, also after their parent has ended.
+"""Server processes of the demo and the tests. They run until they are stopped, also after their parent has ended, unless
+``OWNER_VARIABLE`` names the process with which they end.
 
 A server module is run as ``python -m <module> RUN_DIR [ARGS]``. When it is ready, it calls ``announce``, which writes
 ``RUN_DIR/server.json``. ``start`` waits for this file, and ``stop`` ends the process with the id in it.
@@ -6,17 +7,22 @@ A server module is run as ``python -m <module> RUN_DIR [ARGS]``. When it is read
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from federator.connector import StateError
 
+#: environment variable with a process id: when that process has ended, however it ended, servers kill their process groups
+OWNER_VARIABLE = "FEDERATOR_SERVERS_OWNER"
 _ANNOUNCEMENT = "server.json"
 
 
@@ -80,6 +86,16 @@ def announce(name: str, uri: str, run_dir: Path) -> None:
     draft = run_dir / f"{_ANNOUNCEMENT}.{os.getpid()}"
     draft.write_text(json.dumps(asdict(Server(name, uri, os.getpid(), str(run_dir)))), encoding="utf-8")
     draft.replace(run_dir / _ANNOUNCEMENT)
+    if owner := os.environ.get(OWNER_VARIABLE):
+        threading.Thread(target=_end_with, args=(int(owner),), name="owner", daemon=True).start()
+
+
+def _end_with(owner: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        ended = select.poll()
+        ended.register(os.pidfd_open(owner), select.POLLIN)
+        ended.poll()
+    os.killpg(0, signal.SIGKILL)
 
 
 def _alive(pid: int) -> bool:

@@ -5,17 +5,19 @@ Each table is read once, in key ranges, into the run's staging directory. All qu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from federator.pipeline.diff import read_ranges, spark_parallelism
+from federator.pipeline.diff import read_ranges
+from federator.pipeline.parallelism import spark_parallelism
 from federator.pipeline.staging_area import StagingArea
 from federator.store.partition_reader import IndexReader
+from federator.store.stores import DEFAULT_STORE, PATH_PREFIX
 from federator.store.table_scan import TableScan
 
 
@@ -32,8 +34,10 @@ TABLES: dict[str, ReadColumns] = {
     "source": ReadColumns(("name", "impl", "revision", "state", "message", "crawled_at", "published_at", "horizon")),
     "revision": ReadColumns(("source", "number", "run_id", "state", "published_at", "added", "changed", "removed")),
     "dataset": ReadColumns(
-        ("canonical", "state", "version", "rows", "fragments", "size", "indices", "format", "changed_at", "checked_at"), "canonical"
+        ("canonical", "access", "state", "version", "rows", "fragments", "size", "indices", "format", "changed_at", "checked_at"),
+        "canonical",
     ),
+    "source_store": ReadColumns(("source", "store", "access")),
     "alias": ReadColumns(("canonical", "place"), "canonical"),
     "drift": ReadColumns(
         ("kind", "severity", "source", "subject", "other", "detail", "first_seen", "last_seen", "resolved_at"), "subject"
@@ -59,10 +63,16 @@ TABLES: dict[str, ReadColumns] = {
 DETAILS = "details"
 #: the name under which queries read the current records, and the Spark types of their columns
 _CURRENT = "current"
+_READ_FOR_CURRENT = ("source", "source_store")
 _CURRENT_TYPES = {
     "is_table": "smallint", "path": "string", "parent": "string", "kind": "string", "location": "string", "canonical": "string",
     "owner": "string", "native_id": "string", "problem": "string", "valid_from": "bigint",
 }  # fmt: skip
+
+
+def value_column(values: Mapping[str, str], source: str, canonical: Column) -> Column:
+    """Return ``store.stores.value_at`` as an expression. The value of a record without a location has no meaning."""
+    return F.when(canonical.startswith(PATH_PREFIX), DEFAULT_STORE).otherwise(values.get(source, DEFAULT_STORE))
 
 
 def staged_name(name: str) -> str:
@@ -74,8 +84,9 @@ def staged_name(name: str) -> str:
 class Inputs:
     """The tables that the queries of one report read, as frames over Parquet.
 
-    The table ``current`` has the records of every source at its published revision. ``load_tables`` must be called before ``get_frame``
-    is called in several threads, or two of them could write the same file.
+    The table ``current`` has the records of every source at its published revision, with the ``store`` and the ``access`` of their
+    locations.
+    ``load_tables`` must be called before ``get_frame`` is called in several threads, or two of them could write the same file.
     """
 
     spark: SparkSession
@@ -86,8 +97,9 @@ class Inputs:
     def load_tables(self, names: Collection[str], pool: Executor) -> None:
         """Read the tables of these names in parallel, except the details, which are no table of the index."""
         if _CURRENT in names:
-            # Reading the current records reads this table first: two threads must not write the same file.
-            self.get_frame("source")
+            # Reading the current records reads these tables first: two threads must not write the same file.
+            for name in _READ_FOR_CURRENT:
+                self.get_frame(name)
         # ``list`` waits for all of them and raises the first error.
         list(pool.map(self.get_frame, sorted(set(names) - {DETAILS})))
 
@@ -116,14 +128,26 @@ class Inputs:
     def _read_current_records(self) -> DataFrame:
         ddl = ", ".join(f"{name} {kind}" for name, kind in _CURRENT_TYPES.items())
         parts = spark_parallelism(self.spark)
+        named = self.get_frame("source_store").collect()
+        values = {name: {row["source"]: row[name] for row in named} for name in ("store", "access")}
         frames = []
         for row in self.get_frame("source").select("name", "revision").collect():
             source, ranges = row["name"], self.reader.plan_ranges(row["name"], parts)
             frame = read_ranges(self.spark, self.reader, source, row["revision"], list(_CURRENT_TYPES), ddl, ranges)
-            frames.append(frame.withColumn("source", F.lit(source)))
+            frames.append(
+                frame.withColumns(
+                    {
+                        "source": F.lit(source),
+                        **{name: value_column(each, source, F.col("canonical")) for name, each in values.items()},
+                    }
+                )
+            )
         if not frames:
             return self.spark.range(0).selectExpr(
-                *(f"cast(null as {kind}) as {name}" for name, kind in (*_CURRENT_TYPES.items(), ("source", "string")))
+                *(
+                    f"cast(null as {kind}) as {name}"
+                    for name, kind in (*_CURRENT_TYPES.items(), ("source", "string"), ("store", "string"), ("access", "string"))
+                )
             )
         records = frames[0]
         for frame in frames[1:]:

@@ -19,7 +19,17 @@ from federator.store.tables.crawls import (
     source,
     source_identity,
 )
-from federator.store.tables.datasets import alias, dataset, dataset_past, drift, drift_seen, root, root_gap, root_table
+from federator.store.tables.datasets import (
+    alias,
+    dataset,
+    dataset_past,
+    drift,
+    drift_seen,
+    root,
+    root_gap,
+    root_table,
+    source_store,
+)
 from federator.store.tables.mirrors import approval, journal, ledger, plan
 from federator.store.tables.service import (
     audit_event,
@@ -40,6 +50,7 @@ from federator.store.tables.service import (
     search_entry,
     search_vocabulary,
     session,
+    snooze,
     token,
 )
 
@@ -81,7 +92,9 @@ __all__ = [
     "search_entry",
     "search_vocabulary",
     "session",
+    "snooze",
     "source",
     "source_identity",
+    "source_store",
     "token",
 ]

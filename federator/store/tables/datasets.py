@@ -8,7 +8,7 @@ from federator.store.tables.base import metadata
 
 dataset = Table(
     "dataset", metadata,
-    Column("canonical", Text, primary_key=True),
+    Column("canonical", Text, nullable=False),
     Column("location", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("message", Text),
@@ -25,6 +25,9 @@ dataset = Table(
     Column("changed_at", Double),
     # When the location was first found with its current state and schema.
     Column("since", Double, nullable=False, server_default="0"),
+    # The object store that the location is in, and the options with which it was opened, as a digest (store/stores.py).
+    Column("access", Text, nullable=False, server_default=""),
+    PrimaryKeyConstraint("canonical", "access"),
     Index("ix_dataset_checked", "checked_at"),
     Index("ix_dataset_state", "state"),
 )  # fmt: skip
@@ -39,8 +42,20 @@ dataset_past = Table(
     Column("fingerprint", Text),
     Column("since", Double, nullable=False),
     Column("until", Double, nullable=False),
-    PrimaryKeyConstraint("canonical", "until"),
+    Column("access", Text, nullable=False, server_default=""),
+    # Of the last inspection that found this state.
+    Column("version", BigInteger),
+    Column("rows", BigInteger),
+    Column("checked_at", Double),
+    PrimaryKeyConstraint("canonical", "access", "until"),
     Index("ix_dataset_past_until", "until"),
+)  # fmt: skip
+
+source_store = Table(
+    "source_store", metadata,
+    Column("source", Text, primary_key=True),
+    Column("store", Text, nullable=False),
+    Column("access", Text, nullable=False, server_default=""),
 )  # fmt: skip
 
 alias = Table(

@@ -208,6 +208,16 @@ session = Table(
     Index("ix_session_name", "name", "created_at"),
 )  # fmt: skip
 
+# What a principal hides in its own list of what needs attention, while the entry has this digest, until a time.
+snooze = Table(
+    "snooze", metadata,
+    Column("principal", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("until", Double, nullable=False),
+    PrimaryKeyConstraint("principal", "key"),
+)  # fmt: skip
+
 # Only the migration knows ``search_words``: the FTS5 table over ``words``, or the GIN index on PostgreSQL.
 search_entry = Table(
     "search_entry", metadata,

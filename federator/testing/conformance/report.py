@@ -40,6 +40,9 @@ class Check:
     verdict: Verdict
     detail: str = ""
 
+    def is_same_test(self, other: Check) -> bool:
+        return (self.operation, self.title) == (other.operation, other.title)
+
 
 @dataclass(frozen=True, slots=True)
 class OperationVerdict:
@@ -106,6 +109,7 @@ class Report:
         data["operations"] = [
             {"operation": o.operation, "verdict": o.verdict, "passed": o.passed, "why": o.details} for o in self.operations
         ]
+        # Last, because a report has a hundred of them.
         data["checks"] = data.pop("checks")
         return data
 

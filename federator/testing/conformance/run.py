@@ -158,7 +158,7 @@ class _Recorder:
             verdict, detail = self._judge(name, call)
             check = Check(suite.operation_of(name), suite.title_of(name), verdict, _shorten(detail, self._target.scope.name))
             # A test that failed, and could not be cleaned up after that, has one verdict.
-            if not any((known.operation, known.title) == (check.operation, check.title) for known in self.checks):
+            if not any(known.is_same_test(check) for known in self.checks):
                 self._add(check)
             elif call.when == "teardown":
                 self._fail_after(check)
@@ -177,7 +177,7 @@ class _Recorder:
     def _fail_after(self, check: Check) -> None:
         """Replace the verdict of a test that passed, and whose objects could not be removed."""
         for number, known in enumerate(self.checks):
-            if (known.operation, known.title) == (check.operation, check.title) and known.verdict is not Verdict.FAILED:
+            if known.is_same_test(check) and known.verdict is not Verdict.FAILED:
                 self.checks[number] = check
 
     def _judge(self, name: str, call: pytest.CallInfo[None]) -> tuple[Verdict, str]:
@@ -189,8 +189,8 @@ class _Recorder:
             return Verdict.UNTESTED, str(error.value)
         if self._target.server_only and "Unsupported" in error.typename and _FROM_SERVER.search(text):
             return Verdict.UNSUPPORTED, text
-        when = {"setup": "before the check: ", "teardown": "after the check: "}.get(call.when, "")
-        return Verdict.FAILED, f"{when}{text}"
+        prefix = {"setup": "before the check: ", "teardown": "after the check: "}.get(call.when, "")
+        return Verdict.FAILED, f"{prefix}{text}"
 
     def _judge_success(self, name: str) -> tuple[Verdict, str]:
         if self._target.server_only and not self._requests:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from federator.connector import Capabilities, Catalog, CatalogError, Connector, Internal
-from federator.connector.call_metrics import CallMeter, MeteredCatalog
+from federator.connector.call_metrics import CallMeter
+from federator.connector.opened_catalog import OpenedCatalog
 from federator.connector.port import Confirm, unconditional
 from federator.model import NamespaceRecord, Path, TableRecord, path_key
 
@@ -51,7 +52,7 @@ def attempts_of(scope: Scope) -> Attempts:
     return _attempts.setdefault(scope.name, Attempts())
 
 
-class ScopedCatalog(MeteredCatalog):
+class ScopedCatalog(OpenedCatalog):
     """A catalog that refuses to change objects outside a scope, before it is called."""
 
     def __init__(self, catalog: Catalog, scope: Scope) -> None:

@@ -72,7 +72,7 @@ def build_contract(target: Target) -> type[ConformanceContract]:
         "crawls_everything": target.crawls_everything,
         "races_for_names": target.races_for_names,
         # The client's rule allows every name that it can send.
-        "knows_names": not target.server_only,
+        "has_complete_name_rules": not target.server_only,
     }
     return type("TestConformance", (ConformanceContract,), attributes)
 

@@ -41,7 +41,7 @@ valid location. The suite cannot find out the following attributes and methods i
 ``keeps_feed``         False if the server under test has no change feed, although the connector can read one
 ``crawls_everything``  False if a full crawl of the server would read more than the test may
 ``races_for_names``    False if concurrent declarations of one name could harm the server
-``knows_names``        False if the server under test may refuse names that the connector's NameRules allow
+``has_complete_name_rules``        False if the server under test may refuse names that the connector's NameRules allow
 ``odd_location``       override it if the location of a table must follow its name
 =====================  ====================================================================================
 

@@ -211,7 +211,7 @@ class Contract:
     #: whether tests may declare one name concurrently, which leaves an unusable table in some servers
     races_for_names: ClassVar[bool] = True
     #: whether the connector's NameRules are those of the server: False if the server may refuse names that they allow
-    knows_names: ClassVar[bool] = True
+    has_complete_name_rules: ClassVar[bool] = True
     #: one part of each request that changes or removes a table; empty if no request goes through a socket
     write_requests: ClassVar[tuple[bytes, ...]] = ()
     #: methods ``(self, namespace, name)`` that add a managed table marked as Lance, or a foreign object, to a namespace, if

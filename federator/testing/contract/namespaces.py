@@ -111,7 +111,7 @@ class NamespaceContract(Contract):
             try:
                 facade.create_namespace(lance.CreateNamespaceRequest(id=[*parents, name]))
             except lance.InvalidInputError:
-                if self.knows_names:
+                if self.has_complete_name_rules:
                     raise
                 continue
             facade.describe_namespace(lance.DescribeNamespaceRequest(id=[*parents, name]))

@@ -55,8 +55,8 @@ class WriteContract(Contract):
     @requires(lambda c: supports_creating(c) and bool(c.connector.capabilities.alters_namespaces_at))
     def test_a_namespaces_properties_can_be_altered(self, catalog: Catalog, new_namespace_path: Path) -> None:
         created = catalog.create_namespace(NamespaceRecord(SOURCE, new_namespace_path, {"team": "sales", "old": "1"}))
-        kept = {key: value for key, value in created.properties.items() if key != "old"}
-        changed = catalog.update_namespace(created, replace(created, properties={**kept, "team": "ops", "new": "2"}))
+        kept_properties = {key: value for key, value in created.properties.items() if key != "old"}
+        changed = catalog.update_namespace(created, replace(created, properties={**kept_properties, "team": "ops", "new": "2"}))
         current = catalog.describe_namespace(new_namespace_path)
         assert changed.digest == current.digest
         assert (current.properties["team"], current.properties["new"], "old" in current.properties) == ("ops", "2", False)

@@ -38,6 +38,7 @@ from federator.model.scopes import Scopes
 from federator.store import fulltext
 from federator.store import tables as t
 from federator.store.sql import cache_statement
+from federator.store.stores import has_facts
 from federator.store.verifications import UNVERIFIED
 from federator.store.visibility import is_covered
 from federator.views.search.fields import RowFilter
@@ -153,7 +154,7 @@ def _with_display_columns(connection: Connection, first: Subquery) -> Select[Any
                d.state.label("verified"))  # fmt: skip
     # Outer joins keep entries without a published record, so that the caller can distinguish them from the end of the page.
     joined = first.outerjoin(t.record, r.id == f.id).outerjoin(t.source, _source_join(connection))
-    joined = joined.outerjoin(t.dataset, d.canonical == r.canonical)
+    joined = joined.outerjoin(t.dataset, has_facts(r.source, r.canonical))
     return select(*columns, _is_published().label("published")).select_from(joined).order_by(f.source, f.path)
 
 
@@ -178,7 +179,9 @@ def _facet_distribution(connection: Connection, candidates: FromClause) -> Selec
     """Return a select of JSON: the number of published entries by source, namespace, state and owner together."""
     records = candidates.join(t.record, r.id == candidates.c.id).join(t.source, _source_join(connection))
     facets = (r.source, _namespace().label("namespace"), func.coalesce(d.state, UNVERIFIED).label("state"), r.owner)
-    counts = select(*facets, func.count().label("n")).select_from(records.outerjoin(t.dataset, d.canonical == r.canonical))
+    counts = select(*facets, func.count().label("n")).select_from(
+        records.outerjoin(t.dataset, has_facts(r.source, r.canonical))
+    )
     groups = counts.where(_is_published()).group_by(r.source, r.parent, d.state, r.owner).subquery()
     if connection.dialect.name == "sqlite":
         return select(func.json_group_array(func.json_array(*groups.c)))
@@ -229,7 +232,7 @@ def _filter_condition(connection: Connection, form: FilterForm, name: str) -> Co
 
 def _positive_condition(connection: Connection, column: str, comparison: str, value: ColumnElement[str]) -> ColumnElement[bool]:
     if column == "state":
-        inspected = exists().where(d.canonical == r.canonical)
+        inspected = exists().where(has_facts(r.source, r.canonical))
         return inspected.where(d.state == value) if comparison == "is" else ~inspected
     if comparison == "is":
         return e.source == value

@@ -22,6 +22,17 @@ export function query(path, values) {
 
 export const encode = encodeURIComponent;
 
+/* The snapshot that the address selects, or null for the present. */
+export const asOf = () => new URLSearchParams(location.search).get("as_of");
+
+// The reads that have a history. Views that use others show the present, and say so.
+const PAST = /^\/api\/v1\/(tree|tables|datasets)(?=[/?]|$)/;
+
+function inSnapshot(path) {
+  const moment = asOf();
+  return moment && PAST.test(path) ? `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams({as_of: moment})}` : path;
+}
+
 async function request(path, options = {}) {
   const token = currentToken();
   const headers = {accept: "application/json", ...(token ? {authorization: `Bearer ${token}`} : {}), ...options.headers};
@@ -36,7 +47,7 @@ async function request(path, options = {}) {
 /* The response of a GET as JSON. A missing or refused credential leads to the sign-in form, and the request is repeated after it. */
 export async function get(path, signal) {
   for (;;) {
-    const token = currentToken(), response = await request(path, {signal});
+    const token = currentToken(), response = await request(inSnapshot(path), {signal});
     const body = await readJson(response);
     if (response.ok) return body;
     if (response.status !== 401) throw new ApiError(response.status, body);
@@ -58,6 +69,8 @@ export async function find(path, signal) {
 
 /* A write, or a read of the Lance protocol. `match` is the digest that the request is bound to. */
 export async function send(method, path, body, match, signal) {
+  // Reads of the Lance protocol are POSTs, too.
+  if (asOf() && !path.startsWith("/v1/")) throw new Error("A snapshot is shown: nothing can be changed in it. Go back to the present first.");
   const headers = {...(body ? {"content-type": "application/json"} : {}), ...(match ? {"if-match": `"${match}"`} : {}),
     ...(csrfToken() && !currentToken() ? {"x-csrf-token": csrfToken()} : {})};
   const response = await request(path, {method, headers, signal, body: body ? JSON.stringify(body) : undefined});

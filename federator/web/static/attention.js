@@ -1,8 +1,9 @@
 // What needs attention, in words, with the address of the next action.
-import {get} from "./api.js";
+import {encode, get, send} from "./api.js";
 import {make, name} from "./dom.js";
-import {count, duration, plural, words} from "./format.js";
-import {path, UI} from "./parts.js";
+import {clock, count, duration, plural, words} from "./format.js";
+import {button, path, UI} from "./parts.js";
+import {announce, attempt, reload} from "./router.js";
 
 const listeners = [];
 let newest = null;
@@ -24,16 +25,47 @@ const DRIFT = {high: "High drift", medium: "Medium drift", low: "Low drift"};
 
 const action = (href, text) => make("a", {class: "btn", href, text});
 
-/* A row for `rows`: the state, the title, the detail and the next action. */
+/** @type {[number, string][]} */
+const SNOOZES = [[4, "4 hours"], [24, "1 day"], [168, "1 week"]];
+
+/* Change the snooze of an entry, then read the overview again. The focus goes to what is snoozed, or to the heading. */
+const change = (method, item, body, told) => attempt(async () => {
+  const changed = await send(method, `/api/v1/attention/${encode(item.key)}`, body);
+  await reload();
+  /** @type {HTMLElement | null} */ (document.querySelector("#snoozed > summary") ?? document.querySelector("h1"))?.focus();
+  announce(told(changed));
+});
+
+/* A menu that closes by Escape, and when the focus leaves it. */
+function snooze(item, title) {
+  const summary = make("summary", {class: "btn", "aria-label": `Snooze: ${title}`, text: "Snooze"});
+  const menu = make("details", {class: "snooze", name: "snooze"}, summary, make("div", {}, make("span", {class: "q small", text: "Until it changes, at most"}), SNOOZES.map(([hours, text]) =>
+    button(text, () => change("PUT", item, {digest: item.digest, hours}, changed => `Snoozed until it changes, or until ${clock(changed.snoozed_until)}`)))));
+  menu.addEventListener("keydown", event => {
+    if (event.key !== "Escape") return;
+    menu.open = false;
+    summary.focus();
+  });
+  menu.addEventListener("focusout", event => { if (event.relatedTarget instanceof Node && !menu.contains(event.relatedTarget)) menu.open = false; });
+  return menu;
+}
+
+/* A row for `rows`: the state, the title, the detail, the next action and the snooze. */
 export function attentionRow(item) {
-  const sources = Object.entries(item.by_source).map(([source, number]) => `${source || "in no catalog"}: ${count(number)}`).join(", "), row = {state: item.state, time: item.since};
-  if (item.kind === "plan") return {...row, title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? words(item.detail) : null, action: action(path("plans", item.target), "Review")};
-  if (item.kind === "source") return {...row, state: item.state === "overdue" ? "stale" : item.state, title: make("span", {}, "Source ", name(item.subject), ` ${SOURCE[item.state] ?? words(item.state)}`),
+  const row = {state: item.state, time: item.since, ...texts(item)};
+  if (!item.snoozed_until) return {...row, action: make("div", {class: "do"}, row.action, snooze(item, typeof row.title === "string" ? row.title : row.title.textContent))};
+  return {...row, detail: `until it changes, or until ${clock(item.snoozed_until)}`, action: make("div", {class: "do"}, row.action, button("Show again", () => change("DELETE", item, null, () => "It is shown again")))};
+}
+
+function texts(item) {
+  const sources = Object.entries(item.by_source).map(([source, number]) => `${source || "in no catalog"}: ${count(number)}`).join(", ");
+  if (item.kind === "plan") return {title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? words(item.detail) : null, action: action(path("plans", item.target), "Review")};
+  if (item.kind === "source") return {state: item.state === "overdue" ? "stale" : item.state, title: make("span", {}, "Source ", name(item.subject), ` ${SOURCE[item.state] ?? words(item.state)}`),
     detail: item.detail ?? (item.state === "overdue" && item.since ? `due ${duration((Date.now() - Date.parse(item.since)) / 1000)} ago` : null), action: action(path("t", item.subject), "Open")};
-  if (item.kind === "tables") return {...row, title: `${plural(item.count, "table is", "tables are")} ${words(item.state)}`, detail: sources, action: action(`${UI}/search?${new URLSearchParams({q: `state:${item.state}`})}`, "See all")};
-  if (item.kind === "drift") return {...row, title: `${DRIFT[item.state] ?? words(item.state)}: ${plural(item.count, "difference")}`, detail: [item.detail && words(item.detail), sources].filter(Boolean).join(" · "),
+  if (item.kind === "tables") return {title: `${plural(item.count, "table is", "tables are")} ${words(item.state)}`, detail: sources, action: action(`${UI}/search?${new URLSearchParams({q: `state:${item.state}`})}`, "See all")};
+  if (item.kind === "drift") return {title: `${DRIFT[item.state] ?? words(item.state)}: ${plural(item.count, "difference")}`, detail: [item.detail && words(item.detail), sources].filter(Boolean).join(" · "),
     action: action(`${UI}/drift?severity=${item.state}`, "See all")};
-  return {...row, title: make("span", {}, `${plural(item.count, "notification was", "notifications were")} not delivered to `, name(item.subject)), detail: item.detail, action: action(`${UI}/settings`, "Open")};
+  return {title: make("span", {}, `${plural(item.count, "notification was", "notifications were")} not delivered to `, name(item.subject)), detail: item.detail, action: action(`${UI}/settings`, "Open")};
 }
 
 /* Numbers beside the entries of the navigation: [entry, number, tone, text]. */
@@ -41,7 +73,7 @@ export const badges = overview => [
   ["plans", overview.attention.filter(item => item.kind === "plan").length, "warn", number => `${number} held`],
   ["drift", overview.drift.high ?? 0, "bad", number => `${number} high`],
   ["runs", overview.active_runs, "run", number => `${number} running`],
-  ["overview", overview.attention.filter(item => item.severity === "high").length, "bad", number => `${number} of high severity`],
+  ["overview", overview.attention.filter(item => item.severity === "high" && !item.snoozed_until).length, "bad", number => `${number} of high severity`],
 ];
 
 export const freshText = overview => {

@@ -3,10 +3,10 @@ import {make, makeSvg} from "./dom.js";
 import {count, plural, words} from "./format.js";
 
 // In this order, and with these fills. Only `valid` is green.
-const ORDER = [["valid", "ok"], ["declared_only", "info"], ["empty", "warn"], ["refers_outside", "warn"], ["denied", "warn"], ["unreachable", "warn"], ["missing", "bad"], ["corrupt", "bad"], ["not_lance", "bad"], ["unverified", "quiet"],
+const ORDER = [["valid", "ok"], ["declared_only", "info"], ["empty", "warn"], ["refers_outside", "warn"], ["denied", "warn"], ["unreachable", "bad"], ["missing", "bad"], ["corrupt", "bad"], ["not_lance", "bad"], ["unverified", "quiet"],
   ["high", "bad"], ["medium", "warn"], ["low", "quiet"]];
 
-export const KEY = [["ok", "valid"], ["info", "declared only"], ["warn", "empty, denied, unreachable or refers outside"], ["bad", "missing, corrupt or not Lance"], ["quiet", "unverified"]];
+export const KEY = [["ok", "valid"], ["info", "declared only"], ["warn", "empty, denied or refers outside"], ["bad", "unreachable, missing, corrupt or not Lance"], ["quiet", "unverified"]];
 
 export const barKey = () => make("div", {class: "key"}, KEY.map(([tone, text]) => make("span", {}, make("i", {class: `b-${tone}`}), text)));
 

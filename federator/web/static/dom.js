@@ -116,11 +116,11 @@ export const highlight = (text, ranges) => make("bdi", {}, marked(Array.from(tex
 /**
  * A name from a catalog. One that does not fit loses its middle: the start and the last characters stay.
  * @param {string} text
- * @param {{mono?: boolean, ranges?: Ranges}} [how]
+ * @param {{mono?: boolean, ranges?: Ranges, long?: number}} [how] `long`: names with more characters are cut; others may take two lines
  */
-export function name(text, {mono = false, ranges = []} = {}) {
-  const full = String(text ?? ""), kind = `mid${mono ? " mono" : ""}`, signs = Array.from(full), cut = signs.length - TAIL;
-  if (full.length <= LONG) return make("bdi", {class: kind}, marked(signs, ranges));
+export function name(text, {mono = false, ranges = [], long = LONG} = {}) {
+  const full = String(text ?? ""), kind = `mid${mono ? " mono" : ""}`, signs = Array.from(full), cut = signs.length - Math.min(TAIL, signs.length >> 1);
+  if (full.length <= long) return make("bdi", {class: kind}, marked(signs, ranges));
   return make("bdi", {class: kind, title: full}, make("span", {class: "only-listeners"}, marked(signs, ranges)),
     make("span", {class: "start", "aria-hidden": "true"}, marked(signs, ranges, 0, cut)),
     make("span", {class: "end", "aria-hidden": "true"}, marked(signs, ranges, cut)));

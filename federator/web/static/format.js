@@ -9,11 +9,28 @@ export function duration(seconds) {
   return `${Math.round(seconds / size)} ${unit}`;
 }
 
+const age = time => duration(Math.max(0, (Date.now() - Date.parse(time)) / 1000));
+
 /* A time as its age; the exact time is in the title. */
 export function ago(time, {suffix = " ago"} = {}) {
   if (!time) return make("span", {class: "q", text: "never"});
-  const seconds = Math.max(0, (Date.now() - Date.parse(time)) / 1000);
-  return make("time", {datetime: time, title: time, text: duration(seconds) + suffix});
+  return make("time", {datetime: time, title: time, "data-suffix": suffix, text: age(time) + suffix});
+}
+
+const READ_ALOUD = "[role=alert], [role=status], [aria-live]";
+
+/* Let the ages grow that are shown, except in what would be read aloud again, and in selected text. */
+export const startAges = () => setInterval(() => {
+  for (const shown of /** @type {NodeListOf<HTMLTimeElement>} */ (document.querySelectorAll("time[data-suffix]"))) {
+    const text = age(shown.dateTime) + shown.dataset.suffix;
+    if (text !== shown.textContent && !shown.closest(READ_ALOUD) && !getSelection()?.containsNode(shown, true)) shown.textContent = text;
+  }
+}, 10_000);
+
+/* A time in the zone of the browser: the hour of today, else the day, too. */
+export function clock(time) {
+  const date = new Date(time), isToday = date.toDateString() === new Date().toDateString();
+  return date.toLocaleString("en-GB", {...(isToday ? {} : {day: "numeric", month: "short"}), hour: "2-digit", minute: "2-digit"});
 }
 
 export const count = number => (number ?? 0).toLocaleString("en");

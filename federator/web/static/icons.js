@@ -30,6 +30,7 @@ export const ICONS = {
   gone: "M2 2l12 12M4.2 11.5A3 3 0 0 1 4 5.6M6.5 4A4 4 0 0 1 12 7a2.5 2.5 0 0 1 1.3 4.3",
   right: "M6 3.5 10.5 8 6 12.5",
   arrow: "M2.5 8h11M9.5 4l4 4-4 4",
+  save: "M8 2.5v7.5M5 7.5 8 10.5l3-3M3 13.5h10",
   copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
   plus: "M8 3v10M3 8h10",
   menu: "M2 4h12M2 8h12M2 12h12",

@@ -13,10 +13,11 @@ const STORED = "federator-single-keys";
 const goes = ([, label, , key]) => [`g ${key}`, label.toLowerCase()];
 /** @type {[string, string][]} */
 const SINGLE = [["/", "search or jump to"], ...VIEWS.filter(view => view[3]).map(goes), ["g t", "tree"],
-  ["[", "close or open the navigation"], ["?", "these keys"]];
+  ["[", "close or open the navigation"], ["j", "next row of a list"], ["k", "previous row"], ["x", "select the row"], ["c", "copy the id of the row, or those of the selected rows"],
+  [".", "actions of the row, or of the selected rows"], ["?", "these keys"]];
 /** @type {[string, string][]} */
 const OTHERS = [["Ctrl K", "search or jump to"], ["↑ ↓", "move in the tree, in results and in the palette"], ["← →", "fold and unfold in the tree; change the tab of a table"],
-  ["Enter", "open"], ["Esc", "close"]];
+  ["Tab", "look inside a source or namespace, in the palette"], ["Enter", "open"], ["Esc", "close"]];
 
 const areOn = () => localStorage.getItem(STORED) !== "off";
 
@@ -29,7 +30,7 @@ export function showKeys() {
   const single = make("input", {type: "checkbox", onchange: () => localStorage.setItem(STORED, single.checked ? "on" : "off")});
   single.checked = areOn();
   const dialog = make("dialog", {class: "keys", "aria-labelledby": "keys-title", onclose: () => dialog.remove()}, make("form", {class: "stack", method: "dialog"},
-    make("h2", {class: "big", id: "keys-title", text: "Keys"}), make("dl", {class: "pairs"}, listed(OTHERS), listed(SINGLE)),
+    make("h2", {class: "big", id: "keys-title", text: "Keys"}), make("dl", {class: "pairs", tabindex: "0"}, listed(OTHERS), listed(SINGLE)),
     make("label", {class: "check"}, single, " Keys of a single character"), make("button", {class: "btn", text: "Close"})));
   document.body.append(dialog);
   dialog.showModal();

@@ -3,13 +3,17 @@ import {ApiError, follow, Unreachable} from "./api.js";
 import {readOverview} from "./attention.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
+import {readPerson} from "./sign_in.js";
 
-// The server sends something every 15 s: a stream that is silent for longer is dead.
-const SILENCE = 40_000, MAX_WAIT = 30_000;
+// The server sends something at once, and every 15 s: a stream that is silent for longer is dead, or a proxy keeps what it sends.
+const FIRST = 10_000, SILENCE = 40_000, MAX_WAIT = 30_000;
+// Without a stream, everything is read again every 15 s, and the stream is tried again after some minutes.
+export const POLL = 15_000;
+const POLLS = 20;
 const listeners = [];
 let known = null, reader = new AbortController();
 
-/* Called with the names of what has changed (overview, runs, plans) and the sources with a new revision. */
+/* Called with the names of what has changed (overview, runs, plans), the sources with a new revision, and whether the overview was read. */
 export const onChange = listener => listeners.push(listener);
 
 const changedSources = (state, before) => Object.keys(state.revisions).filter(source => state.revisions[source] !== before.revisions[source]);
@@ -22,22 +26,47 @@ function compare(state) {
   for (const listener of listeners) listener(parts, sources);
 }
 
-/* Follow the stream until it ends or is silent. `alive` is called at each event. */
+/* One tab of the browser follows the stream, and the others of the same principal get its events: a browser keeps few connections to a
+   server, and the service few streams of a principal. The lock passes to the next tab when its holder is hidden or closed. */
+const channel = person => `federator-live ${JSON.stringify([person.name, person.role, person.scopes])}`;
+
+/* Follow the stream, or what another tab says of it, until it ends or is silent. `alive` is called at each event. */
 async function listen(alive) {
+  const {promise: stopped, reject: stop} = Promise.withResolvers(), topic = channel(await readPerson()), tabs = new BroadcastChannel(topic);
   let timer = 0;
   reader = new AbortController();
-  const heard = () => {
+  const {signal} = reader;
+  signal.addEventListener("abort", () => stop(signal.reason));
+  const wait = most => {
     clearTimeout(timer);
-    timer = setTimeout(() => reader.abort(new Unreachable("the server does not respond")), SILENCE);
+    timer = setTimeout(() => reader.abort(new Unreachable("the stream of events is silent")), most);
+  };
+  const heard = (type, state) => {
+    wait(SILENCE);
     alive();
+    if (type === "state") compare(state);
+  };
+  tabs.onmessage = ({data}) => {
+    // Another tab asks what the state is, or tells it.
+    if (data.type === "hello") { if (leads && known) tabs.postMessage({type: "state", state: known}); } else heard(data.type, data.state);
+  };
+  let leads = false;
+  const lead = () => {
+    leads = true;
+    return follow("/api/v1/events", (type, state) => {
+      heard(type, state);
+      tabs.postMessage({type, state});
+    }, signal);
   };
   try {
-    await follow("/api/v1/events", (type, state) => {
-      heard();
-      if (type === "state") compare(state);
-    }, reader.signal);
+    wait(FIRST);
+    tabs.postMessage({type: "hello"});
+    const following = navigator.locks ? navigator.locks.request(topic, {signal}, lead) : lead();
+    await Promise.race([following, stopped]);
   } finally {
     clearTimeout(timer);
+    tabs.close();
+    reader.abort();
   }
 }
 
@@ -48,8 +77,37 @@ const shown = () => new Promise(wake => {
   else document.addEventListener("visibilitychange", () => wake(null), {once: true});
 });
 
-/* Read the overview, then follow the stream; again after its end, and after errors in 1, 2, 4 … 30 s. `report(problem, wait)` gets the
-   error, or null, and the milliseconds until the next try. `isRead`: the view reads the overview itself at first. */
+/* Follow the stream until it ends, for whatever reason: the next request finds whether the server responds. Returns whether it sent anything. */
+async function useStream(report) {
+  let isHeard = false;
+  try {
+    await listen(() => {
+      isHeard = true;
+      report(null, 0, "live");
+    });
+  } catch (problem) {
+    // A refused credential leads to the sign-in form, by the overview.
+    if (problem.name === "AbortError" || (problem instanceof ApiError && problem.status === 401)) return true;
+  }
+  return isHeard;
+}
+
+/* Read everything again and again, for some minutes. */
+async function poll(report) {
+  for (let number = 0; number < POLLS; number += 1) {
+    report(null, 0, "polling");
+    await pause(POLL);
+    await shown();
+    const revisions = Object.fromEntries((await readOverview()).sources.map(source => [source.name, source.freshness.revision]));
+    const sources = known ? changedSources({revisions}, known) : Object.keys(revisions);
+    known = {...known, revisions};
+    for (const listener of listeners) listener(["overview", "runs", "plans"], sources, true);
+  }
+}
+
+/* Read the overview, then follow the stream, or poll where nothing comes through it; again after its end, and after errors in 1, 2, 4 … 30 s.
+   `report(problem, wait, way)` gets the error, or null, and the milliseconds until the next try, or how changes are noticed: live, polling.
+   `isRead`: the view reads the overview itself at first. */
 export async function startLive(report, isRead) {
   let errors = 0, skip = isRead;
   for (;;) {
@@ -58,15 +116,11 @@ export async function startLive(report, isRead) {
       if (!skip) await readOverview();
       skip = false;
       report(null, 0);
-      await listen(() => {
-        errors = 0;
-        report(null, 0);
-      });
-      await pause(1000);
+      if (await useStream(report)) await pause(1000);
+      else await poll(report);
+      errors = 0;
     } catch (problem) {
-      if (problem.name === "AbortError" && document.hidden) continue;
-      // A refused credential leads to the sign-in form, by the overview.
-      const wait = problem instanceof ApiError && problem.status === 401 ? 0 : Math.min(MAX_WAIT, 1000 * 2 ** errors++);
+      const wait = Math.min(MAX_WAIT, 1000 * 2 ** errors++);
       report(problem, wait);
       await pause(wait);
     }

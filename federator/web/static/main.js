@@ -1,12 +1,13 @@
 // The shell: navigation, header, theme, keys. Views are loaded by the router.
 import {badges, freshText, isFresh, onOverview, readOverview} from "./attention.js";
-import {byId, icon, make} from "./dom.js";
-import {ago} from "./format.js";
+import {asOf} from "./api.js";
+import {around, byId, icon, make} from "./dom.js";
+import {ago, startAges} from "./format.js";
 import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
-import {onChange, showOutage, startLive} from "./live.js";
+import {onChange, POLL, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
-import {attempt, navigate, onRoute, refresh, startRouter} from "./router.js";
+import {attempt, navigate, onRoute, refresh, resume, startRouter} from "./router.js";
 import {csrfToken, currentToken, readPerson, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, startTree} from "./tree.js";
 
@@ -65,6 +66,13 @@ async function showPerson() {
 }
 
 let lead = "";
+const LIST_KEYS = ["j", "k", "x", "c", ".", "Enter", "ArrowDown", "ArrowUp"];
+// One promise for all keys: imports of one module that wait for the network need not be settled in the order of the keys.
+let listKeys = null;
+function pressInList(key) {
+  listKeys ??= import("./views/list_keys.js");
+  listKeys.then(({onListKey}) => onListKey(key));
+}
 function go(pressed) {
   const view = VIEWS.find(([, , , key]) => key === pressed);
   if (view) navigate(`${UI}/${view[2]}`);
@@ -72,6 +80,8 @@ function go(pressed) {
 document.addEventListener("keydown", event => {
   if (event.key === "Escape") swing(false);
   if (!isShortcut(event)) return;
+  if (lead !== "g" && !around(event, "[role=tree]") && LIST_KEYS.includes(event.key)) pressInList(event.key);
+  if (event.key.startsWith("Arrow") && document.activeElement?.matches("tr, li")) event.preventDefault();
   if (event.key === "?") showKeys();
   else if (event.key === "[") document.body.toggleAttribute("data-closed");
   else if (lead === "g" && event.key === "t") byId("tree").focus();
@@ -94,11 +104,14 @@ handle.addEventListener("pointerdown", event => {
 
 // The header says whether the page is up to date, and how many sources are fresh.
 const live = make("span", {class: "live"}), fresh = make("a", {class: "live", href: `${UI}/`});
-byId("tools").append(fresh, live);
+const moment = make("button", {class: "btn bare", type: "button", id: "moment", "aria-haspopup": "dialog", title: "Show a past state", onclick: () => attempt(async () => (await import("./views/snapshots.js")).chooseSnapshot())});
+onRoute(() => moment.replaceChildren(icon("clock"), make("span", {text: asOf() ? "Past" : "Current"})));
+byId("tools").append(moment, fresh, live);
 onOverview(overview => {
   for (const [entry, number, tone, text] of badges(overview)) {
-    for (const badge of document.querySelectorAll(`[data-badge=${entry}]`)) {
+    for (const badge of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(`[data-badge=${entry}]`))) {
       badge.className = number ? tone : "";
+      badge.title = number ? text(number) : "";
       badge.replaceChildren(...number ? [make("span", {"aria-hidden": "true", text: String(number)}), make("span", {class: "only-listeners", text: ` (${text(number)})`})] : []);
     }
   }
@@ -107,23 +120,32 @@ onOverview(overview => {
   fresh.setAttribute("aria-label", freshText(overview));
   fresh.replaceChildren(icon(all ? "ok" : "stale"), make("span", {text: freshText(overview)}));
 });
-let seen = null;
-function report(problem, wait) {
+let seen = null, way = "";
+/** @type {Record<string, [string, string]>} */
+const WAYS = {"": ["Connecting", "The stream of events is being opened"], live: ["Live", "Changes are shown as they happen"],
+  polling: [`Every ${POLL / 1000} s`, "The stream of events does not come through, perhaps because of a proxy: what is shown is read again"]};
+function report(problem, wait, used = way) {
+  way = problem ? "" : used;
   showOutage(problem, seen, wait);
-  if (!problem) seen = new Date().toISOString();
+  if (!problem) {
+    seen = new Date().toISOString();
+    resume();
+  }
   live.className = problem ? "live tone-bad" : "live";
-  live.title = problem ? problem.message : "Changes are shown as they happen";
-  live.replaceChildren(problem ? icon("gone") : make("i"), make("span", {}, problem ? "Not up to date" : "Live", problem && seen ? [", as of ", ago(seen)] : null));
+  const [word, title] = WAYS[way];
+  live.title = problem ? problem.message : title;
+  live.replaceChildren(problem ? icon("gone") : way === "live" ? make("i") : icon("clock"), make("span", {}, problem ? "Not up to date" : word, problem && seen ? [", as of ", ago(seen)] : null));
 }
 
 attempt(showPerson);
 startPalette();
 startTree();
 startRouter();
-onChange((parts, sources) => {
+startAges();
+onChange((parts, sources, isRead) => {
   if (sources.length) refreshTree(sources);
   refresh(parts, sources);
-  if (parts.includes("overview") && location.pathname !== `${UI}/`) attempt(readOverview);
+  if (parts.includes("overview") && !isRead && location.pathname !== `${UI}/`) attempt(readOverview);
 });
 startLive(report, location.pathname === `${UI}/`);
 report(null, 0);

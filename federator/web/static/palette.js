@@ -1,43 +1,64 @@
-// Ctrl-K: tables, sources, views and commands, found while one types.
+// Ctrl-K: tables, sources, plans, runs, views and commands, found while one types; and what is inside a namespace.
 import {onOverview} from "./attention.js";
-import {encode, get, send} from "./api.js";
-import {around, byId, icon, lastName, make, name, parentId, trail} from "./dom.js";
+import {encode, get, query} from "./api.js";
+import {around, byId, icon, lastName, make, name, parentId, splitId, trail} from "./dom.js";
+import {words} from "./format.js";
 import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {path, UI} from "./parts.js";
-import {announce, attempt, navigate, onRoute} from "./router.js";
+import {attempt, navigate, onRoute} from "./router.js";
 
-const RECENT = "federator-recent", WAIT = 120;
+const RECENT = "federator-recent", WAIT = 120, INSIDE = 1000, PREFIXES = [">", "@", "#"];
 
 const input = make("input", {type: "text", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list", "aria-label": "Search or jump to", "aria-autocomplete": "list",
-  placeholder: "A table, a source, a view, or > for commands", autocomplete: "off", maxlength: 200});
+  autocomplete: "off", maxlength: 200});
 const list = make("div", {class: "pal", role: "listbox", id: "palette-list", "aria-label": "Found"}), status = make("p", {class: "only-listeners", role: "status"});
 const dialog = make("dialog", {id: "palette", "aria-label": "Search or jump to"}, make("div", {class: "pal-in"}, icon("search"), input, make("kbd", {text: "Esc"})), list, status,
   make("div", {class: "pal-foot"}, make("span", {}, make("kbd", {text: "↑"}), " ", make("kbd", {text: "↓"}), " choose"), make("span", {}, make("kbd", {text: "Enter"}), " open"),
-    make("span", {}, make("kbd", {text: ">"}), " commands"), make("span", {}, make("kbd", {text: "@"}), " sources")));
+    make("span", {}, make("kbd", {text: "Tab"}), " look inside"), make("span", {}, make("kbd", {text: ">"}), " commands"), make("span", {}, make("kbd", {text: "@"}), " sources"), make("span", {}, make("kbd", {text: "#"}), " plans and runs")));
+const PLACEHOLDER = "A table, a source, a view, or > for commands";
 let sources = [], options = [], chosen = 0, asked = 0;
+// The object whose children are listed, "" for the tree root; null: everything is searched. And the promise of what is listed.
+let within = null, listed = null;
 
 const recent = () => JSON.parse(sessionStorage.getItem(RECENT) || "[]");
 
-const tableOption = (id, match) => ({group: match?.kind === "typo" ? "Similar names" : "Tables", shape: "table", text: lastName(id), where: parentId(id),
+const tableOption = (id, match) => ({group: match?.kind === "typo" ? "Similar names" : "Tables", shape: "table", text: lastName(id), where: parentId(id), inside: parentId(id),
   ranges: match?.parts.find(part => part.field === "name")?.ranges, open: () => navigate(path("t", id))});
 
 const crawl = (text, request) => ({group: "Commands", shape: "run", text, open: () => attempt(async () => {
-  const {id} = await send("POST", "/api/v1/runs", {kind: "crawl", ...request});
-  announce(`Crawl requested (request ${id}). It starts when the worker is free.`);
+  const {requestRun} = await import("./views/requests.js");
+  await requestRun("Crawl", {kind: "crawl", ...request});
 })});
+
+/* The children of an object as options. */
+async function readInside(id) {
+  const {nodes, next} = await get(query("/api/v1/tree", {path: id, limit: INSIDE})), group = id ? `In ${splitId(id).join(" › ")}${next ? `, the first ${INSIDE}` : ""}` : "Sources";
+  return nodes.map(node => ({group, shape: {source: "source", namespace: "namespace"}[node.kind] ?? "table", text: node.name, inside: ["source", "namespace"].includes(node.kind) ? node.id : null,
+    open: () => navigate(path("t", node.id) + (node.kind === "namespace" ? "?kind=namespace" : ""))}));
+}
+
+/* The newest plans and runs as options. */
+async function readWork() {
+  const [{plans}, {runs}] = await Promise.all([get("/api/v1/plans?limit=100"), get("/api/v1/runs?limit=100")]);
+  return [...plans.map(plan => ({group: "Plans", shape: "plan", text: `${plan.mirror} ${plan.digest.slice(0, 12)}`, note: words(plan.state), open: () => navigate(path("plans", plan.digest))})),
+    ...runs.map(run => ({group: "Runs", shape: "run", text: `${run.kind} ${run.id}`, note: words(run.state), open: () => navigate(path("runs", run.id))}))];
+}
+
+const matching = (list, wanted) => list.filter(option => `${option.text} ${option.note ?? ""}`.toLowerCase().includes(wanted.toLowerCase()));
 
 /* The options that need no request, in groups. */
 function known(text) {
-  const [prefix, wanted] = [">", "@"].includes(text[0]) ? [text[0], text.slice(1).trim()] : ["", text];
+  const [prefix, wanted] = PREFIXES.includes(text[0]) ? [text[0], text.slice(1).trim()] : ["", text];
   const has = option => option.text.toLowerCase().includes(wanted.toLowerCase());
   const keys = {group: "Commands", shape: "settings", text: "Keys of the page", keys: "?", open: showKeys};
   const commands = [crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]})), keys].filter(has);
-  const found = sources.map(source => ({group: "Sources", shape: "source", text: source, open: () => navigate(path("t", source))})).filter(has);
+  const found = sources.map(source => ({group: "Sources", shape: "source", text: source, inside: source, open: () => navigate(path("t", source))})).filter(has);
   const views = [...VIEWS, ...FOOT].map(([shape, label, address, key]) => ({group: "Views", shape, text: label, keys: key && `g ${key}`, open: () => navigate(`${UI}/${address}`)})).filter(has);
   if (prefix === ">") return commands;
   if (prefix === "@") return found;
   const everywhere = {group: "Search", shape: "search", text: `Search for ${wanted}`, open: () => navigate(`${UI}/search?q=${encode(wanted)}`)};
-  return wanted ? [...found.slice(0, 5), ...views, ...commands.slice(0, 5), everywhere] : [...recent().map(id => ({...tableOption(id), group: "Recent"})), ...views];
+  const location = wanted.includes("://") ? [{group: "Locations", shape: "dataset", text: wanted, open: () => navigate(path("datasets", wanted))}] : [];
+  return wanted ? [...location, ...found.slice(0, 5), ...views, ...commands.slice(0, 5), everywhere] : [...recent().map(id => ({...tableOption(id), group: "Recent"})), ...views];
 }
 
 function draw() {
@@ -46,33 +67,56 @@ function draw() {
     const head = option.group === group ? null : make("div", {class: "pal-group", role: "presentation", text: option.group});
     group = option.group;
     return [head, make("div", {role: "option", id: `option-${at}`, "aria-selected": String(at === chosen), "data-at": at}, icon(option.shape), name(option.text, {ranges: option.ranges ?? []}),
-      option.where ? make("small", {}, trail(option.where)) : null, option.keys ? make("kbd", {text: option.keys}) : null)].filter(part => part !== null);
+      option.where ? make("small", {}, trail(option.where)) : null, option.note ? make("small", {text: option.note}) : null, option.keys ? make("kbd", {text: option.keys}) : null)].filter(part => part !== null);
   }));
   input.setAttribute("aria-activedescendant", options.length ? `option-${chosen}` : "");
   status.textContent = `${options.length} found`;
 }
 
 async function type() {
-  const text = input.value.trim(), number = ++asked;
+  const text = input.value.trim(), number = ++asked, isListed = within !== null || text[0] === "#";
   chosen = 0;
-  options = known(text);
+  options = isListed ? [] : known(text);
   draw();
-  if (!text || [">", "@"].includes(text[0])) return;
-  await new Promise(wake => setTimeout(wake, WAIT));
-  if (number !== asked) return;
+  if (!isListed && (!text || PREFIXES.includes(text[0]))) return;
   try {
-    const {nodes} = await get(`/api/v1/suggest?q=${encode(text)}`);
-    if (number !== asked) return;
-    options = [...nodes.map(node => tableOption(node.id, node.match)), ...known(text)];
+    if (isListed) {
+      const list = await (listed ??= within === null ? readWork() : readInside(within));
+      if (number !== asked) return;
+      options = matching(list, within === null ? text.slice(1).trim() : text);
+    } else {
+      await new Promise(wake => setTimeout(wake, WAIT));
+      if (number !== asked) return;
+      const {nodes} = await get(`/api/v1/suggest?q=${encode(text)}`);
+      if (number !== asked) return;
+      options = [...nodes.map(node => tableOption(node.id, node.match)), ...known(text)];
+    }
     draw();
+    if (!options.length) status.textContent = "nothing found";
   } catch (error) {
+    listed = null;
     status.textContent = error.message;
+    list.replaceChildren(make("p", {class: "pad q", text: error.message}));
   }
 }
 
-function open() {
+/* List what is inside an object, or search everything. */
+function look(id) {
+  within = id;
+  listed = null;
   input.value = "";
+  input.placeholder = id === null ? PLACEHOLDER : id ? `Inside ${splitId(id).join(" › ")} (Backspace: one level up)` : "Sources";
   type();
+}
+
+function open() {
+  look(null);
+  dialog.showModal();
+}
+
+/* Open the palette with the children of an object; "" for the sources. */
+export function openWithin(id) {
+  look(id);
   dialog.showModal();
 }
 
@@ -95,7 +139,10 @@ export function startPalette() {
   dialog.addEventListener("click", event => { if (event.target === dialog) dialog.close(); });
   input.addEventListener("keydown", event => {
     const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    const inside = options[chosen]?.inside;
     if (event.key === "Enter") run(chosen);
+    else if (event.key === "Tab" && !event.shiftKey && inside) look(inside);
+    else if (event.key === "Backspace" && !input.value && within !== null) look(within ? parentId(within) : null);
     else if (step && options.length) {
       chosen = (chosen + step + options.length) % options.length;
       draw();

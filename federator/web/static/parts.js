@@ -80,6 +80,7 @@ export function more(cursor, load) {
       event.target.disabled = true;
       try {
         show(await load(next));
+        holder.toggleAttribute("data-extended", true);
       } catch (error) {
         holder.replaceChildren(note("bad", error.message), button("Try again", () => show(next)));
       }
@@ -97,9 +98,12 @@ export function freshness(list) {
   return make("p", {class: "q small fresh"}, "As crawled: ", ...parts);
 }
 
+/* What the last crawl said: the sentence names its source itself, and the hint is a sentence of its own. */
+const told = fresh => fresh.message?.replace(`${fresh.source}: `, "").replace(/\s*\bhint: (.)/, (_, first) => `. ${first.toUpperCase()}`);
+
 /* The sentence about sources whose last crawl was not complete; null if all were. */
 export function staleNote(list) {
   const stale = (list || []).filter(fresh => fresh.state !== "ok");
-  return stale.length ? note("warn", stale.map(fresh => make("p", {}, make("strong", {}, make("bdi", {text: fresh.source})), ` is ${fresh.state === "never" ? "not crawled yet" :
-    fresh.state}: `, fresh.message || "the last crawl did not read everything", ". Nothing is treated as absent because of that."))) : null;
+  return stale.length ? note(stale.some(fresh => fresh.state === "failed") ? "bad" : "warn", stale.map(fresh => make("p", {}, make("strong", {}, make("bdi", {text: fresh.source})), ` is ${fresh.state === "never" ? "not crawled yet" :
+    fresh.state}: `, told(fresh) || "the last crawl did not read everything", ". Nothing is treated as absent because of that."))) : null;
 }

@@ -1,11 +1,15 @@
 // Which view an address asks for, and moving between addresses without loading the document again.
-import {Unreachable} from "./api.js";
+import {asOf, get, Unreachable} from "./api.js";
 import {around, byId, icon, make} from "./dom.js";
+import {clock} from "./format.js";
 import {button, empty, UI} from "./parts.js";
 
 const main = byId("main"), crumbs = byId("crumbs"), announcer = byId("announcer");
 const scrolled = new Map(), listeners = [];
-let running = new AbortController(), current = null;
+// The requests of the view that is shown end with it; those of one that is being loaded, when another is asked for.
+let shown = new AbortController(), loading = new AbortController(), current = null;
+// Of the view that is being loaded: whether it gets the focus, and keeps the scroll position. A reload in between must not forget that.
+let pending = null;
 
 // Path below /ui, module below views/, and the entry of the navigation that it belongs to.
 /** @type {[RegExp, string, string][]} */
@@ -39,8 +43,12 @@ function match() {
 /* Called after each change of address, with {view, entry, argument}. */
 export const onRoute = listener => listeners.push(listener);
 
-export function navigate(address, {replace = false} = {}) {
+/* Go to an address below /ui. The snapshot stays, unless `present` is set or the address has another. */
+export function navigate(address, {replace = false, present = false} = {}) {
   remember();
+  const moment = asOf(), to = new URL(address, location.href);
+  if (moment && !present && !to.searchParams.has("as_of")) to.searchParams.set("as_of", moment);
+  address = to.pathname + to.search;
   history[replace ? "replaceState" : "pushState"]({key: crypto.randomUUID?.() ?? String(performance.now())}, "", address);
   return show();
 }
@@ -54,6 +62,9 @@ export function setQueryInPlace(values, {replace = false} = {}) {
   history[replace ? "replaceState" : "pushState"](replace ? history.state : {key: String(performance.now())}, "", addressWith(values));
 }
 
+/* Show the present, or the snapshot at the end of a run or at a time. */
+export const setMoment = moment => navigate(addressWith({as_of: moment}), {present: !moment});
+
 function addressWith(values) {
   const address = new URL(location.href);
   for (const [key, value] of Object.entries(values)) {
@@ -63,21 +74,47 @@ function addressWith(values) {
   return address.pathname + address.search;
 }
 
+// The views that show a snapshot. The others show the present, also while one is selected.
+const HAVE_HISTORY = ["object", "datasets", "dataset"];
+const banner = byId("past");
+let moments = new Map();
+
+/* The banner of a snapshot, and what cannot be done meanwhile. */
+async function showMoment(route, title) {
+  const moment = asOf();
+  document.body.toggleAttribute("data-past", Boolean(moment));
+  banner.hidden = !moment;
+  if (!moment) return;
+  const known = HAVE_HISTORY.includes(route?.view);
+  if (!known) for (const each of /** @type {NodeListOf<HTMLButtonElement>} */ (main.querySelectorAll("button.btn:not(.copy, .more *, .failure *)"))) Object.assign(each, {disabled: true, title: "Not while a snapshot is selected"});
+  const describe = at => banner.replaceChildren(icon("stale"), make("span", {class: "grow"}, make("strong", {text: known ? "A past state is shown" : `${title} shows the present`}),
+    known ? `, as of ${at}. Facts without a history are left out, and nothing can be changed.` : `: it has no history. The snapshot of ${at} stays selected.`), button("Back to the present", () => setMoment(""), {kind: "main"}));
+  describe(moments.get(moment) ?? (Number.isNaN(Date.parse(moment)) ? moment : clock(moment)));
+  if (moments.has(moment) || !/^[0-9a-f-]+$/.test(moment)) return;
+  const {snapshots} = await get("/api/v1/snapshots?limit=1000").catch(() => ({snapshots: []}));
+  moments = new Map(snapshots.map(each => [each.run, clock(each.at)]));
+  if (moments.has(moment) && asOf() === moment) describe(moments.get(moment));
+}
+
 // What a view shows of the live status. Others are read when they are opened, or follow a run of their own.
-const FOLLOWS = {overview: ["overview", "runs"], sources: ["overview"], runs: ["runs"], plans: ["plans"], mirrors: ["plans", "runs"], drift: ["overview"]};
+const FOLLOWS = {overview: ["overview", "runs"], sources: ["overview"], runs: ["runs"], plans: ["plans"], mirrors: ["overview", "plans", "runs"], drift: ["overview"],
+  plan: ["plans"], mirror: ["overview", "plans", "runs"]};
+// What is shown of all sources, and changes with each of them.
+const FOLLOW_SOURCES = ["datasets", "dataset", "changes"];
 
 const isBusy = () => Boolean(document.querySelector("dialog[open]") || document.activeElement?.matches("main :is(input, textarea, select)"));
 
 /* Show the view again if it shows what has changed; later, if a person is typing in it. */
 export function refresh(parts, sources) {
   const {view, argument = ""} = current ?? {};
-  const concerned = view === "object" ? sources.includes(argument.split("$")[0]) : parts.some(part => FOLLOWS[view]?.includes(part));
+  const concerned = view === "object" ? sources.includes(argument.split("$")[0]) : FOLLOW_SOURCES.includes(view) ? sources.length > 0 : parts.some(part => FOLLOWS[view]?.includes(part));
   if (!concerned) return;
   if (isBusy()) setTimeout(() => refresh(parts, sources), 2000);
-  else reload();
+  else show({again: true, focus: false, live: true});
 }
 
-export const reload = () => show({keepScroll: true, focus: false});
+/* Show the same address again. What a person has in hand stays. */
+export const reload = () => show({again: true, focus: false});
 
 function remember() {
   if (history.state?.key) scrolled.set(history.state.key, main.scrollTop);
@@ -97,26 +134,52 @@ export async function attempt(action) {
   }
 }
 
-async function show({keepScroll = false, focus = true} = {}) {
-  running.abort();
-  running = new AbortController();
+/* The module of a view. Why it could not be loaded is asked the API: the browser's words do not say it. */
+async function load(view) {
+  try {
+    return await import(`./views/${view}.js`);
+  } catch (error) {
+    await get("/api/v1/me");
+    throw Object.assign(new Error("This view could not be loaded"), {cause: error, hint: "The service may have a newer page: load this page again."});
+  }
+}
+
+/* Load the view again that could not be shown while the server did not respond. */
+export function resume() {
+  if (main.querySelector("[data-unreachable]")) reload();
+}
+
+async function show({again = false, focus = true, live = false} = {}) {
+  loading.abort();
+  loading = new AbortController();
+  if (!again) {
+    shown.abort();
+    shown = new AbortController();
+  }
   current = null;
-  const {signal} = running, top = keepScroll ? main.scrollTop : null;
+  const wanted = pending = {focus: focus || Boolean(pending?.focus), again: again && (pending?.again ?? true), live: live && (pending?.live ?? true)};
+  const signal = AbortSignal.any([shown.signal, loading.signal]), keep = wanted.again ? await import("./views/keep.js") : null;
+  if (signal.aborted) return;
   const late = setTimeout(() => main.setAttribute("aria-busy", "true"), 200);
   const settle = (title, trail, nodes) => {
     clearTimeout(late);
+    pending = null;
+    loading = new AbortController();
     main.removeAttribute("aria-busy");
     document.title = title ? `${title} · Lance Federator` : "Lance Federator";
-    crumbs.replaceChildren(...trail.flatMap((crumb, at) => [at ? icon("right") : "", crumb]));
+    crumbs.replaceChildren(...trail.flatMap((crumb, at) => [crumb.dataset.parent === undefined ? (at ? icon("right") : "") : siblingsButton(crumb), crumb]));
     crumbs.lastElementChild?.setAttribute("aria-current", "page");
-    main.replaceChildren(...nodes.filter(Boolean));
-    main.scrollTop = top ?? scrolled.get(history.state?.key) ?? 0;
-    if (focus && !document.activeElement?.closest("[data-keep-focus]")) (main.querySelector("h1") ?? main).focus();
+    const top = main.scrollTop;
+    if (keep) keep.showAgain(main, nodes.filter(Boolean), wanted.live ? reload : null);
+    else main.replaceChildren(...nodes.filter(Boolean));
+    showMoment(current, title);
+    main.scrollTop = keep ? top : scrolled.get(history.state?.key) ?? 0;
+    if (wanted.focus && !document.activeElement?.closest("[data-keep-focus]")) (main.querySelector("h1") ?? main).focus();
   };
   try {
     const route = current = match();
     for (const listener of listeners) listener(route);
-    const module = await import(`./views/${route.view}.js`);
+    const module = await load(route.view);
     const view = await module.show({argument: route.argument, query: new URLSearchParams(location.search), signal});
     if (signal.aborted) return;
     settle(view.title, view.crumbs ?? [make("span", {text: view.title})], view.nodes);
@@ -127,13 +190,19 @@ async function show({keepScroll = false, focus = true} = {}) {
   }
 }
 
+/* The arrow before a step of the breadcrumb opens what is beside it. */
+const siblingsButton = crumb => make("button", {class: "btn bare icon", type: "button", "aria-label": `Beside ${crumb.textContent}`, title: "What is beside it", onclick: async () => {
+  const {openWithin} = await import("./palette.js");
+  openWithin(crumb.dataset.parent ?? "");
+}}, icon("right"));
+
 const TITLES = {403: "You may not see this", 404: "Not found"};
 
 /* An error in the part of the page that failed, with its own retry. */
 export function failure(error) {
-  const title = error instanceof Unreachable ? "The server does not respond" : TITLES[error.status] ?? "This could not be shown";
+  const isGone = error instanceof Unreachable, title = isGone ? "The server does not respond" : TITLES[error.status] ?? "This could not be shown";
   const heading = make("h1", {tabindex: "-1", text: title});
-  return make("section", {class: "failure"}, heading, empty(make("span", {role: "alert", text: error.message}), error.hint, {
+  return make("section", {class: "failure", "data-unreachable": isGone}, heading, empty(make("span", {role: "alert", text: isGone ? "This view is loaded when it responds again" : error.message}), error.hint, {
     state: error.status === 404 ? "skipped" : error.status === 403 ? "denied" : "failed", action: button("Try again", reload)}));
 }
 

@@ -1,15 +1,18 @@
 // The tree of all sources: only the rows in sight are in the document, children are loaded in pages while one scrolls.
-import {ApiError, encode, find, get, query} from "./api.js";
+import {ApiError, asOf, encode, find, get, query} from "./api.js";
 import {around, byId, icon, make, name, parentId} from "./dom.js";
 import {shapeOf, toneOf, words} from "./format.js";
 import {path} from "./parts.js";
 import {navigate, onRoute} from "./router.js";
 
 const ROW = 26, AROUND = 20, PAGE = 1000, KEY = "federator-tree";
+// A row has one line: a name with more characters than this is cut in its middle.
+const ONE_LINE = 16;
 const tree = byId("tree"), filter = /** @type {HTMLInputElement} */ (byId("filter")), mergedButton = byId("merged");
 const spacer = make("div", {class: "spacer", role: "presentation"});
 // Of each id that was opened: {nodes, next, loading}. The tree root has the id "".
-let lists = new Map(), open = new Set(), rows = [], drawn = new Map(), active = null, chosen = "", merged = false, found = null;
+let shownMoment = asOf();
+let lists = new Map(), open = new Set(), loaded = [], rows = [], drawn = new Map(), active = null, chosen = "", merged = false, found = null;
 const holds = node => node.kind === "source" || node.kind === "namespace" || (merged && node.homes?.length > 1);
 // A namespace and a table may have one path, so a key has the kind, too.
 const keyOf = node => `${holds(node) ? "+" : "-"}${node.id}`;
@@ -38,40 +41,67 @@ function append(id, level) {
   const list = lists.get(id);
   if (!list) return;
   for (const [at, node] of list.nodes.entries()) {
-    rows.push({key: keyOf(node), node, level, at: at + 1, of: list.next ? -1 : list.nodes.length});
+    loaded.push({key: keyOf(node), node, level, at: at + 1, of: list.next ? -1 : list.nodes.length});
     if (!open.has(keyOf(node))) continue;
     const inner = childrenOf(node);
-    if (inner) rows.push(...inner.map((child, number) => ({key: `=${child.id}`, node: child, level: level + 1, at: number + 1, of: inner.length})));
+    if (inner) loaded.push(...inner.map((child, number) => ({key: `=${child.id}`, node: child, level: level + 1, at: number + 1, of: inner.length})));
     else append(node.id, level + 1);
   }
-  if (list.error) rows.push({key: `!${id}`, text: `could not be read: ${list.error}`, level, id});
-  else if (list.next || list.loading) rows.push({key: `…${id}`, text: "loading…", level, id, cursor: list.next});
-  else if (!list.nodes.length) rows.push({key: `∅${id}`, text: id ? "empty" : "no source", level, id});
+  if (list.error) loaded.push({key: `!${id}`, text: `could not be read: ${list.error}`, level, id});
+  else if (list.next || list.loading) loaded.push({key: `…${id}`, text: "loading…", level, id, cursor: list.next});
+  else if (!list.nodes.length) loaded.push({key: `∅${id}`, text: id ? "empty" : "no source", level, id});
 }
 
 function flatten() {
-  rows = [];
+  loaded = [];
   append("", 1);
   narrow();
-  spacer.style.height = `${rows.length * ROW}px`;
 }
 
 /* With a filter, leave the rows that match it. */
 function narrow() {
   const text = filter.value.trim().toLowerCase();
-  if (!text) return;
-  // Matches with everything above them: loaded rows, and what the server suggests.
-  const matches = new Map(), loaded = new Map(rows.map(row => [row.key, row]));
-  const keep = row => {
-    matches.set(row.key, row);
-    for (let above = parentId(row.node.id); above && !matches.has(`+${above}`); above = parentId(above)) {
-      matches.set(`+${above}`, loaded.get(`+${above}`) ?? {key: `+${above}`, node: {id: above, name: above.split("$").at(-1), kind: above.includes("$") ? "namespace" : "source"}, level: above.split("$").length, at: 1, of: -1});
+  rows = text ? matching(text) : loaded;
+  if (!rows.length && text) rows = [{key: "none", text: "no match", level: 1}];
+  spacer.style.height = `${rows.length * ROW}px`;
+}
+
+/* The matches with everything above them: loaded rows in their order, and what the server suggests between them. */
+function matching(text) {
+  const kept = [];
+  let above = 0;
+  // From the end: a row of a lower level than the match below it is above that match.
+  for (let at = loaded.length - 1; at >= 0; at -= 1) {
+    const row = loaded[at], {node} = row;
+    if (!node) continue;
+    row.lower ??= node.kind === "declaration" ? "" : node.name.toLowerCase();
+    if (row.level >= above && !row.lower.includes(text)) continue;
+    kept.push(row);
+    above = row.level;
+  }
+  kept.reverse();
+  const others = suggested(kept);
+  if (!others.length) return kept;
+  const all = [];
+  let next = 0;
+  for (const row of kept) {
+    while (next < others.length && others[next].node.id < row.node.id) all.push(others[next++]);
+    all.push(row);
+  }
+  return [...all, ...others.slice(next)];
+}
+
+/* Rows of what the server suggests and of what is above it, by id, without those that are there. */
+function suggested(kept) {
+  const rest = new Map();
+  for (const node of found ?? []) {
+    rest.set(keyOf(node), {key: keyOf(node), node, level: node.id.split("$").length, at: 1, of: -1});
+    for (let above = parentId(node.id); above && !rest.has(`+${above}`); above = parentId(above)) {
+      rest.set(`+${above}`, {key: `+${above}`, node: {id: above, name: above.split("$").at(-1), kind: above.includes("$") ? "namespace" : "source"}, level: above.split("$").length, at: 1, of: -1});
     }
-  };
-  rows.filter(row => row.node && row.node.kind !== "declaration" && row.node.name.toLowerCase().includes(text)).forEach(keep);
-  for (const node of found ?? []) if (!matches.has(keyOf(node))) keep({key: keyOf(node), node, level: node.id.split("$").length, at: 1, of: -1});
-  rows = [...matches.values()].sort((a, b) => (a.node.id < b.node.id ? -1 : a.node.id > b.node.id ? 1 : a.key < b.key ? -1 : 1));
-  if (!rows.length) rows = [{key: "none", text: "no match", level: 1}];
+  }
+  if (rest.size) for (const row of kept) rest.delete(row.key);
+  return [...rest.values()].sort((a, b) => (a.node.id < b.node.id ? -1 : a.node.id > b.node.id ? 1 : a.key < b.key ? -1 : 1));
 }
 
 // What is shown beside a name: only what is not well.
@@ -91,16 +121,28 @@ function rowElement(row, at) {
   const detail = node.homes && node.homes.length > 1 ? `${node.homes.length} declarations` : node.homes?.length === 1 ? node.homes[0].source : null;
   return make("div", {role: "treeitem", id: `row-${at}`, class: "row", "aria-level": row.level, "aria-posinset": row.at, "aria-setsize": row.of,
     "aria-expanded": expandable ? String(isOpen || Boolean(filter.value.trim())) : null, "aria-selected": String(idOf(node) === chosen), "data-level": row.level, "data-key": row.key, title: node.id},
-    expandable ? icon("right") : make("span", {class: "i"}), icon(shape), name(node.name), problem ? icon(problem[0], {label: problem[2], tone: problem[1]}) : null,
+    expandable ? icon("right") : make("span", {class: "i"}), icon(shape), name(node.name, {long: ONE_LINE}), problem ? icon(problem[0], {label: problem[2], tone: problem[1]}) : null,
     detail ? make("small", {text: detail}) : null);
 }
 
 const idOf = node => node.default ?? node.id;
 
-let frame = 0;
+let frame = 0, isStale = true;
 function draw() {
+  isStale = true;
+  drawFiltered();
+}
+
+/* Draw the loaded rows again through the filter. */
+function drawFiltered() {
   cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(() => { flatten(); drawn.forEach(element => element.remove()); drawn = new Map(); drawRows(); });
+  frame = requestAnimationFrame(() => {
+    isStale ? flatten() : narrow();
+    isStale = false;
+    drawn.forEach(element => element.remove());
+    drawn = new Map();
+    drawRows();
+  });
 }
 
 function drawRows() {
@@ -180,6 +222,14 @@ async function reveal(id) {
   draw();
 }
 
+/* Show another snapshot: what is open is read again. */
+async function changeMoment() {
+  shownMoment = asOf();
+  lists = new Map();
+  await load("");
+  await Promise.all([...open].filter(key => key.startsWith("+")).map(key => load(key.slice(1))));
+}
+
 async function restore() {
   const saved = JSON.parse(sessionStorage.getItem(KEY) || "{}");
   merged = Boolean(saved.merged);
@@ -222,9 +272,9 @@ let typing = 0;
 function suggest() {
   clearTimeout(typing);
   found = null;
-  draw();
+  drawFiltered();
   const text = filter.value.trim();
-  if (!text || merged) return;
+  if (!text || merged || asOf()) return;
   typing = setTimeout(async () => {
     let nodes = [];
     try {
@@ -235,7 +285,7 @@ function suggest() {
     }
     if (filter.value.trim() !== text) return;
     found = nodes;
-    draw();
+    drawFiltered();
   }, 120);
 }
 
@@ -263,7 +313,10 @@ export function startTree() {
     draw();
     load("");
   });
-  const ready = restore();
-  onRoute(route => { ready.then(() => reveal(route.view === "object" ? route.argument : null)); });
+  let ready = restore();
+  onRoute(route => {
+    if (asOf() !== shownMoment) ready = ready.then(changeMoment);
+    ready.then(() => reveal(route.view === "object" ? route.argument : null));
+  });
 }
 

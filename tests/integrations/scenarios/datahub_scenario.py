@@ -19,7 +19,7 @@ def main() -> None:
     with Client(url, token=token) as client:
         run = client.wait_for_run(client.request_run("sync"), timeout=600)
         assert run.state == "ok", run
-        found = [finding.subject for finding in client.list_drift()]
+        subjects = [finding.subject for finding in client.list_drift()]
     assert datahub.main([url, str(FILE)]) == 0
     check = [str(Path(sys.executable).with_name("datahub")), "check", "metadata-file", str(FILE)]
     checked = subprocess.run(check, capture_output=True, text=True, check=False)
@@ -38,7 +38,7 @@ def main() -> None:
     fields = [field["fieldPath"] for field in aspects[origin, "schemaMetadata"]["fields"]]
     assert fields == ["id", "amount", "vector"], fields
     # The catalog declares other columns than those that are stored.
-    assert "hive$sales$orders" in found, found
+    assert "hive$sales$orders" in subjects, subjects
     asserted = {aspect["customAssertion"]["entity"] for (_, name), aspect in aspects.items() if name == "assertionInfo"}
     assert origin in asserted, asserted
     results = [aspect["result"]["type"] for (_, name), aspect in aspects.items() if name == "assertionRunEvent"]

@@ -31,6 +31,21 @@ def steps(server: Server) -> Steps:
         opened("orders").delete("id > 2")
         equal(opened("orders").count_rows(), 4)
 
+    def update() -> None:
+        equal(opened("orders").update(where="id = 1", values={"id": 7}).rows_updated, 2)
+        equal(opened("orders").delete("id = 7").num_deleted_rows, 2)
+
+    def tag() -> None:
+        tags = opened("orders").tags
+        tags.create("first", 1)
+        equal({name: tag["version"] for name, tag in tags.list().items()}, {"first": 1})
+        equal(tags.get_version("first"), 1)
+
+    def add_columns() -> None:
+        opened("orders").add_columns({"twice": "id * 2"})
+        opened("orders").add_columns(pa.schema([pa.field("note", pa.utf8())]))
+        equal(opened("orders").schema.names, ["id", "vector", "twice", "note"])
+
     def create_spaced() -> None:
         create("two words")
         add("two words")
@@ -44,6 +59,9 @@ def steps(server: Server) -> Steps:
     yield "add rows and count", lambda: add("orders")
     yield "search", lambda: equal(opened("orders").search([3.0, 0.0]).limit(1).to_arrow()["id"].to_pylist(), [3])
     yield "delete rows", delete
+    yield "count updated and deleted rows", update
+    yield "tag a version, list tags", tag
+    yield "add columns", add_columns
     yield "list tables", lambda: equal(names(), ["orders"])
     yield "refuse an existing name", lambda: refused(lambda: create("orders"), "already exists", "409")
     yield "refuse a missing table", lambda: refused(lambda: opened("none"), "not found", "not exist")

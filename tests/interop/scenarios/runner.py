@@ -40,9 +40,15 @@ def run(steps: Callable[[Server], Steps]) -> None:
                 try:
                     step()
                 except Exception as error:  # noqa: BLE001 - every failure of the client is an outcome
-                    outcome = f"{type(error).__name__}: {error}"
+                    outcome = f"{type(error).__name__}: {_text(error)}"
                     traceback.print_exc()
                 print(json.dumps([server["name"], operation, outcome]), file=file, flush=True)
+
+
+def _text(error: Exception) -> str:
+    # py4j's own text adds the number of an object and Java's stack.
+    java_error = getattr(error, "java_exception", None)
+    return str(java_error.toString() if java_error is not None else error)
 
 
 def equal(actual: object, expected: object) -> None:

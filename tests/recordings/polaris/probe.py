@@ -148,9 +148,9 @@ class Probe:
         names = [f"t{index:05d}" for index in range(number)]
         self.quiet("POST", _NAMESPACES, {"namespace": ["bulk"]})
         start = time.monotonic()
-        made = [self.quiet("POST", tables, _table(name, f"{ROOT}/bulk/{name}")).status_code for name in names]
+        status_codes = [self.quiet("POST", tables, _table(name, f"{ROOT}/bulk/{name}")).status_code for name in names]
         took = time.monotonic() - start
-        bad = sum(status != 200 for status in made)
+        bad = sum(status != 200 for status in status_codes)
         self.lines.append(f"create {number}: {took:.2f}s {took / number * 1e3:.2f} ms each bad={bad} ")
         for size in (None, 10, 100, 1000):
             start = time.monotonic()
@@ -201,9 +201,9 @@ _TABLES = f"{_GENERIC}/pc/namespaces/n1%1Fn2/generic-tables"
 
 
 def _session() -> requests.Session:
-    made = requests.Session()
-    made.trust_env = False
-    return made
+    session = requests.Session()
+    session.trust_env = False
+    return session
 
 
 def _table(name: str, location: str | None = None) -> dict[str, Any]:

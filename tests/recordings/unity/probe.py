@@ -115,19 +115,19 @@ class Probe:
         self._call("GET", "/tables", catalog_name="missing", schema_name="s1")
         self._call("GET", "/tables", catalog_name="c1")
         self._call("GET", "/tables", **inside, max_results=-1)
-        answer = self._request("GET", "/tables", max_results=0, **inside)
-        rows = answer.json()
-        self._show(f"max_results=0 {answer.status_code} {len(rows['tables'])} {rows['next_page_token']}")
+        response = self._request("GET", "/tables", max_results=0, **inside)
+        rows = response.json()
+        self._show(f"max_results=0 {response.status_code} {len(rows['tables'])} {rows['next_page_token']}")
         self._call("GET", "/tables", **inside, page_token="zzzzzz")
         self._call("PATCH", "/tables/c1.s1.t1", {"properties": {"x": "y"}})
         self._call("PATCH", "/schemas/c1.s1", {"properties": {"x": "y"}})
 
     def _whole_listing(self, inside: Json) -> None:
-        answer = self._request("GET", "/tables", **inside)
-        found = answer.json()
-        first = json.dumps(found["tables"][0])[:_SHOWN_ROW]
-        self._show(f"LIST {answer.status_code} {len(found['tables'])} keys {sorted(found)} first: {first}")
-        for row in found["tables"]:
+        response = self._request("GET", "/tables", **inside)
+        body = response.json()
+        first = json.dumps(body["tables"][0])[:_SHOWN_ROW]
+        self._show(f"LIST {response.status_code} {len(body['tables'])} keys {sorted(body)} first: {first}")
+        for row in body["tables"]:
             self._show(f"    {row['name']} {row['storage_location']} {row['properties']}")
 
     def _deletes(self) -> None:
@@ -171,7 +171,7 @@ class Probe:
 
     def _list_bulk(self, limit: int | None) -> None:
         start = time.time()
-        pages = [(len(answer.json()["tables"]), len(answer.content)) for answer in self._pages(limit)]
+        pages = [(len(page.json()["tables"]), len(page.content)) for page in self._pages(limit)]
         rows, size = sum(count for count, _ in pages), sum(length for _, length in pages) / 1e6
         took = time.time() - start
         self._show(
@@ -182,9 +182,9 @@ class Probe:
     def _pages(self, limit: int | None) -> Iterator[requests.Response]:
         query: Json = {"catalog_name": "bulk", "schema_name": "b"} | ({"max_results": limit} if limit else {})
         while True:
-            answer = self._request("GET", "/tables", **query)
-            yield answer
-            query["page_token"] = answer.json()["next_page_token"]
+            response = self._request("GET", "/tables", **query)
+            yield response
+            query["page_token"] = response.json()["next_page_token"]
             if query["page_token"] is None:
                 return
 
@@ -194,8 +194,8 @@ class Probe:
                 session.get(f"{self._base}/tables/bulk.b.{name}").raise_for_status()
 
     def _call(self, method: str, path: str, body: Json | None = None, **query: Any) -> None:
-        answer = self._request(method, path, body, **query)
-        self._show(f"{method} {path} {query or ''} -> {answer.status_code} {answer.text[:_SHOWN]}")
+        response = self._request(method, path, body, **query)
+        self._show(f"{method} {path} {query or ''} -> {response.status_code} {response.text[:_SHOWN]}")
 
     def _request(self, method: str, path: str, body: Json | None = None, **query: Any) -> requests.Response:
         return self._session.request(method, self._base + path, json=body, params=query or None, timeout=60)
@@ -213,8 +213,8 @@ def main() -> None:
     arguments.add_argument("base", help="for example http://127.0.0.1:8080/api/2.1/unity-catalog")
     arguments.add_argument("--token")
     arguments.add_argument("--bulk", type=int, default=BULK, help="tables to make; 0 leaves that part out")
-    given = arguments.parse_args()
-    Probe(given.base, print, given.token).run(given.bulk)
+    args = arguments.parse_args()
+    Probe(args.base, print, args.token).run(args.bulk)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import ConfigError, InvalidInput, ServiceUnavailable, Unsupported
-from federator.model import ROOT, Coverage, TableRecord
+from federator.model import ROOT, Coverage, CoverageState, TableRecord
 from federator_connectors._dir.catalog import DirCatalog
 from federator_connectors.dir import CONNECTOR
+from tests.fixtures.file_capabilities import run_python_bound
 
 ROWS = pa.table({"id": [1, 2, 3]})
 NAMES = ["orders", "sp ace", "em😀ji", "a$b", "a.b", "x.lance", "a%20b", "a#b", "a?b", "a\\b", "a:b*[", "ü", "n" * 249]
@@ -117,6 +119,61 @@ def test_a_name_that_is_no_text_is_reported_and_hides_nothing(tmp_path: Path) ->
     items = list(catalog(tmp_path).read_shard(catalog(tmp_path).plan_shards()[0]))
     assert [item.path for item in items if isinstance(item, TableRecord)] == [("ok",)]
     assert "not UTF-8: 1" in next(item for item in items if isinstance(item, Coverage)).detail.reason
+
+
+def test_a_link_that_leads_nowhere_hides_no_other_table(tmp_path: Path) -> None:
+    (tmp_path / "ok.lance").mkdir()
+    (tmp_path / "dangling.lance").symlink_to("absent")
+    items = list(catalog(tmp_path).read_shard(catalog(tmp_path).plan_shards()[0]))
+    assert [item.path for item in items if isinstance(item, TableRecord)] == [("ok",)]
+    assert [item.detail.state for item in items if isinstance(item, Coverage)] == [CoverageState.COMPLETE]
+    assert catalog(tmp_path).observe(("dangling",)).is_absent
+
+
+_READ = """
+import sys
+from federator.connector import CatalogError
+from federator.model import Coverage
+from tests.servers.dir.test_clients import catalog
+opened = catalog(sys.argv[1])
+*records, coverage = opened.read_shard(opened.plan_shards()[0])
+names = [record.path[0] for record in records]
+assert opened.list_tables(()) == names
+print({record.path[0]: record.problem and record.problem.partition(";")[0] for record in records})
+print(coverage.presence.state, coverage.detail.state, coverage.detail.reason.split()[0], coverage.detail.reason.rpartition("; ")[2])
+for name in names:
+    try:
+        print(name, "present" if not opened.observe((name,)).is_absent else "absent")
+    except CatalogError as error:
+        print(name, error.code)
+"""
+
+
+def test_a_table_that_may_not_be_read_is_neither_gone_nor_hides_others(tmp_path: Path) -> None:
+    """Links to what may not be read, or that nobody can follow, and a directory that may not be entered."""
+    lake, closed = tmp_path / "lake", tmp_path / "closed"
+    for directory in (lake / "entered.lance", lake / "ok.lance", closed / "t.lance"):
+        directory.mkdir(parents=True)
+    for name, target in (
+        ("denied", closed / "t.lance"),
+        ("long", "n" * 300),
+        ("loop", "loop.lance"),
+        ("_ignored", closed / "t"),
+    ):
+        (lake / f"{name}.lance").symlink_to(target)
+    closed.chmod(0)
+    (lake / "entered.lance").chmod(0)
+    try:
+        printed = run_python_bound(_READ, str(lake)).splitlines()
+    finally:
+        closed.chmod(0o755)
+        (lake / "entered.lance").chmod(0o755)
+    assert ast.literal_eval(printed[0]) == {
+        "denied": f"{lake}/denied.lance: Permission denied", "entered": f"{lake}/entered.lance: Permission denied",
+        "long": f"{lake}/long.lance: File name too long", "loop": f"{lake}/loop.lance: Too many levels of symbolic links", "ok": None,
+    }  # fmt: skip
+    assert printed[1] == "complete failed 4 let the service read it and what it links to, or remove it"
+    assert printed[2:] == ["denied 15", "entered 15", "long 17", "loop 17", "ok present"]
 
 
 def test_a_missing_root_is_unavailable_and_proves_nothing(tmp_path: Path) -> None:

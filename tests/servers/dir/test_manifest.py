@@ -95,19 +95,19 @@ def test_without_the_manifest_only_the_root_is_there(world: Path) -> None:
 def test_pylance_reads_what_we_write(world: Path) -> None:
     own, theirs = catalog(world), pylance(world)
     own.create_namespace(NamespaceRecord("d", ("made",), {"team": "ops"}))
-    made = own.declare_table(TableRecord("d", ("made", "there"), f"{world}/any where/t.lance"))
+    declared = own.declare_table(TableRecord("d", ("made", "there"), f"{world}/any where/t.lance"))
     chosen = own.declare_table(TableRecord("d", ("made", "chosen")))
     assert theirs.describe_namespace(ln.DescribeNamespaceRequest(id=["made"])).properties == {"team": "ops"}
     assert sorted(theirs.list_tables(ln.ListTablesRequest(id=["made"])).tables) == ["chosen", "there"]
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["made", "there"], mode="append")
-    assert lance.dataset(str(made.location)).count_rows() == 3
+    assert lance.dataset(str(declared.location)).count_rows() == 3
     with pytest.raises(NamespaceNotEmpty):
         own.drop_namespace(("made",))
-    own.deregister_table(made)
+    own.deregister_table(declared)
     own.deregister_table(chosen)
     own.drop_namespace(("made",))
     assert "made" not in theirs.list_namespaces(ln.ListNamespacesRequest(id=[])).namespaces
-    assert lance.dataset(str(made.location)).count_rows() == 3, "the data stays"
+    assert lance.dataset(str(declared.location)).count_rows() == 3, "the data stays"
 
 
 def test_what_the_manifest_refuses(world: Path) -> None:

@@ -31,8 +31,8 @@ def catalog(glue_account: GlueAccount) -> Iterator[GlueCatalog]:
         yield opened
 
 
-class Crawled:
-    """Everything that a crawl brought; shards travel as they do to workers."""
+class CrawlResult:
+    """Everything that a crawl of some shards returned. Shards are pickled, as on their way to workers."""
 
     def __init__(self, catalog: GlueCatalog, shards: list[Shard] | None = None) -> None:
         self.namespaces: dict[Path, NamespaceRecord] = {}
@@ -51,20 +51,20 @@ class Crawled:
                     continue
                 assert row.path[:-1] not in covered, "records come before their coverage"
                 digests.setdefault(row.path[:-1], []).append(row.digest)
-                kept: dict[Path, object] = self.tables if isinstance(row, TableRecord) else self.namespaces  # type: ignore[assignment]
-                assert row.path not in kept
-                kept[row.path] = row
+                records: dict[Path, object] = self.tables if isinstance(row, TableRecord) else self.namespaces  # type: ignore[assignment]
+                assert row.path not in records
+                records[row.path] = row
             assert sorted(covered) == sorted(shard.namespaces)
 
 
 def test_a_whole_account(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
-    me, client = glue_account.account_id, glue_account.client()
+    account_id, client = glue_account.account_id, glue_account.client()
     client.create_catalog(Name="fed", CatalogInput={"Parameters": {"k": "v"}})
-    client.create_catalog(Name="one", CatalogInput={"Parameters": {PARENT_PARAMETER: f"{me}:fed"}})
+    client.create_catalog(Name="one", CatalogInput={"Parameters": {PARENT_PARAMETER: f"{account_id}:fed"}})
     client.create_catalog(Name="empty", CatalogInput={})
     for number in range(120):
         client.create_database(DatabaseInput={"Name": f"db{number:03}"})
-    deep = {"CatalogId": f"{me}:fed/one"}
+    deep = {"CatalogId": f"{account_id}:fed/one"}
     client.create_database(**deep, DatabaseInput={"Name": "db", "Description": "deep", "LocationUri": "s3://l"})
     client.create_table(**deep, DatabaseName="db", TableInput={"Name": "t", **LANCE})
     for number in range(101):
@@ -75,28 +75,33 @@ def test_a_whole_account(catalog: GlueCatalog, glue_account: GlueAccount) -> Non
     client.create_table(DatabaseName="db001", TableInput={"Name": "none"})
     client.create_table(DatabaseName="db001", TableInput={"Name": "managed", **LANCE, "TableType": "MANAGED_TABLE"})
 
-    seen = Crawled(catalog)
-    databases = {(me, f"db{number:03}") for number in range(120)}
-    catalogs = {(me,), ("fed",), ("fed", "one"), ("empty",)}
-    assert set(seen.namespaces) == databases | catalogs | {("fed", "one", "db")}
-    assert set(seen.coverage) == set(seen.namespaces) | {ROOT}
-    assert all(c.complete and c.detail.complete and c.found for c in seen.coverage.values())
-    tables = {(me, "db000", f"t{number:03}") for number in range(101)} | {("fed", "one", "db", "t")}
-    odd = {(me, "db001", name) for name in ("upper", "bare", "managed")}
-    assert set(seen.tables) == tables | odd
-    assert seen.tables[me, "db001", "managed"].kind is Kind.MANAGED_TABLE
-    assert seen.tables[me, "db001", "bare"].location is None
-    # A direct look gives the very same records.
-    for path in (*catalogs, ("fed", "one", "db"), (me, "db007")):
-        assert catalog.describe_namespace(path) == seen.namespaces[path]
-    for path in (("fed", "one", "db", "t"), (me, "db000", "t100"), (me, "db001", "upper"), (me, "db001", "bare")):
-        assert catalog.describe_table(path) == seen.tables[path]
+    crawled = CrawlResult(catalog)
+    databases = {(account_id, f"db{number:03}") for number in range(120)}
+    catalogs = {(account_id,), ("fed",), ("fed", "one"), ("empty",)}
+    assert set(crawled.namespaces) == databases | catalogs | {("fed", "one", "db")}
+    assert set(crawled.coverage) == set(crawled.namespaces) | {ROOT}
+    assert all(c.complete and c.detail.complete and c.found for c in crawled.coverage.values())
+    tables = {(account_id, "db000", f"t{number:03}") for number in range(101)} | {("fed", "one", "db", "t")}
+    odd = {(account_id, "db001", name) for name in ("upper", "bare", "managed")}
+    assert set(crawled.tables) == tables | odd
+    assert crawled.tables[account_id, "db001", "managed"].kind is Kind.MANAGED_TABLE
+    assert crawled.tables[account_id, "db001", "bare"].location is None
+    # Describing a single object returns the same record.
+    for path in (*catalogs, ("fed", "one", "db"), (account_id, "db007")):
+        assert catalog.describe_namespace(path) == crawled.namespaces[path]
+    for path in (
+        ("fed", "one", "db", "t"),
+        (account_id, "db000", "t100"),
+        (account_id, "db001", "upper"),
+        (account_id, "db001", "bare"),
+    ):
+        assert catalog.describe_table(path) == crawled.tables[path]
         assert catalog.canonical_path(path) == path
 
 
 @pytest.fixture
 def counted(glue_url: str) -> Iterator[tuple[str, Counter[str]]]:
-    """A server in front of Glue that hands every request on and counts it by operation."""
+    """The URL of a proxy of Glue, and the number of requests by operation."""
     calls: Counter[str] = Counter()
     lock = threading.Lock()
 
@@ -123,18 +128,20 @@ def counted(glue_url: str) -> Iterator[tuple[str, Counter[str]]]:
     thread.join()
 
 
-def test_a_crawl_asks_hardly_more_than_the_least(glue_account: GlueAccount, counted: tuple[str, Counter[str]]) -> None:
-    me, client = glue_account.account_id, glue_account.client()
+def test_a_crawl_sends_hardly_more_requests_than_the_least(
+    glue_account: GlueAccount, counted: tuple[str, Counter[str]]
+) -> None:
+    account_id, client = glue_account.account_id, glue_account.client()
     for name in ("one", "two"):
         client.create_catalog(Name=name, CatalogInput={})
-        client.create_database(CatalogId=f"{me}:{name}", DatabaseInput={"Name": "db"})
+        client.create_database(CatalogId=f"{account_id}:{name}", DatabaseInput={"Name": "db"})
     for number in range(110):
         client.create_database(DatabaseInput={"Name": f"db{number:03}"})
     for number in range(201):
         client.create_table(DatabaseName="db000", TableInput={"Name": f"t{number:03}", **LANCE})
     url, calls = counted
     with CONNECTOR.open("aws", CONNECTOR.parse_settings({**glue_account.properties, "endpoint": url})) as catalog:
-        assert len(Crawled(catalog).tables) == 201
+        assert len(CrawlResult(catalog).tables) == 201
     # No call of Glue answers with databases of several catalogs, tables of several databases, or more than 100 of them.
     least = Counter({
         "GetCatalogs": 1 + 3,  # the account, by IncludeRoot; then what is in the root and in each of its two catalogs
@@ -149,73 +156,73 @@ def test_what_moves_to_the_next_page_is_named_once(
     catalog: GlueCatalog, glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table made between two pages pushes the last one of the first page onto the second."""
-    me, client = glue_account.account_id, glue_account.client()
+    account_id, client = glue_account.account_id, glue_account.client()
     client.create_database(DatabaseInput={"Name": "db"})
     for number in range(101):
         client.create_table(DatabaseName="db", TableInput={"Name": f"t{number:03}", **LANCE})
     reads = catalog._clients.reads
     send = reads.get_tables
 
-    def meddled(**request: object) -> object:
+    def get_tables_after_insert(**request: object) -> object:
         if "NextToken" in request:
             client.create_table(DatabaseName="db", TableInput={"Name": "a_new_one", **LANCE})
         return send(**request)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reads, "get_tables", meddled)
-    wanted = [f"t{number:03}" for number in range(101)]
-    assert catalog.list_tables((me, "db")) == wanted
+    monkeypatch.setattr(reads, "get_tables", get_tables_after_insert)
+    expected = [f"t{number:03}" for number in range(101)]
+    assert catalog.list_tables((account_id, "db")) == expected
     client.delete_table(DatabaseName="db", Name="a_new_one")
-    seen = Crawled(catalog)
-    assert sorted(path[-1] for path in seen.tables) == wanted
-    assert (seen.coverage[me, "db"].complete, seen.coverage[me, "db"].records) == (True, 101)
+    crawled = CrawlResult(catalog)
+    assert sorted(path[-1] for path in crawled.tables) == expected
+    assert (crawled.coverage[account_id, "db"].complete, crawled.coverage[account_id, "db"].records) == (True, 101)
 
 
 def test_a_database_that_is_dropped_meanwhile(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
-    me, client = glue_account.account_id, glue_account.client()
+    account_id, client = glue_account.account_id, glue_account.client()
     for name in ("a", "b"):
         client.create_database(DatabaseInput={"Name": name})
         client.create_table(DatabaseName=name, TableInput={"Name": "t", **LANCE})
     shards = list(catalog.plan_shards())
     client.delete_database(Name="a")
-    seen = Crawled(catalog, shards)
-    gone, there = seen.coverage[me, "a"], seen.coverage[me, "b"]
-    assert (gone.found, gone.complete, gone.presence.code, gone.records) == (False, False, 1, 0)
-    assert (there.found, there.complete, there.records) == (True, True, 1)
+    crawled = CrawlResult(catalog, shards)
+    dropped, other = crawled.coverage[account_id, "a"], crawled.coverage[account_id, "b"]
+    assert (dropped.found, dropped.complete, dropped.presence.code, dropped.records) == (False, False, 1, 0)
+    assert (other.found, other.complete, other.records) == (True, True, 1)
 
 
 def test_a_catalog_that_is_dropped_meanwhile(
     catalog: GlueCatalog, glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    me, client = glue_account.account_id, glue_account.client()
+    account_id, client = glue_account.account_id, glue_account.client()
     client.create_catalog(Name="fed", CatalogInput={})
     client.create_database(DatabaseInput={"Name": "db"})
     # The databases of the root are listed after its catalogs, and before those of the catalogs.
     reads = catalog._clients.reads
     send = reads.get_databases
 
-    def meddled(**request: object) -> object:
+    def get_databases_after_drop(**request: object) -> object:
         if "CatalogId" not in request:
-            client.delete_catalog(CatalogId=f"{me}:fed")
+            client.delete_catalog(CatalogId=f"{account_id}:fed")
         return send(**request)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reads, "get_databases", meddled)
-    seen = Crawled(catalog)
-    assert (seen.coverage["fed",].found, seen.coverage["fed",].presence.code) == (False, 1)
-    assert seen.coverage[me, "db"].complete
+    monkeypatch.setattr(reads, "get_databases", get_databases_after_drop)
+    crawled = CrawlResult(catalog)
+    assert (crawled.coverage["fed",].found, crawled.coverage["fed",].presence.code) == (False, 1)
+    assert crawled.coverage[account_id, "db"].complete
 
 
 def test_a_server_that_dies_fails_its_databases_and_no_more(glue_throwaway: Server) -> None:
-    mine = account(glue_throwaway.uri)
-    client = mine.client()
+    own_account = account(glue_throwaway.uri)
+    client = own_account.client()
     for number in range(2):
         client.create_database(DatabaseInput={"Name": f"db{number}"})
-    with CONNECTOR.open("aws", CONNECTOR.parse_settings(mine.properties)) as catalog:
+    with CONNECTOR.open("aws", CONNECTOR.parse_settings(own_account.properties)) as catalog:
         shards = list(catalog.plan_shards())
         glue_throwaway.stop()
-        seen = Crawled(catalog, shards)
-        assert [c.presence.code for c in seen.coverage.values() if len(c.namespace) == 2] == [17, 17]
-        assert all(c.found for c in seen.coverage.values())
-        with pytest.raises(ServiceUnavailable, match="cannot reach"):
+        crawled = CrawlResult(catalog, shards)
+        assert [c.presence.code for c in crawled.coverage.values() if len(c.namespace) == 2] == [17, 17]
+        assert all(c.found for c in crawled.coverage.values())
+        with pytest.raises(ServiceUnavailable, match="cannot be reached"):
             catalog.plan_shards()
 
 
@@ -237,7 +244,11 @@ def test_a_proxy_that_answers_404_is_not_a_service_without_catalogs(
 
     assert catalog.list_namespaces(ROOT)
     monkeypatch.setattr(catalog._clients.reads, "get_catalogs", lost)
-    seen = Crawled(catalog)
-    assert (seen.coverage[ROOT].complete, seen.coverage[ROOT].presence.code, seen.coverage[ROOT].found) == (False, 18, True)
+    crawled = CrawlResult(catalog)
+    assert (crawled.coverage[ROOT].complete, crawled.coverage[ROOT].presence.code, crawled.coverage[ROOT].found) == (
+        False,
+        18,
+        True,
+    )
     with pytest.raises(Internal):
         catalog.list_namespaces(ROOT)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import pickle
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,15 +14,17 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.credentials import DeferredRefreshableCredentials
 from urllib3 import HTTPResponse
 
 from federator.connector import CatalogError, ConfigError, InvalidInput, ServiceUnavailable, Unauthenticated
+from federator.connector.operation import permission
 from federator.demo.servers.process import Server
 from federator.model import ROOT, NamespaceRecord, TableRecord
-from federator_connectors._glue import client as client_module
 from federator_connectors._glue.catalog import GlueCatalog
 from federator_connectors._glue.client import Clients
 from federator_connectors.glue import CONNECTOR
+from tests.adversary.http_proxy import HttpProxy, Request, Response
 from tests.fixtures.glue import REGION, STATIC, GlueAccount, principals
 
 pytestmark = pytest.mark.timeout(60)
@@ -105,10 +110,10 @@ def test_nothing_makes_a_write_be_sent_twice(
             catalog.declare_table(table)
         lance = {"TableType": "EXTERNAL_TABLE", "Parameters": {"table_type": "lance"}}
         glue_account.client().create_table(DatabaseName="db", TableInput={"Name": "t", **lance})
-        made = catalog.describe_table(table.path)
+        described = catalog.describe_table(table.path)
         attempts = [
-            lambda: catalog.update_table(made, replace(made, doc="d")),
-            lambda: catalog.deregister_table(made),
+            lambda: catalog.update_table(described, replace(described, doc="d")),
+            lambda: catalog.deregister_table(described),
             lambda: catalog.create_namespace(NamespaceRecord("aws", (glue_account.account_id, "new"))),
             lambda: catalog.create_namespace(NamespaceRecord("aws", ("lake",))),
         ]
@@ -120,16 +125,20 @@ def test_nothing_makes_a_write_be_sent_twice(
 
 def test_an_assumed_role_is_renewed_before_it_expires(glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    plain = client_module._build_sts_client
+    plain = Clients._sts
 
-    def spied(session: Any, settings: Any, region: str | None) -> Any:
-        made = plain(session, settings, region)
-        made.meta.events.register(
-            "provide-client-params.sts.AssumeRole", lambda params, **_: asked.append({**params, "region": region})
-        )
+    def spied(clients: Clients, session: Any, region: str | None) -> Any:
+        made = plain(clients, session, region)
+
+        def note(params: dict[str, Any], **_: Any) -> None:
+            asked.append({**params, "region": region})
+            # The session that STS begins has its time.
+            clock[0] = datetime.now(UTC)
+
+        made.meta.events.register("provide-client-params.sts.AssumeRole", note)
         return made
 
-    monkeypatch.setattr(client_module, "_build_sts_client", spied)
+    monkeypatch.setattr(Clients, "_sts", spied)
     clock = [datetime.now(UTC)]
     role = f"arn:aws:iam::{glue_account.account_id}:role/reader"
     settings = CONNECTOR.parse_settings({
@@ -174,6 +183,127 @@ def test_a_role_whose_renewal_fails_is_an_error_and_not_an_empty_catalog(glue_ac
         clock[0] += timedelta(seconds=3500)
         with pytest.raises(ServiceUnavailable):
             catalog.list_namespaces(ROOT)
+
+
+class SlowSts(HttpProxy):
+    """An STS that answers once ``may_answer`` is set, with ``refusal`` if that is set."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(target)
+        self.asked = threading.Event()
+        self.may_answer = threading.Event()
+        self.refusal: Response | None = None
+        self.requests = 0
+
+    def forward(self, request: Request, target: tuple[str, int]) -> Response:
+        self.requests += 1
+        self.asked.set()
+        assert self.may_answer.wait(60)
+        return self.refusal or super().forward(request, target)
+
+
+DENIAL = Response(
+    403, {"Content-Type": "text/xml"},
+    b"<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>",
+)  # fmt: skip
+
+
+@pytest.fixture
+def slow_sts(glue_account: GlueAccount) -> Iterator[SlowSts]:
+    with SlowSts(glue_account.url) as sts:
+        yield sts
+        sts.may_answer.set()
+
+
+def assuming(account: GlueAccount, sts: SlowSts, **properties: str) -> GlueCatalog:
+    role = {"assume_role_arn": f"arn:aws:iam::{account.account_id}:role/reader", "sts_endpoint": sts.url}
+    settings = CONNECTOR.parse_settings({**account.properties, **role, **properties})
+    opened = CONNECTOR.open(f"aws-{sts.port}", settings)
+    assert isinstance(opened, GlueCatalog)
+    return opened
+
+
+def test_nobody_waits_for_a_slow_sts_but_callers_that_need_its_role(glue_account: GlueAccount, slow_sts: SlowSts) -> None:
+    waiting, other = assuming(glue_account, slow_sts), CONNECTOR.open("own", CONNECTOR.parse_settings(glue_account.properties))
+    with ThreadPoolExecutor(3) as threads:
+        listing = threads.submit(waiting.list_namespaces, ROOT)
+        assert slow_sts.asked.wait(30)
+        try:
+            assert threads.submit(other.list_namespaces, ROOT).result(30) == [glue_account.account_id]
+            threads.submit(waiting.close).result(30)
+            assert not listing.done()
+        finally:
+            slow_sts.may_answer.set()
+        assert listing.result(30) == [glue_account.account_id]
+    waiting.close()
+    other.close()
+
+
+@pytest.mark.parametrize("refusal", [None, DENIAL])
+def test_callers_that_wait_for_sts_share_one_request(
+    glue_account: GlueAccount, slow_sts: SlowSts, monkeypatch: pytest.MonkeyPatch, refusal: Response | None
+) -> None:
+    callers = 6
+    threads_that_ask: set[int] = set()
+    all_ask = threading.Event()
+    plain = DeferredRefreshableCredentials.refresh_needed
+
+    def counted(credentials: Any, refresh_in: int | None = None) -> bool:
+        threads_that_ask.add(threading.get_ident())
+        if len(threads_that_ask) == callers:
+            all_ask.set()
+        return plain(credentials, refresh_in)
+
+    monkeypatch.setattr(DeferredRefreshableCredentials, "refresh_needed", counted)
+    slow_sts.refusal = refusal
+    # Callers that wait for credentials take no connection to Glue.
+    one_connection = {"client.pool-size": "1", "catalog_id": glue_account.account_id}
+    with assuming(glue_account, slow_sts, **one_connection) as catalog, ThreadPoolExecutor(callers) as threads:
+        pings = [threads.submit(catalog.ping) for _ in range(callers)]
+        assert all_ask.wait(30)
+        slow_sts.may_answer.set()
+        expected = set() if refusal is None else {Unauthenticated}
+        assert {type(error) for ping in pings if (error := ping.exception(30))} == expected
+        assert slow_sts.requests == 1
+        # A refusal is not kept: the next caller asks again.
+        slow_sts.refusal = None
+        catalog.ping()
+        assert slow_sts.requests == (1 if refusal is None else 2)
+
+
+def test_refusals_of_sts_do_not_count_as_missing_responses_of_glue(glue_account: GlueAccount, slow_sts: SlowSts) -> None:
+    slow_sts.may_answer.set()
+    slow_sts.refusal = DENIAL
+    with assuming(glue_account, slow_sts) as catalog:
+        for _ in range(8):
+            with pytest.raises(Unauthenticated, match="AssumeRole"):
+                catalog.list_namespaces(ROOT)
+
+
+def test_a_write_that_may_no_longer_be_made_is_not_sent_after_waiting_for_sts(
+    glue_account: GlueAccount, slow_sts: SlowSts
+) -> None:
+    ended = threading.Event()
+
+    def require() -> None:
+        if ended.is_set():
+            raise ServiceUnavailable("the lease has ended")
+
+    catalog = assuming(glue_account, slow_sts, catalog_id=glue_account.account_id)
+
+    def create() -> None:
+        with permission(require):
+            catalog.create_namespace(NamespaceRecord("aws", (glue_account.account_id, "late")))
+
+    with ThreadPoolExecutor(1) as threads:
+        creating = threads.submit(create)
+        assert slow_sts.asked.wait(30)
+        ended.set()
+        slow_sts.may_answer.set()
+        with pytest.raises(ServiceUnavailable, match="the lease has ended"):
+            creating.result(30)
+    assert glue_account.client().get_databases()["DatabaseList"] == []
+    catalog.close()
 
 
 def test_a_role_that_is_denied(glue_throwaway: Server) -> None:

@@ -173,7 +173,7 @@ def test_a_mirror_leaves_a_namespace_that_may_hide_tables_to_a_person(
         stored = Plan.from_json(shell.json("plans", "show", newest["digest"])["plan"])
         assert [change.action.value for change in stored.changes] == ["drop_namespace"]
         result = Federator.open(load_settings(tmp_path / "federator.toml")).apply([(stored, stored.digest)])
-        assert [(each.state.value, each.code) for each in result.outcomes] == [("skipped", "drop_cascades")]
+        assert [(outcome.state.value, outcome.code) for outcome in result.outcomes] == [("skipped", "drop_cascades")]
         assert tables(glue_account) == ["hidden"]
 
         # Neither does a client of the service, unless it says that it knows.

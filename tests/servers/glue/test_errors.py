@@ -29,6 +29,8 @@ from federator.demo.servers.process import Server
 from federator.model import ROOT, Coverage, NamespaceRecord
 from federator_connectors._glue import call_limits
 from federator_connectors._glue.catalog import GlueCatalog
+from federator_connectors._glue.client import iter_items
+from federator_connectors._glue.errors import translate_aws_errors
 from federator_connectors.glue import CONNECTOR
 from tests.fixtures.glue import REGION, STATIC, GlueAccount, client_of, principals
 
@@ -91,6 +93,26 @@ def script() -> Iterator[Script]:
 def opened(url: str, **more: str) -> GlueCatalog:
     keys = {"access_key_id": STATIC["aws_access_key_id"], "secret_access_key": STATIC["aws_secret_access_key"]}
     return CONNECTOR.open("aws", CONNECTOR.parse_settings({"endpoint": url, "region": REGION, **keys, **more}))
+
+
+@pytest.mark.parametrize(("status", "expected"), [(403, Unauthenticated), (500, ServiceUnavailable), (503, ServiceUnavailable)])
+def test_only_glue_s_own_status_proves_absence(script: Script, status: int, expected: type[CatalogError]) -> None:
+    path = ("hive", "db", "t")
+    with opened(script.url, catalog_id="hive") as catalog:
+        script.says(400, "EntityNotFoundException")
+        assert catalog.observe(path).is_absent
+        script.says(status, "EntityNotFoundException")
+        with pytest.raises(expected):
+            catalog.observe(path)
+
+
+@pytest.mark.parametrize("tables", [{}, {"t0": {}}, [{"Name": "t1"}, {"Name": "t1"}]])
+def test_a_listing_that_is_no_list_or_has_a_name_twice_is_a_failure(script: Script, tables: object) -> None:
+    with opened(script.url, catalog_id="hive") as catalog:
+        script.answer = (200, json.dumps({"TableList": tables}))
+        # The listing alone: each other call would refuse this answer.
+        with pytest.raises(Internal, match=r"is not a list|has a name twice"), translate_aws_errors("listing"):
+            list(iter_items(catalog._clients.reads.get_tables, "TableList", DatabaseName="db"))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +213,7 @@ def test_a_dead_endpoint_is_unavailable() -> None:
     wanted = NamespaceRecord("aws", ("hive", "db"))
     with (
         opened("http://127.0.0.1:9", catalog_id="hive") as catalog,
-        pytest.raises(ServiceUnavailable, match="cannot reach"),
+        pytest.raises(ServiceUnavailable, match="cannot be reached"),
     ):
         catalog.create_namespace(wanted)
 

@@ -52,12 +52,12 @@ def test_an_empty_account_has_its_own_catalog(catalog: GlueCatalog, glue_account
 def test_a_database_of_the_root_has_one_path_and_a_short_one(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
     account = glue_account.account_id
     wanted = NamespaceRecord("aws", (account, "Sales"), {"team": "a"}, "s3://lake/sales", "what we sold")
-    made = catalog.create_namespace(wanted)
-    assert made.path == (account, "sales")
-    assert (made.properties, made.location, made.doc) == ({"team": "a"}, "s3://lake/sales", "what we sold")
-    assert made.native_id
-    assert catalog.describe_namespace(("SALES",)) == made
-    assert catalog.describe_namespace((account, "sales")) == made
+    created = catalog.create_namespace(wanted)
+    assert created.path == (account, "sales")
+    assert (created.properties, created.location, created.doc) == ({"team": "a"}, "s3://lake/sales", "what we sold")
+    assert created.native_id
+    assert catalog.describe_namespace(("SALES",)) == created
+    assert catalog.describe_namespace((account, "sales")) == created
     assert catalog.list_namespaces((account,)) == ["sales"]
     assert catalog.list_namespaces(("sales",)) == []
     assert catalog.list_tables(("sales",)) == []

@@ -118,9 +118,9 @@ def test_catalogs_are_created_described_and_dropped(glue: Stubbed) -> None:
     glue.says("create_catalog", {}, Name="fed", CatalogInput={"Parameters": {"tier": "1"}, "Description": "federated"})
     glue.says("get_catalogs", {"CatalogList": [FED]}, **listed)
     glue.says("get_catalog", {"Catalog": FED}, CatalogId=FED["CatalogId"])
-    made = glue.catalog.create_namespace(NamespaceRecord("aws", ("fed",), {"tier": "1"}, doc="federated"))
-    assert (made.path, made.properties, made.doc) == (("fed",), {"tier": "1"}, "federated")
-    assert made.native_id == "2026-01-01T00:00:00+00:00"
+    created = glue.catalog.create_namespace(NamespaceRecord("aws", ("fed",), {"tier": "1"}, doc="federated"))
+    assert (created.path, created.properties, created.doc) == (("fed",), {"tier": "1"}, "federated")
+    assert created.native_id == "2026-01-01T00:00:00+00:00"
     for _ in range(2):
         glue.says("get_databases", {"DatabaseList": [], "NextToken": "n"}, CatalogId=FED["CatalogId"], MaxResults=100)
         glue.says("get_databases", {"DatabaseList": []}, CatalogId=FED["CatalogId"], MaxResults=100, NextToken="n")
@@ -145,8 +145,8 @@ def test_databases_in_a_nested_catalog(deep: Stubbed) -> None:
     deep.says("get_catalogs", {"CatalogList": []}, ParentCatalogId=DEEP["CatalogId"], **CHILDREN)
     deep.says("create_database", {}, **SCOPE, DatabaseInput=wanted)
     deep.says("get_database", {"Database": DATABASE}, **SCOPE, Name="db")
-    made = deep.catalog.create_namespace(NamespaceRecord("aws", PATH[:-1], {"team": "a"}, "s3://l/db", "d"))
-    assert (made.path, made.location, made.doc, made.properties) == (PATH[:-1], "s3://l/db", "d", {"team": "a"})
+    created = deep.catalog.create_namespace(NamespaceRecord("aws", PATH[:-1], {"team": "a"}, "s3://l/db", "d"))
+    assert (created.path, created.location, created.doc, created.properties) == (PATH[:-1], "s3://l/db", "d", {"team": "a"})
     deep.says("get_database", {"Database": DATABASE}, **SCOPE, Name="db")
     for _ in range(2):
         deep.says("get_tables", {"TableList": [], "NextToken": "n"}, **SCOPE, DatabaseName="db", MaxResults=100)
@@ -180,8 +180,8 @@ def test_a_table_is_declared_updated_and_deregistered(deep: Stubbed) -> None:
     deep.says("get_database", {"Database": DATABASE}, **SCOPE, Name="db")
     deep.says("create_table", {}, **SCOPE, DatabaseName="db", TableInput=wanted)
     deep.says("get_table", {"Table": TABLE}, **GOT)
-    made = catalog.declare_table(TableRecord("aws", PATH, "s3://l/t", {"k": "v"}, doc="d", owner="ann"))
-    assert (made.path, made.native_id, made.version) == (PATH, "2026-01-01T00:00:00+00:00", "7")
+    declared = catalog.declare_table(TableRecord("aws", PATH, "s3://l/t", {"k": "v"}, doc="d", owner="ann"))
+    assert (declared.path, declared.native_id, declared.version) == (PATH, "2026-01-01T00:00:00+00:00", "7")
 
     changed = {
         "Name": "t",
@@ -192,29 +192,29 @@ def test_a_table_is_declared_updated_and_deregistered(deep: Stubbed) -> None:
         "Description": "e",
     }
     update = {**SCOPE, "DatabaseName": "db", "TableInput": changed, "VersionId": "7", "SkipArchive": True}
-    after = replace(made, location="s3://l/t2", properties={"k": "w"}, doc="e")
+    after = replace(declared, location="s3://l/t2", properties={"k": "w"}, doc="e")
     deep.says("get_table", {"Table": TABLE}, **GOT)
     deep.says("update_table", {}, **update)
     deep.says("get_table", {"Table": {**TABLE, **changed, "VersionId": "8"}}, **GOT)
-    updated = catalog.update_table(made, after)
+    updated = catalog.update_table(declared, after)
     assert (updated.location, updated.version) == ("s3://l/t2", "8")
 
     deep.says("get_table", {"Table": TABLE}, **GOT)
     deep.refuses("update_table", "ConcurrentModificationException", **update)
     with pytest.raises(ConcurrentModification):
-        catalog.update_table(made, after)
+        catalog.update_table(declared, after)
 
     deep.says("get_table", {"Table": TABLE}, **GOT)
     deep.says("delete_table", {}, **GOT)
     # An empty response proves nothing: the removal is read back.
     deep.refuses("get_table", "EntityNotFoundException", **GOT)
-    catalog.deregister_table(made)
+    catalog.deregister_table(declared)
     deep.refuses("get_table", "EntityNotFoundException", **GOT)
     with pytest.raises(TableNotFound):
-        catalog.deregister_table(made)
+        catalog.deregister_table(declared)
     deep.says("get_table", {"Table": {**TABLE, "StorageDescriptor": {"Location": "s3://l/other"}}}, **GOT)
     with pytest.raises(ConcurrentModification):
-        catalog.deregister_table(made)
+        catalog.deregister_table(declared)
     deep.all_asked()
 
 

@@ -50,24 +50,24 @@ def test_declare_describe_deregister(catalog: GlueCatalog, glue_account: GlueAcc
     schema = json.dumps(
         [{"name": "id", "type": "bigint"}, {"doc": "when", "name": "ts", "type": "timestamp"}], separators=(",", ":")
     )
-    made = catalog.declare_table(orders("Sales", "Orders", doc="all of them", owner="ann", schema=schema))
-    assert made.path == path
-    assert (made.location, made.properties, made.doc, made.owner) == (
+    declared = catalog.declare_table(orders("Sales", "Orders", doc="all of them", owner="ann", schema=schema))
+    assert declared.path == path
+    assert (declared.location, declared.properties, declared.doc, declared.owner) == (
         "s3://lake/orders.lance",
         {"team": "a"},
         "all of them",
         "ann",
     )
-    assert made.schema == schema
-    assert made.native_id
-    assert made.version
-    assert made.kind is Kind.TABLE
+    assert declared.schema == schema
+    assert declared.native_id
+    assert declared.version
+    assert declared.kind is Kind.TABLE
     table = glue_account.client().get_table(DatabaseName="sales", Name="orders")["Table"]
     assert (table["TableType"], table["Parameters"]["table_type"]) == ("EXTERNAL_TABLE", "lance")
-    assert catalog.describe_table(("sales", "ORDERS")) == made == catalog.describe_table(path)
-    assert catalog.observe(("sales", "orders")).record == made
+    assert catalog.describe_table(("sales", "ORDERS")) == declared == catalog.describe_table(path)
+    assert catalog.observe(("sales", "orders")).record == declared
     assert catalog.list_tables(("sales",)) == ["orders"] == catalog.list_tables(path[:-1])
-    catalog.deregister_table(replace(made, path=("sales", "orders")))
+    catalog.deregister_table(replace(declared, path=("sales", "orders")))
     assert catalog.observe(path).is_absent
     assert catalog.list_tables(("sales",)) == []
 
@@ -89,10 +89,10 @@ def test_placeholders_of_other_clients_are_no_content(catalog: GlueCatalog, glue
 def test_a_table_deep_in_catalogs(catalog: GlueCatalog) -> None:
     for path in (("lake",), ("lake", "db")):
         catalog.create_namespace(NamespaceRecord("aws", path))
-    made = catalog.declare_table(orders("lake", "db", "t"))
-    assert made.path == ("lake", "db", "t")
+    declared = catalog.declare_table(orders("lake", "db", "t"))
+    assert declared.path == ("lake", "db", "t")
     assert catalog.list_tables(("lake", "db")) == ["t"]
-    changed = catalog.update_table(made, replace(made, doc="new"))
+    changed = catalog.update_table(declared, replace(declared, doc="new"))
     catalog.deregister_table(changed)
     assert catalog.list_tables(("lake", "db")) == []
     # (lake, t) is not a table of the database "lake" in the root, since a catalog has that name.
@@ -216,34 +216,34 @@ def test_an_update_keeps_what_is_native(catalog: GlueCatalog, glue_account: Glue
 
 
 def test_what_moved_is_neither_changed_nor_removed(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
-    made = catalog.declare_table(orders())
-    stale = replace(made, properties={"team": "b"})
-    for operation in (lambda: catalog.update_table(stale, made), lambda: catalog.deregister_table(stale)):
+    declared = catalog.declare_table(orders())
+    stale = replace(declared, properties={"team": "b"})
+    for operation in (lambda: catalog.update_table(stale, declared), lambda: catalog.deregister_table(stale)):
         with pytest.raises(ConcurrentModification):
             operation()
-    assert catalog.describe_table(made.path) == made
+    assert catalog.describe_table(declared.path) == declared
     glue_account.client().delete_table(DatabaseName="sales", Name="orders")
-    for operation in (lambda: catalog.update_table(made, made), lambda: catalog.deregister_table(made)):
+    for operation in (lambda: catalog.update_table(declared, declared), lambda: catalog.deregister_table(declared)):
         with pytest.raises(TableNotFound):
             operation()
 
 
 def test_statistics_do_not_count_as_a_change(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
-    made = catalog.declare_table(orders())
+    declared = catalog.declare_table(orders())
     client = glue_account.client()
     client.update_table(DatabaseName="sales", TableInput={
         "Name": "orders", **LANCE, "Parameters": {"table_type": "lance", "team": "a", "recordCount": "1"},
-        "StorageDescriptor": {"Location": made.location},
+        "StorageDescriptor": {"Location": declared.location},
     })  # fmt: skip
-    assert catalog.describe_table(made.path).version != made.version
-    assert catalog.update_table(made, replace(made, doc="x")).doc == "x"
+    assert catalog.describe_table(declared.path).version != declared.version
+    assert catalog.update_table(declared, replace(declared, doc="x")).doc == "x"
 
 
 def test_glue_itself_compares_the_version(
     catalog: GlueCatalog, glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Someone writes between our look and our write."""
-    made = catalog.declare_table(orders())
+    declared = catalog.declare_table(orders())
     writes = catalog._clients.writes
     send = writes.update_table
 
@@ -253,5 +253,5 @@ def test_glue_itself_compares_the_version(
 
     monkeypatch.setattr(writes, "update_table", meddled)
     with pytest.raises(ConcurrentModification, match="changed meanwhile"):
-        catalog.update_table(made, replace(made, doc="x"))
-    assert catalog.describe_table(made.path).location is None
+        catalog.update_table(declared, replace(declared, doc="x"))
+    assert catalog.describe_table(declared.path).location is None

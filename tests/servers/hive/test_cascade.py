@@ -95,8 +95,8 @@ def test_v1_says_what_a_stopped_cascade_dropped(
             drop(self, path)
 
         monkeypatch.setattr(HiveCatalog, "drop_namespace", meanwhile)
-        answer = service.post(f"/v1/namespace/{'$'.join(path)}/drop", {"behavior": "Cascade"})
-        assert (answer.status_code, answer.json()["code"]) == (409, 3), answer.text
-        assert f"$a at {metastore.location('a')}" in answer.json()["error"]
+        response = service.post(f"/v1/namespace/{'$'.join(path)}/drop", {"behavior": "Cascade"})
+        assert (response.status_code, response.json()["code"]) == (409, 3), response.text
+        assert f"$a at {metastore.location('a')}" in response.json()["error"]
         # The index knows it at once, too.
         assert facade.list_tables(ln.ListTablesRequest(id=path)).tables == []

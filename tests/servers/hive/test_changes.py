@@ -66,15 +66,15 @@ def test_every_kind_of_change_is_named(catalog: HiveCatalog, tmp_path: FilePath)
     cursor = catalog.current_feed_cursor()
     assert catalog.changes_since(cursor) == CatalogChanges(cursor)
     one, other = _database(catalog, tmp_path), _database(catalog, tmp_path)
-    made = _table(catalog, (*one, "t"), tmp_path)
+    table = _table(catalog, (*one, "t"), tmp_path)
     _table(catalog, (*other, "t"), tmp_path)
-    seen = catalog.changes_since(cursor)
-    assert seen.full_crawl is None
-    assert seen.namespaces == {one, other}
-    assert seen.tables == {(*one, "t"), (*other, "t")}
-    again = catalog.changes_since(seen.cursor)
+    changes = catalog.changes_since(cursor)
+    assert changes.full_crawl is None
+    assert changes.namespaces == {one, other}
+    assert changes.tables == {(*one, "t"), (*other, "t")}
+    again = catalog.changes_since(changes.cursor)
     assert (again.namespaces, again.tables) == (set(), set())
-    altered = catalog.update_table(made, replace(made, properties={"team": "ops"}))
+    altered = catalog.update_table(table, replace(table, properties={"team": "ops"}))
     assert catalog.changes_since(again.cursor).tables == {(*one, "t")}
     renamed = catalog.rename_table(altered, (*one, "renamed"))
     catalog.deregister_table(renamed)
@@ -84,21 +84,32 @@ def test_every_kind_of_change_is_named(catalog: HiveCatalog, tmp_path: FilePath)
     assert last.namespaces == {one}
 
 
+def test_batches_smaller_than_the_events_of_one_id_end_at_the_end_of_the_log(
+    catalog: HiveCatalog, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "_BATCH", 1)
+    cursor = catalog.current_feed_cursor()
+    database = _database(catalog, tmp_path)
+    for number in range(3):
+        _table(catalog, (*database, f"t{number}"), tmp_path)
+    assert catalog.changes_since(cursor).tables == {(*database, f"t{number}") for number in range(3)}
+
+
 def test_a_catalog_is_named_with_what_is_in_it(hive3_catalog: HiveCatalog, tmp_path: FilePath) -> None:
     cursor = hive3_catalog.current_feed_cursor()
     second = (f"cat_{secrets.token_hex(4)}",)
     hive3_catalog.create_namespace(NamespaceRecord("lake", second))
     table = (*_database(hive3_catalog, tmp_path, second[0]), "t")
     _table(hive3_catalog, table, tmp_path)
-    seen = hive3_catalog.changes_since(cursor)
-    assert (seen.namespaces, seen.tables) == ({second, (*second, "default"), table[:-1]}, {table})
+    changes = hive3_catalog.changes_since(cursor)
+    assert (changes.namespaces, changes.tables) == ({second, (*second, "default"), table[:-1]}, {table})
 
 
 def test_a_rename_into_another_database_names_both_paths(catalog: HiveCatalog, tmp_path: FilePath) -> None:
     one, other = _database(catalog, tmp_path), _database(catalog, tmp_path)
-    made = _table(catalog, (*one, "t"), tmp_path)
+    table = _table(catalog, (*one, "t"), tmp_path)
     cursor = catalog.current_feed_cursor()
-    catalog.rename_table(made, (*other, "t"))
+    catalog.rename_table(table, (*other, "t"))
     assert catalog.changes_since(cursor).tables == {(*one, "t"), (*other, "t")}
 
 
@@ -170,9 +181,9 @@ def test_an_alteration_that_cannot_be_read_needs_a_full_crawl(
     catalog: HiveCatalog, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may have been a rename from anywhere."""
-    made = _table(catalog, (*_database(catalog, tmp_path), "t"), tmp_path)
+    table = _table(catalog, (*_database(catalog, tmp_path), "t"), tmp_path)
     cursor = catalog.current_feed_cursor()
-    catalog.update_table(made, replace(made, properties={"team": "ops"}))
+    catalog.update_table(table, replace(table, properties={"team": "ops"}))
     honest, read = catalog._store.list_events, json.loads(cursor)["event"]
 
     def garbled(after: int, most: int) -> list[object]:

@@ -67,8 +67,8 @@ def test_the_pool_size_is_the_number_of_connections_of_one_namespace(
 def test_lancedb(metastore: Metastore) -> None:
     connection = lancedb.connect_namespace(*_implementation(metastore))
     database = list(metastore.database())
-    made = connection.create_table("orders", ROWS, namespace_path=database)
-    made.add(ROWS)
+    created = connection.create_table("orders", ROWS, namespace_path=database)
+    created.add(ROWS)
     opened = connection.open_table("orders", namespace_path=database)
     assert opened.count_rows() == 6
     assert opened.search().where("id = 2").to_arrow().num_rows == 2

@@ -98,8 +98,8 @@ def test_a_create_without_rows_succeeds_only_if_the_table_can_be_opened(
     path = (*metastore.database(), "orders")
     honest = TableProcessPool._run_operation
 
-    def ask(pool: TableProcessPool, caller: str, operation: str, *arguments: Any, **named: Any) -> Any:
-        answer = honest(pool, caller, operation, *arguments, **named)
+    def ask(pool: TableProcessPool, principal: str, operation: str, *arguments: Any, **named: Any) -> Any:
+        result = honest(pool, principal, operation, *arguments, **named)
         if operation == "create":
             calls = metastore.calls()
             table = calls.get_table(path)
@@ -111,7 +111,7 @@ def test_a_create_without_rows_succeeds_only_if_the_table_can_be_opened(
             elif meddle == "files":
                 shutil.rmtree(table.sd.location.removeprefix("file:"))
             calls.close()
-        return answer
+        return result
 
     monkeypatch.setattr(TableProcessPool, "_run_operation", ask)
     schema = {"fields": [{"name": "id", "type": {"type": "int64"}, "nullable": True}]}

@@ -41,24 +41,24 @@ def orders(metastore: Metastore) -> TableRecord:
     return TableRecord("lake", path, metastore.location("orders.lance"), {"a": "1"})
 
 
-def _raw(catalog: HiveCatalog, path: Path) -> Any:
+def _native_table(catalog: HiveCatalog, path: Path) -> Any:
     return catalog._store.get_table(path)
 
 
 def _interrupt(catalog: HiveCatalog, record: TableRecord, op_id: str) -> None:
-    """Leave what a process leaves that ends between its two calls."""
+    """Declare as a process does that ends between its two calls."""
     catalog._store.create_table(
         record.path, records.unfinished_table(record, catalog._store.catalog_of(record.path[:-1]), op_id)
     )
 
 
 def test_no_directory_is_made(catalog: HiveCatalog, metastore: Metastore, orders: TableRecord) -> None:
-    made = catalog.declare_table(orders)
+    declared = catalog.declare_table(orders)
     assert not (metastore.directory / "orders.lance").exists()
-    raw = _raw(catalog, orders.path)
-    assert (raw.tableType, raw.sd.location) == ("EXTERNAL_TABLE", made.location)
-    assert not any(key.startswith("federator.") for key in raw.parameters)
-    assert (raw.viewOriginalText, raw.viewExpandedText) == (None, None)
+    native = _native_table(catalog, orders.path)
+    assert (native.tableType, native.sd.location) == ("EXTERNAL_TABLE", declared.location)
+    assert not any(key.startswith("federator.") for key in native.parameters)
+    assert (native.viewOriginalText, native.viewExpandedText) == (None, None)
 
 
 def test_an_unfinished_declaration_is_no_table(catalog: HiveCatalog, metastore: Metastore, orders: TableRecord) -> None:
@@ -66,8 +66,8 @@ def test_an_unfinished_declaration_is_no_table(catalog: HiveCatalog, metastore: 
     assert catalog.list_tables(orders.path[:-1]) == []
     records = [row for shard in catalog.plan_shards() for row in catalog.read_shard(shard) if isinstance(row, TableRecord)]
     assert orders.path not in {row.path for row in records}
-    seen = catalog.observe(orders.path)
-    assert (seen.record, seen.unfinished, bool(seen.foreign)) == (None, "op-1", True)
+    observation = catalog.observe(orders.path)
+    assert (observation.record, observation.unfinished, bool(observation.foreign)) == (None, "op-1", True)
     with pytest.raises(UnfinishedDeclaration):
         catalog.describe_table(orders.path)
     with pytest.raises(InvalidInput):
@@ -85,10 +85,10 @@ def test_only_its_own_operation_removes_or_finishes_it(catalog: HiveCatalog, ord
         catalog.declare_table(orders)
     assert catalog.observe(orders.path).unfinished == "op-1"
     with operation("op-1"):
-        made = catalog.declare_table(orders)
-    assert (made.location, made.properties["a"]) == (orders.location, "1")
+        declared = catalog.declare_table(orders)
+    assert (declared.location, declared.properties["a"]) == (orders.location, "1")
     assert not catalog.remove_unfinished(orders.path, "op-1"), "a finished declaration is not removed"
-    catalog.deregister_table(made)
+    catalog.deregister_table(declared)
     _interrupt(catalog, orders, "op-3")
     assert catalog.remove_unfinished(orders.path, "op-3")
     assert catalog.observe(orders.path).is_absent
@@ -109,10 +109,10 @@ def test_a_refused_alteration_leaves_nothing(
 def test_a_lost_response_of_the_alteration_is_a_success(
     catalog: HiveCatalog, orders: TableRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = catalog._store.alter_table
+    real_alter = catalog._store.alter_table
 
     def lose(*arguments: Any, **named: Any) -> None:
-        honest(*arguments, **named)
+        real_alter(*arguments, **named)
         raise ServiceUnavailable("lost by the test")
 
     monkeypatch.setattr(catalog._store, "alter_table", lose)
@@ -138,10 +138,10 @@ def test_what_cannot_be_removed_is_reported_as_unknown(
 def test_a_lost_response_of_the_creation_leaves_nothing(
     catalog: HiveCatalog, orders: TableRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = catalog._store.create_table
+    real_create = catalog._store.create_table
 
     def lose(*arguments: Any) -> None:
-        honest(*arguments)
+        real_create(*arguments)
         raise ServiceUnavailable("lost by the test")
 
     monkeypatch.setattr(catalog._store, "create_table", lose)
@@ -154,10 +154,10 @@ def test_an_entry_that_is_not_its_own_is_not_altered(
     catalog: HiveCatalog, metastore: Metastore, orders: TableRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody removes the view and puts a table of their own there, between the two calls."""
-    honest = catalog._store.create_table
+    real_create = catalog._store.create_table
 
     def replaced(path: Path, table: Any) -> None:
-        honest(path, table)
+        real_create(path, table)
         catalog._store.drop_table(path)
         metastore.table(path, {"EXTERNAL": "TRUE", "table_type": "lance", "whose": "theirs"})
 
@@ -173,8 +173,8 @@ def test_names_that_do_not_exist_have_nothing_to_remove(catalog: HiveCatalog, or
         catalog.describe_table(orders.path)
 
 
-def _resumed(catalog: HiveCatalog, record: TableRecord, *, leases: list[bool] | None = None) -> Outcome:
-    """The outcome of a resumed run whose process ended in the declaration ``op-1``."""
+def _resume(catalog: HiveCatalog, record: TableRecord, *, leases: list[bool] | None = None) -> Outcome:
+    """Resolve the intent of a declaration ``op-1`` in which the process ended. Return its outcome."""
     condition = {"target": "absent", "origin": "any"}
     change = Change(Action.DECLARE_TABLE, "lake", record.key, "a", "s$t", "new", after=record, precondition=condition)
     journal = Notes(leases=leases or [])
@@ -185,7 +185,7 @@ def _resumed(catalog: HiveCatalog, record: TableRecord, *, leases: list[bool] | 
 
 def test_a_resumed_run_removes_what_it_did_not_finish(catalog: HiveCatalog, orders: TableRecord) -> None:
     _interrupt(catalog, orders, "op-1")
-    outcome = _resumed(catalog, orders)
+    outcome = _resume(catalog, orders)
     assert (outcome.state, outcome.code) == ("failed", "not_made")
     assert catalog.observe(orders.path).is_absent
     assert catalog.declare_table(orders).location == orders.location
@@ -193,13 +193,13 @@ def test_a_resumed_run_removes_what_it_did_not_finish(catalog: HiveCatalog, orde
 
 def test_a_resumed_run_leaves_the_entry_of_another_operation(catalog: HiveCatalog, orders: TableRecord) -> None:
     _interrupt(catalog, orders, "op-2")
-    outcome = _resumed(catalog, orders)
+    outcome = _resume(catalog, orders)
     assert (outcome.state, outcome.code) == ("failed", "not_made")
     assert catalog.observe(orders.path).unfinished == "op-2"
 
 
 def test_without_time_left_in_its_lease_a_run_removes_nothing(catalog: HiveCatalog, orders: TableRecord) -> None:
     _interrupt(catalog, orders, "op-1")
-    outcome = _resumed(catalog, orders, leases=[False])
+    outcome = _resume(catalog, orders, leases=[False])
     assert (outcome.state, outcome.code) == ("unknown", "lease")
     assert catalog.observe(orders.path).unfinished == "op-1"

@@ -8,19 +8,24 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from federator.connector import ServiceUnavailable, Shard
+from federator.connector import CallLimits, ServiceUnavailable, Shard
+from federator.connector.call_policy import CircuitOpen
+from federator.connector.operation import permission
 from federator.demo.servers.process import Server
 from federator.model import ROOT, Coverage, NamespaceRecord, TableRecord
 from federator_connectors import hive2, hive3
 from federator_connectors._hive import client as connections
 from federator_connectors._hive import crawl as crawling
 from federator_connectors._hive.catalog import HiveCatalog
+from federator_connectors._hive.errors import namespace_subject
 from tests.fixtures.hive import Metastore
 
 pytestmark = pytest.mark.timeout(120)
@@ -166,6 +171,50 @@ def test_no_more_connections_than_the_pool_has(metastore: Metastore, monkeypatch
             thread.join()
     assert most[0] == 2
     assert open_now[0] == 0
+
+
+def test_calls_that_wait_for_a_connection_are_not_made_once_the_server_is_known_to_hang() -> None:
+    limits = CallLimits(breaker_failures=2, breaker_pause=600.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(12) as threads:
+        endpoint = ("127.0.0.1", silent.getsockname()[1])
+        client = connections.Client("lake", [endpoint], size=1, timeout=0.2, limits=limits)
+        subject = namespace_subject(ROOT)
+        calls = [threads.submit(client.call, "get_catalogs", about=subject) for _ in range(4)]
+        calls += [threads.submit(call) for _ in range(4) for call in (client.has_catalogs, client.anchor_identity)]
+        errors = [call.exception() for call in calls]
+    assert Counter(map(type, errors)) == {ServiceUnavailable: 2, CircuitOpen: 10}
+
+
+def test_a_write_that_loses_its_permission_while_it_waits_for_a_connection_is_not_made(
+    metastore: Metastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = metastore.database()
+    waits, may_go, ended = threading.Event(), threading.Event(), threading.Event()
+
+    @contextmanager
+    def busy() -> Iterator[None]:
+        waits.set()
+        assert may_go.wait(60)
+        yield
+
+    def require() -> None:
+        if ended.is_set():
+            raise ServiceUnavailable("the lease has ended")
+
+    def drop() -> None:
+        with permission(require):
+            catalog._store.drop_database(path)
+
+    with metastore.open() as catalog, ThreadPoolExecutor(1) as threads:
+        monkeypatch.setattr(catalog._store._client, "_slots", busy())
+        dropping = threads.submit(drop)
+        assert waits.wait(60)
+        ended.set()
+        may_go.set()
+        with pytest.raises(ServiceUnavailable, match="the lease has ended"):
+            dropping.result(60)
+    with metastore.open() as catalog:
+        assert catalog.describe_namespace(path).path == path
 
 
 @pytest.mark.parametrize("version", ["hive2", "hive3"])

@@ -98,7 +98,9 @@ def lake(spark: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake
 def known(federator: Federator, source: str) -> dict[tuple[bool, str], str]:
     """Digests of everything that the index has of a source."""
     with federator.index.read() as connection:
-        return {(isinstance(each, TableRecord), each.key): each.digest for each in records.iter_records(connection, source)}
+        return {
+            (isinstance(record, TableRecord), record.key): record.digest for record in records.iter_records(connection, source)
+        }
 
 
 def like_a_full_crawl(lake: Lake, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path as FilePath
 
 import pytest
 
@@ -16,7 +17,7 @@ from federator.connector import (
     NamespaceNotFound,
     Unsupported,
 )
-from federator.model import ROOT, NamespaceRecord, Path, TableRecord, path_key
+from federator.model import ROOT, NamespaceRecord, Path, TableRecord, canonical_location, path_key
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
 from federator_connectors._hive.catalog import HiveCatalog
@@ -37,6 +38,11 @@ def _fresh(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(4)}"
 
 
+def test_a_ping_returns_the_version_that_the_connection_proves(catalog: HiveCatalog, metastore: Metastore) -> None:
+    """Doctor prints it behind the word "version"."""
+    assert catalog.ping() == ("3 or later" if metastore.levels == 2 else "")
+
+
 def test_a_database_comes_back_as_it_was_made(catalog: HiveCatalog, metastore: Metastore) -> None:
     path = (*metastore.above, _fresh("full"))
     wanted = NamespaceRecord(
@@ -53,14 +59,29 @@ def test_a_database_comes_back_as_it_was_made(catalog: HiveCatalog, metastore: M
 def test_a_database_without_location_goes_below_root_or_into_the_warehouse(metastore: Metastore) -> None:
     path = (*metastore.above, _fresh("below"))
     with metastore.open(root=metastore.location("lake")) as catalog:
-        made = catalog.create_namespace(NamespaceRecord("lake", path))
-        assert made.location == "/".join([metastore.location("lake"), *path])
-        assert catalog.default_location((*path, "T")) == f"{made.location}/t.lance"
+        created = catalog.create_namespace(NamespaceRecord("lake", path))
+        assert created.location == "/".join([metastore.location("lake"), *path])
+        assert catalog.default_location((*path, "T")) == f"{created.location}/t.lance"
         catalog.drop_namespace(path)
     settings = metastore.connector.parse_settings({"uri": metastore.uri})
     with metastore.connector.open("lake", settings) as catalog:
         assert (catalog.create_namespace(NamespaceRecord("lake", path)).location or "").endswith(f"warehouse/{path[-1]}.db")
         catalog.drop_namespace(path)
+
+
+def test_the_layout_of_the_text_starts_at_the_root_or_the_working_directory(
+    metastore: Metastore, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (*metastore.above, _fresh("text"))
+    monkeypatch.chdir(tmp_path)
+    for properties, root in (({}, tmp_path), ({"root": str(metastore.directory)}, metastore.directory)):
+        settings = metastore.connector.parse_settings({"uri": metastore.uri, "default_location": "root", **properties})
+        with metastore.connector.open("lake", settings) as catalog:
+            created = catalog.create_namespace(NamespaceRecord("lake", path))
+            assert canonical_location(created.location or "") == canonical_location(f"file://{root}/{path[-1]}.db")
+            default = catalog.default_location((*path, "T")) or ""
+            assert canonical_location(default) == canonical_location(f"{created.location}/t")
+            catalog.drop_namespace(path)
 
 
 def test_dropping_a_database_leaves_its_directory(catalog: HiveCatalog, metastore: Metastore) -> None:
@@ -109,9 +130,9 @@ def test_names_that_hive_refuses_are_refused_early(catalog: HiveCatalog, metasto
 def test_the_longest_name_and_values_are_taken(catalog: HiveCatalog, metastore: Metastore) -> None:
     path = (*metastore.above, secrets.token_hex(64))
     wanted = NamespaceRecord("lake", path, {"k" * 180: "v" * 4000}, metastore.location("long"), "d" * 4000)
-    made = catalog.create_namespace(wanted)
+    created = catalog.create_namespace(wanted)
     # Hive 4 gives a database without an owner to the user who creates it (test_the_user_of_ugi_owns_what_it_creates).
-    assert replace(made, owner=None).digest == wanted.digest
+    assert replace(created, owner=None).digest == wanted.digest
     for properties in ({"k" * 181: ""}, {"k": "v" * 4001}, {"": "v"}):
         with pytest.raises(InvalidInput):
             catalog.create_namespace(NamespaceRecord("lake", (*metastore.above, _fresh("bad")), properties))

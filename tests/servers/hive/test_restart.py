@@ -110,8 +110,8 @@ def test_a_server_restarted_between_two_calls(tmp_path: FilePath) -> None:
         relay.target = server.uri
         before = relay.connections
         # A write right after a restart finds the old connection dead and opens another before it sends anything.
-        made = catalog.declare_table(TableRecord("lake", (*database, "t"), f"file:{tmp_path}/t"))
-        assert catalog.describe_table((*database, "t")).digest == made.digest
+        declared = catalog.declare_table(TableRecord("lake", (*database, "t"), f"file:{tmp_path}/t"))
+        assert catalog.describe_table((*database, "t")).digest == declared.digest
         assert relay.connections == before + 1
 
 
@@ -144,10 +144,10 @@ def test_a_write_whose_answer_is_lost_is_not_repeated(relay: Relay, hive3_uri: s
         direct.remove_unfinished(path, "lost")
         assert direct.observe(path).is_absent
 
-        made = direct.declare_table(wanted)
+        declared = direct.declare_table(wanted)
         relay.drop_answer_to = b"drop_table"
         with pytest.raises(ServiceUnavailable):
-            catalog.deregister_table(made)
+            catalog.deregister_table(declared)
         # It was carried out all the same, a moment later, and sent once.
         end = time.monotonic() + 60
         while not direct.observe(path).is_absent and time.monotonic() < end:

@@ -104,9 +104,9 @@ def _works(catalog: HiveCatalog, directory: FilePath) -> None:
         database = ("hive", "secure")
         catalog.create_namespace(NamespaceRecord("lake", database, location=f"file:{directory}"))
         long = {f"k{number}": "v" * 4000 for number in range(40)}
-        made = catalog.declare_table(TableRecord("lake", (*database, "t"), f"file:{directory}/t.lance", long))
-        assert catalog.describe_table((*database, "t")).digest == made.digest
-        catalog.deregister_table(made)
+        declared = catalog.declare_table(TableRecord("lake", (*database, "t"), f"file:{directory}/t.lance", long))
+        assert catalog.describe_table((*database, "t")).digest == declared.digest
+        catalog.deregister_table(declared)
         catalog.drop_namespace(database)
 
 

@@ -40,28 +40,28 @@ def _raw(metastore: Metastore, path: Path) -> Any:
 
 def test_a_declaration_is_an_external_lance_table(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
     path = (*database, "orders")
-    made = catalog.declare_table(
+    declared = catalog.declare_table(
         TableRecord("lake", path, metastore.location("o.lance"), {"a": "1", "numRows": "7"}, "docs", "bob", COLUMNS)
     )
-    assert (made.path, made.doc, made.owner, made.schema) == (path, "docs", "bob", COLUMNS)
-    assert made.location == metastore.location("o.lance")
-    assert (made.properties["a"], made.properties["comment"]) == ("1", "docs")
-    assert not {"table_type", "EXTERNAL", "numRows"} & set(made.properties)
-    assert made.native_id is not None
+    assert (declared.path, declared.doc, declared.owner, declared.schema) == (path, "docs", "bob", COLUMNS)
+    assert declared.location == metastore.location("o.lance")
+    assert (declared.properties["a"], declared.properties["comment"]) == ("1", "docs")
+    assert not {"table_type", "EXTERNAL", "numRows"} & set(declared.properties)
+    assert declared.native_id is not None
     # A time, or Hive 4's own number.
-    assert int(made.native_id) > (0 if metastore.version == 4 else 1_600_000_000)
+    assert int(declared.native_id) > (0 if metastore.version == 4 else 1_600_000_000)
     raw = _raw(metastore, path)
     assert raw.tableType == "EXTERNAL_TABLE"
     assert (raw.parameters["table_type"], raw.parameters["EXTERNAL"]) == ("lance", "TRUE")
     with pytest.raises(TableAlreadyExists):
-        catalog.declare_table(made)
+        catalog.declare_table(declared)
 
 
 def test_names_are_folded(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
     path = (*database, "Orders")
-    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance")))
-    assert made.path == (*database, "orders")
-    assert catalog.describe_table((*database, "ORDERS")).digest == made.digest
+    declared = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance")))
+    assert declared.path == (*database, "orders")
+    assert catalog.describe_table((*database, "ORDERS")).digest == declared.digest
     assert catalog.list_tables(tuple(name.upper() for name in database)) == ["orders"]
 
 
@@ -77,8 +77,8 @@ def test_the_longest_values_are_taken(catalog: HiveCatalog, metastore: Metastore
     properties = {"k" * 256: "v" * 4000, "long": "x" * 30_000, "": ""} | {"line\nbreak": "a\nb", "Case": "1", "case": "2"}
     del properties[""]
     wanted = TableRecord("lake", (*database, "x" * 256), metastore.location("t"), properties)
-    made = catalog.declare_table(wanted)
-    assert properties.items() <= made.properties.items()
+    declared = catalog.declare_table(wanted)
+    assert properties.items() <= declared.properties.items()
     for bad in ({"k" * 257: ""}, {"": "v"}, {"surrogate": "\ud800"}):
         with pytest.raises(InvalidInput):
             catalog.declare_table(TableRecord("lake", (*database, "bad"), metastore.location("t"), bad))
@@ -98,10 +98,10 @@ def test_the_longest_values_are_taken(catalog: HiveCatalog, metastore: Metastore
 
 def test_an_update_keeps_what_the_record_does_not_show(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
     path = (*database, "orders")
-    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance"), {"a": "1"}, schema=COLUMNS))
+    declared = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance"), {"a": "1"}, schema=COLUMNS))
     before = _raw(metastore, path)
     moved = metastore.location("p.lance")
-    updated = catalog.update_table(made, replace(made, location=moved, properties={"b": "2"}, doc="told"))
+    updated = catalog.update_table(declared, replace(declared, location=moved, properties={"b": "2"}, doc="told"))
     after = _raw(metastore, path)
     assert (updated.location, updated.properties["b"], "a" in updated.properties) == (moved, "2", False)
     assert (after.tableType, after.parameters["table_type"], after.parameters["EXTERNAL"]) == (
@@ -110,7 +110,7 @@ def test_an_update_keeps_what_the_record_does_not_show(catalog: HiveCatalog, met
         "TRUE",
     )
     assert (after.createTime, after.sd.cols, after.owner) == (before.createTime, before.sd.cols, before.owner)
-    assert (updated.native_id, updated.schema) == (made.native_id, COLUMNS)
+    assert (updated.native_id, updated.schema) == (declared.native_id, COLUMNS)
 
 
 def test_a_change_between_reading_and_writing_is_not_lost(
@@ -118,23 +118,23 @@ def test_a_change_between_reading_and_writing_is_not_lost(
 ) -> None:
     """2.3.10 and 4.0.1 compare the parameter that changes; 3.1.3 takes the comparison and ignores it."""
     path = (*database, "orders")
-    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance"), {"v": "1"}))
+    declared = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance"), {"v": "1"}))
     with metastore.open() as other:
         reread = catalog._require_unchanged
 
         def overtaken(*arguments: Any) -> Any:
             table = reread(*arguments)
-            other.update_table(made, replace(made, properties={"v": "theirs"}))
+            other.update_table(declared, replace(declared, properties={"v": "theirs"}))
             return table
 
         monkeypatch.setattr(catalog, "_require_unchanged", overtaken)
-        changed = replace(made, properties={"v": "ours"})
+        changed = replace(declared, properties={"v": "ours"})
         if metastore.version != 3:
             with pytest.raises(ConcurrentModification):
-                catalog.update_table(made, changed)
+                catalog.update_table(declared, changed)
             assert catalog.describe_table(path).properties["v"] == "theirs"
         else:
-            assert catalog.update_table(made, changed).properties["v"] == "ours"
+            assert catalog.update_table(declared, changed).properties["v"] == "ours"
 
 
 def test_any_case_of_the_marker_counts(catalog: HiveCatalog, metastore: Metastore, database: Path) -> None:
@@ -153,8 +153,8 @@ def test_a_managed_table_marked_as_lance_is_refused(catalog: HiveCatalog, metast
     for name in ("managed", "turned"):
         with pytest.raises(InvalidInput, match="MANAGED_TABLE"):
             catalog.describe_table((*database, name))
-        seen = catalog.observe((*database, name))
-        assert seen.foreign
+        observation = catalog.observe((*database, name))
+        assert observation.foreign
         with pytest.raises(InvalidInput):
             catalog.deregister_table(TableRecord("lake", (*database, name), metastore.location(name)))
     assert _raw(metastore, path).tableType == "MANAGED_TABLE"
@@ -223,8 +223,8 @@ def test_deregistering_leaves_the_data(catalog: HiveCatalog, metastore: Metastor
     kept.parent.mkdir()
     kept.write_text("rows")
     path = (*database, "orders")
-    made = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance")))
-    catalog.deregister_table(made)
+    declared = catalog.declare_table(TableRecord("lake", path, metastore.location("o.lance")))
+    catalog.deregister_table(declared)
     assert kept.read_text() == "rows"
     with pytest.raises(TableNotFound):
         catalog.describe_table(path)

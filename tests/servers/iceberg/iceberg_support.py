@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -30,9 +30,13 @@ def opened(url: str, **properties: str) -> Iterator[IcebergCatalog]:
 
 
 class PurgingProxy(HttpProxy):
-    """A server that deletes the location of each dropped table whose path matches ``purges``. Notes the requests."""
+    """A server that deletes the location of each dropped table whose path matches ``purges``. Notes the requests.
+
+    ``keeps_directories``: it deletes the files only, as Iceberg's own server does with ``purgeRequested=true``.
+    """
 
     purges = ""
+    keeps_directories = False
 
     def __init__(self, target: str) -> None:
         super().__init__(target)
@@ -42,12 +46,35 @@ class PurgingProxy(HttpProxy):
         self.requests.append(request)
         if request.method == "DELETE" and re.search(self.purges or "$^", request.path):
             table = super().forward(replace(request, method="GET"), target)
-            shutil.rmtree(json.loads(table.body)["metadata"]["location"].removeprefix("file://"))
+            location = FilePath(json.loads(table.body)["metadata"]["location"].removeprefix("file://"))
+            if self.keeps_directories:
+                for file in location.rglob("*"):
+                    if file.is_file():
+                        file.unlink()
+            else:
+                shutil.rmtree(location)
         return super().forward(request, target)
 
     @property
     def dropped(self) -> list[str]:
-        return [request.path.rpartition("/")[2] for request in self.requests if request.method == "DELETE"]
+        """What was dropped, without the purged table of the test of where the server puts metadata."""
+        dropped = [request.path.rpartition("/")[2] for request in self.requests if request.method == "DELETE"]
+        return [request for request in dropped if request != "federator_drop_test?purgeRequested=true"]
+
+
+class SelfWilledProxy(HttpProxy):
+    """A server that stores some of what a request for a new table asks for otherwise. ``change`` edits the body of the request."""
+
+    def __init__(self, target: str, change: Callable[[dict[str, Any]], object]) -> None:
+        super().__init__(target)
+        self._change = change
+
+    def forward(self, request: Request, target: tuple[str, int]) -> Response:
+        if request.method == "POST" and request.path.endswith("/tables"):
+            body = json.loads(request.body)
+            self._change(body)
+            request = replace(request, body=json.dumps(body).encode())
+        return super().forward(request, target)
 
 
 def written(directory: FilePath, name: str = "orders") -> FilePath:

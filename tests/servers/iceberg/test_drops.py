@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -11,14 +12,22 @@ from typing import Any
 import lance
 import pytest
 
-from federator.connector import CatalogError, ConcurrentModification, Internal, NamespaceNotEmpty, Unsupported
+from federator.connector import (
+    CatalogError,
+    ConcurrentModification,
+    Internal,
+    InvalidInput,
+    NamespaceNotEmpty,
+    ServiceUnavailable,
+    Unsupported,
+)
 from federator.connector.storage_use import StoreListing
 from federator.model import Path, TableRecord
 from federator_connectors._iceberg.catalog import IcebergCatalog
 from tests.adversary.http_proxy import HttpProxy
 from tests.adversary.lies import Edit, Lie, Lose, Op, Send
 from tests.fixtures.iceberg import IcebergServer
-from tests.servers.iceberg.iceberg_support import PurgingProxy, opened, record, written
+from tests.servers.iceberg.iceberg_support import PurgingProxy, SelfWilledProxy, opened, record, written
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -44,12 +53,13 @@ def tables(server: IcebergServer, namespace: Path) -> list[str]:
     return sorted(each["name"] for each in listed)
 
 
+@pytest.mark.parametrize("keeps_directories", [False, True])
 def test_a_server_that_purges_is_found_before_data_is_lost(
-    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath
+    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath, keeps_directories: bool
 ) -> None:
     table = written(tmp_path)
     with PurgingProxy(iceberg_server.url) as proxy, opened(proxy.url) as catalog:
-        proxy.purges = "."
+        proxy.purges, proxy.keeps_directories = ".", keeps_directories
         orders, empty = (
             catalog.declare_table(record((*iceberg_namespace, name), tmp_path / f"{name}.lance"))
             for name in ("orders", "empty")
@@ -65,11 +75,12 @@ def test_a_server_that_purges_is_found_before_data_is_lost(
         assert tables(iceberg_server, iceberg_namespace) == ["orders"]
 
 
+@pytest.mark.parametrize("keeps_directories", [False, True])
 def test_data_that_a_server_deletes_nevertheless_is_missed(
-    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath
+    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath, keeps_directories: bool
 ) -> None:
     with PurgingProxy(iceberg_server.url) as proxy, opened(proxy.url) as catalog:
-        proxy.purges = "/lost"
+        proxy.purges, proxy.keeps_directories = "/lost", keeps_directories
         lost, kept = (
             catalog.declare_table(record((*iceberg_namespace, name), written(tmp_path, name))) for name in ("lost", "kept")
         )
@@ -91,6 +102,17 @@ def test_a_server_is_tested_once(iceberg_server: IcebergServer, iceberg_namespac
         assert proxy.dropped == [f"{name}?purgeRequested=false" for name in (TEST, "first", "second")]
 
 
+def test_concurrent_deregistrations_make_one_test(
+    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath
+) -> None:
+    names = [f"t{number}" for number in range(8)]
+    with PurgingProxy(iceberg_server.url) as proxy, opened(proxy.url) as catalog, ThreadPoolExecutor(len(names)) as threads:
+        declared = [catalog.declare_table(record((*iceberg_namespace, name), written(tmp_path, name))) for name in names]
+        list(threads.map(catalog.deregister_table, declared))
+        assert sorted(proxy.dropped) == sorted(f"{name}?purgeRequested=false" for name in (TEST, *names))
+    assert tables(iceberg_server, iceberg_namespace) == []
+
+
 @pytest.mark.parametrize(
     ("lie", "problem"),
     [
@@ -103,12 +125,64 @@ def test_a_server_with_locations_of_its_own_is_refused(
 ) -> None:
     location = tmp_path / "t.lance"
     with opened(proxy.url) as catalog:
+        # The server was tested, and its answers were as requested.
+        catalog.deregister_table(catalog.declare_table(record((*iceberg_namespace, "first"), tmp_path / "first.lance")))
         proxy.script.set([Lie("POST .*/tables", replace(lie, value=lie.value.format(table=location)))])
         with pytest.raises(Unsupported, match=problem):
             catalog.declare_table(record((*iceberg_namespace, "t"), location))
         assert proxy.script.met == 1
         assert catalog.observe((*iceberg_namespace, "t")).is_absent
     assert tables(iceberg_server, iceberg_namespace) == []
+
+
+def _ignore_metadata_path(body: dict[str, Any]) -> None:
+    body["properties"].pop("write.metadata.path")
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_server_that_ignores_the_metadata_path_writes_nothing_into_the_lance_directory(
+    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath, is_written: bool
+) -> None:
+    table = written(tmp_path) if is_written else tmp_path / "orders.lance"
+    before = sorted(tmp_path.rglob("*"))
+    with SelfWilledProxy(iceberg_server.url, _ignore_metadata_path) as proxy, opened(proxy.url) as catalog:
+        for _ in range(2):
+            with pytest.raises(Unsupported, match=r"inside the Lance table: it ignores write\.metadata\.path"):
+                catalog.declare_table(record((*iceberg_namespace, "orders"), table))
+    left = [path for path in tmp_path.rglob("*") if path not in before]
+    assert [path for path in left if path.is_file()] == []
+    # Iceberg's own server does not remove the directories of a local path.
+    assert all(path.relative_to(tmp_path).parts[0] == "_iceberg" for path in left)
+    assert tables(iceberg_server, iceberg_namespace) == []
+
+
+def test_a_server_with_locations_of_its_own_purges_nothing(
+    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath
+) -> None:
+    """The location that it assigns may have data."""
+    table, assigned = written(tmp_path), written(tmp_path, "assigned")
+    change = {"location": f"file://{assigned}"}
+    with (
+        SelfWilledProxy(iceberg_server.url, lambda body: body.update(change)) as own,
+        PurgingProxy(own.url) as proxy,
+        opened(proxy.url) as catalog,
+    ):
+        with pytest.raises(Unsupported, match="assigns locations of its own"):
+            catalog.declare_table(record((*iceberg_namespace, "orders"), table))
+        assert proxy.dropped == [f"{TEST}?purgeRequested=false"]
+    assert lance.dataset(str(assigned)).count_rows() == 3
+    assert tables(iceberg_server, iceberg_namespace) == []
+
+
+@pytest.mark.parametrize("name", ["t.lance/.", "t.lance/x/..", "_iceberg/t", "_iceberg/t.lance", "t.lance/%2E", "%5Ficeberg/t"])
+def test_a_location_whose_metadata_could_be_inside_a_lance_table_is_refused(
+    iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath, name: str
+) -> None:
+    with PurgingProxy(iceberg_server.url) as proxy, opened(proxy.url) as catalog:
+        with pytest.raises(InvalidInput, match="cannot declare a location with a level named"):
+            catalog.declare_table(record((*iceberg_namespace, "t"), f"{tmp_path}/{name}"))
+        assert [request.method for request in proxy.requests if request.method != "GET"] == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_misplaced_companion_stays_if_removing_it_could_delete_the_table(
@@ -119,6 +193,8 @@ def test_a_misplaced_companion_stays_if_removing_it_could_delete_the_table(
     path = (*iceberg_namespace, "orders")
     inside = Edit(("metadata-location",), Op.SET, f"file:{table}/metadata/0.json")
     with PurgingProxy(iceberg_server.url) as proxy, opened(proxy.url) as catalog:
+        # The server was tested, and its answers were as requested.
+        catalog.deregister_table(catalog.declare_table(record((*iceberg_namespace, "first"), tmp_path / "first.lance")))
         proxy.purges = "."
         proxy.script.set([Lie("POST .*/tables", inside, times=1)])
         with pytest.raises(Unsupported, match=r"inside the Lance table.*stays, because this server deletes the files"):
@@ -141,7 +217,7 @@ def test_a_store_that_cannot_be_listed_is_no_evidence(
         # The server itself cannot reach this bucket: another client has declared the table.
         companion = Edit(("metadata", "location"), Op.SET, hidden.location)
         with opened(proxy.url) as catalog:
-            kept = catalog.declare_table(record(hidden.path, tmp_path / "hidden.lance"))
+            declared = catalog.declare_table(record(hidden.path, tmp_path / "hidden.lance"))
             orders = catalog.declare_table(record((*iceberg_namespace, "orders"), table))
             proxy.script.set([Lie("GET .*/tables/hidden", companion)])
             with pytest.raises(Unsupported, match="cannot be listed"):
@@ -156,7 +232,7 @@ def test_a_store_that_cannot_be_listed_is_no_evidence(
             # This process has seen that the server purges, whatever its documentation says.
             with pytest.raises(Unsupported, match="deletes the files"):
                 catalog.deregister_table(orders)
-            catalog.deregister_table(kept)
+            catalog.deregister_table(declared)
 
 
 @pytest.mark.parametrize("keeps_files", [True, False])
@@ -180,7 +256,8 @@ def test_the_table_of_an_interrupted_test_is_removed_by_the_next_one(
     with opened(proxy.url) as catalog:
         orders = catalog.declare_table(record(path, written(tmp_path)))
         for refusal in (Send(b"{}", 403), Send(b"{}", 500), Lose()):
-            proxy.script.set([Lie("DELETE .*", refusal, times=1)])
+            # Twice: the second call removes what the first one left, before it tests the server.
+            proxy.script.set([Lie("DELETE .*", refusal, times=2)])
             with pytest.raises(CatalogError, match=TEST):
                 catalog.deregister_table(orders)
             assert set(tables(iceberg_server, iceberg_namespace)) - {TEST} == {"orders"}
@@ -190,6 +267,37 @@ def test_the_table_of_an_interrupted_test_is_removed_by_the_next_one(
         catalog.deregister_table(orders)
     assert tables(iceberg_server, iceberg_namespace) == []
     assert lance.dataset(str(tmp_path / "orders.lance")).count_rows() == 3
+
+
+def test_a_table_of_a_test_that_another_process_left_goes_with_the_next_write(
+    catalog: IcebergCatalog, iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath
+) -> None:
+    """Also if this process knows the server already, so that it makes no test in this namespace."""
+    other = iceberg_server.namespace((*iceberg_namespace[:-1], f"{iceberg_namespace[-1]}_other"))
+    catalog.declare_table(record((*other, "first"), tmp_path / "first.lance"))
+    iceberg_server.table((*iceberg_namespace, TEST), **{"federator.drop-test": "true"})
+    orders = catalog.declare_table(record((*iceberg_namespace, "orders"), tmp_path / "orders.lance"))
+    assert tables(iceberg_server, iceberg_namespace) == ["orders"]
+    # A user's table of this name stays.
+    iceberg_server.table((*other, TEST))
+    catalog.declare_table(record((*other, "second"), tmp_path / "second.lance"))
+    assert tables(iceberg_server, other) == [TEST, "first", "second"]
+    catalog.deregister_table(orders)
+
+
+def test_a_lost_response_leaves_no_table_of_a_test(
+    proxy: HttpProxy, iceberg_server: IcebergServer, iceberg_namespace: Path, tmp_path: FilePath
+) -> None:
+    other = iceberg_server.namespace((*iceberg_namespace[:-1], f"{iceberg_namespace[-1]}_other"))
+    with opened(proxy.url) as catalog:
+        proxy.script.set([Lie("POST .*/tables", Lose(), times=1)])
+        with pytest.raises(ServiceUnavailable):
+            catalog.declare_table(record((*iceberg_namespace, "orders"), tmp_path / "orders.lance"))
+        assert tables(iceberg_server, iceberg_namespace) == [TEST]
+        # The server is tested in another namespace.
+        catalog.declare_table(record((*other, "first"), tmp_path / "first.lance"))
+        catalog.declare_table(record((*iceberg_namespace, "orders"), tmp_path / "orders.lance"))
+    assert tables(iceberg_server, iceberg_namespace) == ["orders"]
 
 
 def test_a_namespace_is_empty_but_for_the_table_of_an_interrupted_test(
@@ -209,6 +317,10 @@ def test_a_namespace_is_empty_but_for_the_table_of_an_interrupted_test(
     iceberg_server.table((*iceberg_namespace, TEST), **{"federator.drop-test": "true"})
     catalog.drop_namespace(iceberg_namespace)
     assert catalog.find_namespace(iceberg_namespace) is None
+    # The server makes a namespace of a table in none, and it ends with its table.
+    iceberg_server.table((*iceberg_namespace, TEST), **{"federator.drop-test": "true"})
+    catalog.drop_namespace(iceberg_namespace)
+    assert catalog.find_namespace(iceberg_namespace) is None
 
 
 def test_a_stale_deregistration_tests_nothing(
@@ -219,7 +331,7 @@ def test_a_stale_deregistration_tests_nothing(
         catalog.update_table(orders, replace(orders, doc="changed"))
         with pytest.raises(ConcurrentModification):
             catalog.deregister_table(orders)
-        assert [request.method for request in proxy.requests].count("DELETE") == 0
+        assert proxy.dropped == []
         assert tables(iceberg_server, iceberg_namespace) == ["orders"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -22,6 +23,7 @@ from federator.connector import (
     InvalidInput,
     NameNotAllowed,
     NamespaceNotFound,
+    Shard,
     TableAlreadyExists,
     TableNotFound,
     Unauthenticated,
@@ -411,3 +413,28 @@ def test_the_official_interface(iceberg_server: IcebergServer, iceberg_namespace
             namespace.list_tables(lance_namespace.ListTablesRequest(id=levels))
     namespace.deregister_table(lance_namespace.DeregisterTableRequest(id=path))
     assert lance.dataset(str(table)).count_rows() == 3
+
+
+def test_a_crawl_lists_the_next_namespace_while_it_reads_tables(
+    catalog: IcebergCatalog, iceberg_server: IcebergServer, iceberg_namespace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = iceberg_server.namespace((*iceberg_namespace[:-1], f"{iceberg_namespace[-1]}_next"))
+    iceberg_server.table((*iceberg_namespace, "t"))
+    listed = threading.Event()
+    list_all_tables, read_table = catalog.list_all_tables, catalog.read_table
+
+    def list_and_note(namespace: Path) -> list[str]:
+        names = list_all_tables(namespace)
+        if namespace == following:
+            listed.set()
+        return names
+
+    def wait_and_read(path: Path) -> TableRecord | None:
+        assert listed.wait(30)
+        return read_table(path)
+
+    monkeypatch.setattr(catalog, "list_all_tables", list_and_note)
+    monkeypatch.setattr(catalog, "read_table", wait_and_read)
+    shard = Shard((iceberg_namespace, following), {iceberg_namespace: [], following: []})
+    rows = [row for row in catalog.read_shard(shard) if isinstance(row, Coverage)]
+    assert [(row.namespace, row.complete) for row in rows] == [(iceberg_namespace, True), (following, True)]

@@ -12,6 +12,7 @@ from sqlalchemy import make_url
 from federator.model import Record
 from federator.store import Index, migrations, open_index, verifications
 from federator.views.search import engine
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, namespace, table
 from tests.fixtures.postgres import _execute
 
@@ -44,13 +45,13 @@ def make_indexes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
     def make() -> Index:
         if request.param == "sqlite":
-            opened.append(open_index("sqlite:///federator.db", base=tmp_path_factory.mktemp("search")))
+            opened.append(new_index(tmp_path_factory.mktemp("search")))
         else:
             url, name = request.getfixturevalue("postgres_url"), f"search_{len(opened)}"
             _execute(url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
             _execute(url, f'CREATE DATABASE "{name}"')
             opened.append(open_index(make_url(url).set(database=name).render_as_string(hide_password=False)))
-        migrations.upgrade_schema(opened[-1])
+            migrations.upgrade_schema(opened[-1])
         return opened[-1]
 
     yield make
@@ -70,6 +71,7 @@ def fill_lake(index: Index) -> Index:
             "schema": None,
             "checked_at": 1.0,
             "checked_through": "lake",
+            "access": "",
         }
         verifications.save_verifications(
             connection, [{"canonical": at, "location": at, "state": state, **checked} for at, state in STATES.items()]

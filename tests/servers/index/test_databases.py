@@ -98,10 +98,10 @@ class TestMigrations:
             options = {"include_name": lambda name, *_: not (name or "").startswith("search_words")}
             assert compare_metadata(MigrationContext.configure(connection, opts=options), t.metadata) == []
             for wanted in t.metadata.tables.values():
-                made = {i["name"]: i for i in inspect(connection).get_indexes(wanted.name) if i["name"] != "search_words"}
+                by_name = {i["name"]: i for i in inspect(connection).get_indexes(wanted.name) if i["name"] != "search_words"}
                 key = f"{connection.dialect.name}_where"
                 partial = {str(i.name): i.dialect_kwargs.get(key) is not None for i in wanted.indexes}
-                assert {str(name): bool(i["dialect_options"].get(key) is not None) for name, i in made.items()} == partial
+                assert {str(name): bool(i["dialect_options"].get(key) is not None) for name, i in by_name.items()} == partial
 
     def test_two_processes_at_once_are_kept_apart(self, fresh: Callable[..., Index]) -> None:
         index = fresh(migrated=False)

@@ -87,7 +87,7 @@ def _extracted_presence(index: Index) -> dict[str, str]:
     return {path_key(row["namespace"]): row["presence"] for row in rows}
 
 
-def test_due_is_what_is_new_changed_unreachable_or_old_with_the_worst_first(index: Index) -> None:
+def test_due_is_what_is_new_changed_old_with_the_worst_first_or_unreachable(index: Index) -> None:
     names = ("new", "changed", "unreachable", "missing", "valid", "fresh")
     fill(index, "lake", *(table("lake", "s", name, location=f"s3://b/{name}") for name in names))
     now = time.time()
@@ -101,7 +101,7 @@ def test_due_is_what_is_new_changed_unreachable_or_old_with_the_worst_first(inde
             connection,
             [
                 {"canonical": f"s3://b/{name}", "location": f"s3://b/{name}", "state": state, "checked_at": at, **nothing}
-                | {"checked_through": "lake"}
+                | {"checked_through": "lake", "access": ""}
                 for name, (state, at) in states.items()
             ],
         )
@@ -111,9 +111,9 @@ def test_due_is_what_is_new_changed_unreachable_or_old_with_the_worst_first(inde
         assert [location.canonical.rpartition("/")[2] for location in due] == [
             "new",
             "changed",
-            "unreachable",
             "missing",
             "valid",
+            "unreachable",
         ]
         assert due[1].location == "s3a://b/changed"
         assert len(verifications.list_due_locations(connection, "lake", now=now, max_age=600, limit=2)) == 2
@@ -124,7 +124,11 @@ def test_a_copy_that_is_declared_later_does_not_take_over_the_inspection(index: 
     orders = table("lake", "s", "orders", location="s3://b/orders")
     fill(index, "lake", orders)
     now = time.time()
-    valid = dict.fromkeys(("message", "version", "rows", "fragments", "schema")) | {"state": "valid", "checked_through": "lake"}
+    valid = dict.fromkeys(("message", "version", "rows", "fragments", "schema")) | {
+        "state": "valid",
+        "checked_through": "lake",
+        "access": "",
+    }
 
     def check(state: str, age: float) -> None:
         row = valid | {"canonical": "s3://b/orders", "location": "s3://b/orders", "state": state, "checked_at": now - age}
@@ -143,10 +147,13 @@ def test_a_copy_that_is_declared_later_does_not_take_over_the_inspection(index: 
     assert due("lake", stricter=["copies"]) == 0
     fill(index, "copies", table("copies", "s", "orders", location="s3://b/orders"), run="run-2")
     assert (due("copies"), due("lake"), due("lake", stricter=["copies"])) == (0, 0, 1)
+    with index.read() as connection:
+        for declaring, verifiers in ((["copies"], {"lake"}), (["lake"], set()), (["other"], set()), ([], set())):
+            assert verifications.list_verifiers_of_redeclared(connection, declaring) == verifiers
     for source, stricter, expected in (("lake", "copies", 1), ("lake", "other", 0), ("copies", "copies", 0)):
         assert due(source, stricter=[stricter], only_shared=True) == expected
     with index.read() as connection:
-        assert verifications.list_declaring_sources(connection, ["s3://b/orders", "s3://b/none"]) == {
+        assert verifications.list_declaring_sources(connection, "", ["s3://b/orders", "s3://b/none"]) == {
             "s3://b/orders": {"copies", "lake"}
         }
     check("valid", 700)

@@ -23,7 +23,7 @@ from federator.store.draft_parts import PartWriter, WrittenPart
 from federator.store.draft_rows import DraftRevision
 from federator.store.failures import describe_failure
 from federator.store.leases import Lease, LeaseLost, acquire_lease
-from tests.fixtures.index_content import fill, namespace, table
+from tests.fixtures.index_content import fill, namespace, published_content, table
 from tests.fixtures.lease_processes import another, read_line
 
 Rows = list[tuple[Any, ...]]
@@ -59,23 +59,6 @@ def publish(index: Index, lease: Lease, draft: DraftRevision, parts: Sequence[Wr
 def count(index: Index, of: Table) -> int:
     with index.read() as connection:
         return connection.execute(select(func.count()).select_from(of)).scalar_one()
-
-
-def content(index: Index) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows that publishing writes, without ids, times and runs."""
-    record = [column for column in t.record.c if column.name not in ("id", "observed_at")]
-    queries = {
-        "records": select(*record),
-        "entries": select(t.search_entry.c.source, t.search_entry.c.path, t.search_entry.c.words, t.record.c.valid_from).join(
-            t.record, t.record.c.id == t.search_entry.c.id
-        ),
-        "vocabulary": select(t.search_vocabulary),
-        "revisions": select(t.revision.c["source", "number", "state", "added", "changed", "removed"]),
-        "source": select(t.source.c["name", "revision", "state"]),
-        "parts": select(t.draft_part),
-    }
-    with index.read() as connection:
-        return {name: sorted(map(tuple, connection.execute(query)), key=repr) for name, query in queries.items()}
 
 
 def wait_for_lock(index: Index) -> None:
@@ -128,7 +111,7 @@ def test_parts_make_the_same_index_as_one_writer(postgres_index: Callable[..., I
                 revisions.close_records(index, lease, draft, [(1, "s$t1")])
                 revisions.add_records(index, lease, draft, rows(*NEW))
             publish(index, lease, draft, parts)
-        contents.append(content(index))
+        contents.append(published_content(index))
     assert contents[0] == contents[1]
     assert len(contents[0]["records"]) == len(OLD) + len(NEW)
     assert ("new",) in contents[0]["vocabulary"]
@@ -176,7 +159,7 @@ def test_publishing_waits_for_an_attempt_and_refuses_what_it_does_not_expect(ind
         for parts in ([], [WrittenPart(0, 7, 1, 0)]):
             with pytest.raises(StateError, match="incomplete"):
                 publish(index, lease, draft, parts)
-    assert content(index)["source"] == [("lake", 1, "ok")]
+    assert published_content(index)["source"] == [("lake", 1, "ok")]
 
 
 def test_publishing_and_sweeping_give_up_on_a_frozen_attempt(
@@ -216,11 +199,11 @@ def test_the_server_ends_an_attempt_that_freezes_between_two_statements(
 def test_an_attempt_that_wakes_after_publishing_has_no_effect(index: Index) -> None:
     with draft_of(index) as (lease, draft, writer):
         publish(index, lease, draft, [writer.write(index, 0, [rows(*NEW)])])
-        published = content(index)
+        published = published_content(index)
         for part in (0, 1):
             with pytest.raises(StateError, match="revision 2 of 'lake' is not a draft any more: published"):
                 writer.write(index, part, [rows(table("lake", "n", "late"))])
-    assert content(index) == published
+    assert published_content(index) == published
 
 
 def test_a_lost_lease_stops_writers_and_the_successor_sweeps_their_parts(index: Index, pool: ThreadPoolExecutor) -> None:
@@ -240,7 +223,7 @@ def test_a_lost_lease_stops_writers_and_the_successor_sweeps_their_parts(index: 
         assert sweeping.result(_WAIT_SECONDS) == 1
         with pytest.raises(StateError, match="not a draft any more: swept"):
             PartWriter(draft, lease.name, lease.token + 1).write(index, 2, [rows(*NEW[:1])])
-    swept = content(index)
+    swept = published_content(index)
     assert len(swept["records"]) == len(OLD) == len(swept["entries"]) + 1
     assert {row[-1] for row in swept["records"]} == {None}
     assert not swept["parts"]
@@ -261,7 +244,7 @@ def test_the_parts_of_a_killed_driver_are_swept(index: Index, monkeypatch: pytes
     monkeypatch.setattr(leases, "LEASE_TTL_SECONDS", 0.6)
     monkeypatch.setattr(leases, "CALL_DEADLINE_SECONDS", 0.6)
     fill(index, "lake", *OLD)
-    before = content(index)
+    before = published_content(index)
     script = """
 from federator.store import revisions
 from federator.store.draft_parts import PartWriter
@@ -280,7 +263,7 @@ time.sleep(60)
         process.wait()
     with acquire_lease(index, "source:lake", wait=_WAIT_SECONDS) as lease:
         assert revisions.sweep_unpublished(index, lease, "lake") == 1
-    after = content(index)
+    after = published_content(index)
     del before["revisions"], after["revisions"], before["vocabulary"], after["vocabulary"]
     assert after == before
 
@@ -294,7 +277,7 @@ def test_tables_that_tasks_left_out_are_indexed_without_secrets(index: Index) ->
         assert part.unindexed == 2
         assert search_entries.insert_missing_entries(index, lease, "lake", draft.number) == 2
         publish(index, lease, draft, [part])
-    words = {row[1]: row[2] for row in content(index)["entries"]}
+    words = {row[1]: row[2] for row in published_content(index)["entries"]}
     assert "'aharmless'" in words["n$New_1"]
     assert "'ainside'" in words["n$New_0"]
     assert "onlythedriverknows" not in str(words)
@@ -309,4 +292,4 @@ def test_words_that_two_writers_add_at_once_do_not_block_them_in_a_circle(index:
             chunked = [[[row] for row in contents[0]], [[row] for row in reversed(contents[1])]]
             written = [pool.submit(writer.write, index, 2 * turn + part, chunks) for part, chunks in enumerate(chunked)]
             assert [each.result(_WAIT_SECONDS).records for each in written] == [len(names)] * 2
-    assert {(name,) for name in names} <= {*content(index)["vocabulary"]}
+    assert {(name,) for name in names} <= {*published_content(index)["vocabulary"]}

@@ -111,7 +111,7 @@ def test_each_change_names_who_did_it(index: Index) -> None:
 
     two = run(index, crawled, applied)
     page = diff.list_differences(index, resolve_snapshot(index, one), resolve_snapshot(index, two))
-    found = {seen.id.removeprefix("lake$s$"): seen for seen in page.differences}
+    found = {difference.id.removeprefix("lake$s$"): difference for difference in page.differences}
     assert {name: (seen.how.value, seen.by.action if seen.by else None) for name, seen in found.items()} == {
         "t": ("changed", None), "theirs": ("added", None), "both": ("changed", "update_table"), "ours": ("added", "declare_table"),
         "gone": ("removed", "deregister_table"),
@@ -123,6 +123,11 @@ def test_each_change_names_who_did_it(index: Index) -> None:
         FieldChange("property:team", "eu", "us"),
         FieldChange("column:a", "int", "bigint"),
     )
+    newest = diff.list_newest_differences(index, resolve_snapshot(index, one), resolve_snapshot(index, two))
+    assert [seen.id for seen in newest] == [f"lake$s${name}" for name in ("both", "gone", "ours", "t", "theirs")]
+    assert {seen.id: seen for seen in newest} == {difference.id: difference for difference in page.differences}
+    two_newest = diff.list_newest_differences(index, resolve_snapshot(index, one), resolve_snapshot(index, two), limit=2)
+    assert two_newest == newest[:2]
     # What the crawl of the same run saw before our write was not our doing.
     crawl = Snapshot(time.time(), {"lake": 2})
     seen = {
@@ -143,7 +148,7 @@ def test_filters_and_pages_of_a_comparison(index: Index) -> None:
     pages, after = [], None
     while True:
         page = diff.list_differences(index, begin, end, after=after, limit=1)
-        pages += [(seen.id, seen.how) for seen in page.differences]
+        pages += [(difference.id, difference.how) for difference in page.differences]
         after = page.next
         if after is None:
             break
@@ -174,11 +179,11 @@ def test_datasets_of_then(index: Index) -> None:
     (view,) = history.list_datasets_at(index, then).datasets
     assert (view.location, [d.id for d in view.declarations]) == ("s3://b/one", ["copy$t", "lake$s$t", "lake$s$u"])
     assert view.duplicates == ["lake$s$t", "lake$s$u"]
-    assert [found.field for found in view.disagreements] == ["doc"]
+    assert [disagreement.field for disagreement in view.disagreements] == ["doc"]
     later = history.list_datasets_at(index, Snapshot(2.0, {"lake": 2, "copy": 1}), limit=1)
-    assert [found.location for found in later.datasets] == ["s3://b/one"]
+    assert [dataset.location for dataset in later.datasets] == ["s3://b/one"]
     rest = history.list_datasets_at(index, Snapshot(2.0, {"lake": 2, "copy": 1}), after=later.next or "")
-    assert ([found.location for found in rest.datasets], rest.next) == (["s3://b/two"], None)
+    assert ([dataset.location for dataset in rest.datasets], rest.next) == (["s3://b/two"], None)
     assert history.list_datasets_at(index, then, declared_in="other").datasets == []
 
 
@@ -215,6 +220,7 @@ def verify(index: Index, location: str, state: str, at: float, schema: str | Non
         "state": state,
         "checked_at": at,
         "checked_through": "lake",
+        "access": "",
         "message": message,
     }
     with index.write() as connection:
@@ -254,7 +260,7 @@ def test_past_states_of_a_location(index: Index) -> None:
         COLUMNS
     )
     with index.read() as connection:
-        assert verifications.list_verifications(connection, [location])[location].since == 500.0
+        assert verifications.list_verifications(connection, [("lake", location)])["lake", location].since == 500.0
 
 
 def test_a_comparison_shows_locations_whose_state_differs(index: Index) -> None:
@@ -272,23 +278,23 @@ def test_a_comparison_shows_locations_whose_state_differs(index: Index) -> None:
         FieldChange("state", "valid", "missing"),
         (FieldChange("column:id", "int64", None), FieldChange("column:key", None, "int64")),
     )
-    differences = [found for found in iter_differences(index, begin, end) if found.revision is None]
-    assert [(found.id, found.kind, found.fields, found.at) for found in differences] == [
+    differences = [difference for difference in iter_differences(index, begin, end) if difference.revision is None]
+    assert [(difference.id, difference.kind, difference.fields, difference.at) for difference in differences] == [
         ("s3://lake/s/a.lance", "dataset", (lost,), 200.0), ("s3://lake/s/t.lance", "dataset", renamed, 300.0),
     ]  # fmt: skip
     assert diff.count_differences(index, begin, end) == {"added": 0, "removed": 0, "changed": 3}
     assert diff.count_differences(index, begin, end, DifferenceFilter(kind=DifferenceKind.ADDED)) == {"added": 0}
-    back = [seen.fields for seen in iter_differences(index, between, begin) if seen.kind == "dataset"]
+    back = [difference.fields for difference in iter_differences(index, between, begin) if difference.kind == "dataset"]
     assert back == [(FieldChange("state", "missing", "valid"),), (FieldChange("state", "corrupt", "valid"),)]
     pages, after = [], None
     for _ in range(3):
         page = diff.list_differences(index, begin, end, after=after, limit=1)
-        pages += [seen.id for seen in page.differences]
+        pages += [difference.id for difference in page.differences]
         after = page.next
     assert (pages, after) == (["lake$s$t", "s3://lake/s/a.lance", "s3://lake/s/t.lance"], None)
     for below, changed in ((("copy",), ["a"]), (("lake", "s", "t"), ["t"]), (("other",), [])):
         wanted = DifferenceFilter(below)
-        found = [seen.id for seen in iter_differences(index, begin, end, wanted) if seen.kind == "dataset"]
+        found = [difference.id for difference in iter_differences(index, begin, end, wanted) if difference.kind == "dataset"]
         assert found == [f"s3://lake/s/{name}.lance" for name in changed]
     seen = iter_differences(index, begin, end, scopes=Scopes.parse(["copy"]))
     assert [(found.id, found.source) for found in seen] == [("s3://lake/s/a.lance", "copy")]

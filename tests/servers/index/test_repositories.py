@@ -16,6 +16,7 @@ from sqlalchemy import update
 from federator.apply.direct_writes import WriteRequest
 from federator.connector import StateError
 from federator.model import Coverage, TableRecord, carried_evidence, failed_evidence
+from federator.planning.cells import LedgerRow
 from federator.planning.changes import Action, Change
 from federator.planning.journal_lines import JournalEffect, Question, list_removals, list_unfinished_renames
 from federator.planning.misses import Missed, MissUpdate
@@ -59,11 +60,29 @@ class TestRepositories:
             ledger.upsert_entry(connection, entry)
             ledger.upsert_entry(connection, replace(entry, op_id="2"))
             ledger.upsert_entry(connection, replace(entry, origin_path="s$gone", target_path="s$gone"))
+            # Of other mirrors, origins and targets
+            ledger.upsert_entry(connection, replace(entry, mirror="n", target_path="n$a"))
+            ledger.upsert_entry(connection, replace(entry, origin_source="past", target_path="past$a"))
+            ledger.upsert_entry(connection, replace(entry, target_source="elsewhere", target_path="s$elsewhere"))
+            ledger.upsert_entry(connection, replace(entry, origin_path="s", target_path="s", is_table=0))
         with index.read() as connection:
-            pairs = ledger.list_entries_with_origins(connection, "m")
-            there = {entry.origin_path: (entry.op_id, exists) for entry, exists in pairs}
-            assert there == {"s$a": ("2", True), "s$gone": ("1", False)}
-            assert ledger.count_tables(connection, "m") == 2
+            rows = [LedgerRow(**row) for row in connection.execute(ledger.select_rows("m", "lake", 1, "aws")).mappings()]
+            there = {row.target_path: (row.op_id, row.origin_exists) for row in rows}
+            assert there == {"s$a": ("2", True), "s$gone": ("1", False), "past$a": ("1", False)}
+            before = connection.execute(ledger.select_rows("m", "lake", 0, "aws")).mappings()
+            assert [row["origin_exists"] for row in before] == [False] * 3
+            facts = PlanFacts(connection)
+            assert [namespace_entry.target_path for namespace_entry in facts.namespace_entries("m")] == ["s"]
+            assert facts.owned_tables("m", "aws", ["s", "s$a", "s$other", "s$elsewhere", "n$a"]) == {"s$a"}
+            sides = {("lake", "origin"), ("past", "origin"), ("aws", "target"), ("elsewhere", "target")}
+            assert facts.ledger_sides("m") == sides
+            assert facts.ledger_sides("n") == {("lake", "origin"), ("aws", "target")}
+            assert ledger.count_tables(connection, "m") == 4
+        with index.write() as connection:
+            for target, path in (("aws", "past$a"), ("elsewhere", "s$elsewhere")):
+                ledger.delete_target_entries(connection, target, path, is_table=True, mirror="m")
+            ledger.delete_target_entries(connection, "aws", "s", is_table=False, mirror="m")
+        with index.read() as connection:
             assert misses.list_missing_origins(connection, "lake", 1) == {"s$gone"}
         with index.write() as connection:
             misses.save_misses(connection, "lake", "digest", MissUpdate({"s$gone": [1.0]}, frozenset()))

@@ -163,9 +163,9 @@ def test_losses_of_a_draft(either_index: Index) -> None:
             {f"s$t{number}": chosen.choice(locations) for number in chosen.sample(range(8), chosen.randrange(9))}
             for _ in range(2)
         )
-        kept = {key for key in before if chosen.random() < 0.3}
-        after = {**{key: location for key, location in after.items() if key not in kept}}
-        removed = [(1, key) for key in before if key not in after and key not in kept]
+        keys = {key for key in before if chosen.random() < 0.3}
+        after = {**{key: location for key, location in after.items() if key not in keys}}
+        removed = [(1, key) for key in before if key not in after and key not in keys]
         replaced = [(1, key) for key in before if key in after]
         fill(either_index, source, NamespaceRecord(source, ("s",)), *(_located(source, *item) for item in before.items()))
         with acquire_lease(either_index, f"source:{source}") as lease:
@@ -175,8 +175,8 @@ def test_losses_of_a_draft(either_index: Index) -> None:
             revisions.add_records(either_index, lease, draft, rows)
         with either_index.read() as connection:
             counts.append(losses.count_draft_losses(connection, draft))
-        assert counts[-1] == count_losses(removed, replaced, before.items(), after), (before, after, kept)
-    assert all(len({each[side] for each in counts}) > 2 for side in (0, 1))
+        assert counts[-1] == count_losses(removed, replaced, before.items(), after), (before, after, keys)
+    assert all(len({count[side] for count in counts}) > 2 for side in (0, 1))
 
 
 def _located(source: str, key: str, location: str | None) -> TableRecord:

@@ -253,12 +253,12 @@ class TestFrequentWords:
     ) -> None:
         monkeypatch.setattr(engine, "MAX_CANDIDATES", 20)
         pages = list(paged(many, "orders", 9))
-        found = [node.id for page in pages for node in page.nodes]
-        assert found == sorted(set(found))
+        ids = [node.id for page in pages for node in page.nodes]
+        assert ids == sorted(set(ids))
         assert pages[0].capped == many.is_sqlite
         if not many.is_sqlite:
             # Every page in order, and the last ones out of few enough candidates.
-            assert len(found) == 200
+            assert len(ids) == 200
             assert 10 in walks
 
     def test_a_walk_that_finds_too_little_is_given_up(

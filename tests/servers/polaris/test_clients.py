@@ -67,7 +67,7 @@ def test_what_a_declared_table_is_to_polaris(polaris_server: PolarisServer, name
     facade: Any = lance_namespace.connect(CLASS, {**polaris_server.properties, "storage.region": "eu-west-1"})
     location = "s3://lake/orders.lance"
     given = {"doc": "All orders.", "team": "sales", "federator.op": "1", "aws_secret_access_key": "x"}
-    made = facade.declare_table(
+    declared = facade.declare_table(
         lance_namespace.DeclareTableRequest(id=[*namespace, "orders"], location=location, properties=given)
     )
     native = polaris_server.call("GET", f"{tables_path(namespace)}/orders").json()["table"]
@@ -76,7 +76,7 @@ def test_what_a_declared_table_is_to_polaris(polaris_server: PolarisServer, name
         "properties": {**given, "table_type": "lance"},
     }  # fmt: skip
     described = facade.describe_table(lance_namespace.DescribeTableRequest(id=[*namespace, "orders"]))
-    assert (made.location, made.properties) == (described.location, described.properties)
+    assert (declared.location, declared.properties) == (described.location, described.properties)
     assert (described.location, described.properties) == (location, {**given, "table_type": "lance"})
     assert described.storage_options == {"region": "eu-west-1", "team": "sales", "doc": "All orders."}
     assert (described.version, described.table_uri, described.var_schema, described.stats) == (None,) * 4
@@ -85,9 +85,9 @@ def test_what_a_declared_table_is_to_polaris(polaris_server: PolarisServer, name
 def test_what_a_created_namespace_is_to_polaris(polaris_server: PolarisServer, namespace: Path) -> None:
     facade: Any = lance_namespace.connect(CLASS, polaris_server.properties)
     path = [*namespace, "made"]
-    made = facade.create_namespace(lance_namespace.CreateNamespaceRequest(id=path, properties={"owner": "me"}))
+    created = facade.create_namespace(lance_namespace.CreateNamespaceRequest(id=path, properties={"owner": "me"}))
     described = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path))
-    assert made.properties == described.properties
+    assert created.properties == described.properties
     assert described.properties["owner"] == "me"
     assert described.properties["database.location-uri"].endswith("/sales.eu/2026/made/")
     catalog = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path[:1]))
@@ -107,9 +107,9 @@ def test_properties_of_a_namespace_come_back_under_the_names_they_were_given(
         )
     ):
         path = [*namespace, f"made{number}"]
-        made = facade.create_namespace(lance_namespace.CreateNamespaceRequest(id=path, properties=given))
+        created = facade.create_namespace(lance_namespace.CreateNamespaceRequest(id=path, properties=given))
         described = facade.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=path))
-        assert made.properties == described.properties
+        assert created.properties == described.properties
         assert given.items() <= described.properties.items()
         assert described.properties["location"] == described.properties["database.location-uri"] == below
         facade.drop_namespace(lance_namespace.DropNamespaceRequest(id=path))

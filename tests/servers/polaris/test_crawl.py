@@ -81,31 +81,31 @@ def test_a_whole_server(polaris_server: PolarisServer, polaris_catalog: str) -> 
     polaris_server.table((*base, "c/d", "delta"), format="delta")
     polaris_server.call("POST", f"/api/catalog/polaris/v1/{polaris_catalog}/namespaces/empty/generic-tables", {"name": "bare", "format": "lance"})  # fmt: skip  # noqa: E501
     with _opened(polaris_server) as catalog:
-        seen = Crawled(catalog)
-        mine = {path for path in seen.coverage if path[:1] == (polaris_catalog,)}
+        crawl = Crawled(catalog)
+        mine = {path for path in crawl.coverage if path[:1] == (polaris_catalog,)}
         assert mine == {(polaris_catalog,), base, (*base, "c/d"), (*base, "c/d", "e%20$"), (polaris_catalog, "empty")}
-        assert all(seen.coverage[path].complete and seen.coverage[path].detail.complete for path in {ROOT, *mine})
-        tables = {path for path in seen.tables if path[:1] == (polaris_catalog,)}
+        assert all(crawl.coverage[path].complete and crawl.coverage[path].detail.complete for path in {ROOT, *mine})
+        tables = {path for path in crawl.tables if path[:1] == (polaris_catalog,)}
         deep = (*base, "c/d", "e%20$", "deep.t/x")
         assert tables == {(*base, f"t{number}") for number in range(30)} | {deep, (polaris_catalog, "empty", "bare")}
-        assert seen.tables[polaris_catalog, "empty", "bare"].location is None
-        assert seen.namespaces[base].properties == {"team": "sales"}
-        assert str(seen.namespaces[base].location).endswith("/a.b/")
+        assert crawl.tables[polaris_catalog, "empty", "bare"].location is None
+        assert crawl.namespaces[base].properties == {"team": "sales"}
+        assert str(crawl.namespaces[base].location).endswith("/a.b/")
         for path in tables:
-            assert catalog.describe_table(path) == seen.tables[path]
+            assert catalog.describe_table(path) == crawl.tables[path]
         for path in mine:
-            assert catalog.describe_namespace(path) == seen.namespaces[path]
+            assert catalog.describe_namespace(path) == crawl.namespaces[path]
 
 
 def test_the_records_of_a_crawl(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
-    seen = Crawled(lake[2])
-    assert set(seen.coverage) == {ROOT, ("main",), ("main", "ns"), ("main", "ns", "deep")}
-    assert seen.failed == {}
-    assert set(seen.tables) == {("main", "ns", "a"), ("main", "ns", "b"), ("main", "ns", "deep", "c")}
-    table = seen.tables["main", "ns", "deep", "c"]
+    crawl = Crawled(lake[2])
+    assert set(crawl.coverage) == {ROOT, ("main",), ("main", "ns"), ("main", "ns", "deep")}
+    assert crawl.failed == {}
+    assert set(crawl.tables) == {("main", "ns", "a"), ("main", "ns", "b"), ("main", "ns", "deep", "c")}
+    table = crawl.tables["main", "ns", "deep", "c"]
     assert (table.location, table.doc, table.properties, table.kind) == ("s3://lake/c.lance", "told", {"k": "v"}, Kind.TABLE)
-    assert seen.namespaces["main",].location == "file:///data/wh/main"
-    assert seen.coverage["main", "ns"].records == 3
+    assert crawl.namespaces["main",].location == "file:///data/wh/main"
+    assert crawl.coverage["main", "ns"].records == 3
 
 
 @pytest.mark.parametrize("tables", [0, 700])
@@ -120,9 +120,9 @@ def test_a_crawl_takes_the_fewest_requests(polaris_stub: PolarisServer, tables: 
         body = {"name": f"t{number}", "format": "lance", "base-location": f"s3://l/{number}"}
         stub.state.create_table("main", namespaces[number % 7][1:], body)
     with _opened(polaris_stub) as catalog:
-        seen = Crawled(catalog)
-    assert len(seen.tables) == tables
-    assert seen.failed == {}
+        crawl = Crawled(catalog)
+    assert len(crawl.tables) == tables
+    assert crawl.failed == {}
     # Nothing in Polaris names more than children in one answer: one token, one list of catalogs; of each catalog and namespace
     # one list of its namespaces; of each namespace its properties and one list of its tables; and each table.
     least = 1 + 1 + (1 + len(namespaces)) + 2 * len(namespaces) + tables
@@ -172,9 +172,9 @@ def test_a_server_that_pages_unasked_is_followed(lake: tuple[PolarisServer, Pola
 def test_a_name_on_two_pages_is_one(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
     _, stub, catalog = lake
     stub.answer("GET", "/namespaces$", 200, '{"namespaces": [["ns"]], "next-page-token": "more"}', times=1)
-    seen = Crawled(catalog)
-    assert seen.failed == {}
-    assert seen.coverage["main",].records == 1
+    crawl = Crawled(catalog)
+    assert crawl.failed == {}
+    assert crawl.coverage["main",].records == 1
     text = '{"identifiers": [{"namespace": ["ns"], "name": "a"}], "next-page-token": "more"}'
     stub.answer("GET", "/namespaces/ns/generic-tables$", 200, text, times=1)
     assert Crawled(catalog).coverage["main", "ns"].records == 3
@@ -194,10 +194,10 @@ def test_a_denied_namespace_is_failed_and_its_siblings_are_read(
     server, stub, catalog = lake
     server.namespace(("main", "other"))
     stub.forbid("GET", "/namespaces/ns/generic-tables$", "LIST_TABLES")
-    seen = Crawled(catalog)
-    assert seen.failed == {("main", "ns"): 15}
-    assert seen.coverage["main", "ns"].found
-    assert set(seen.tables) == {("main", "ns", "deep", "c")}
+    crawl = Crawled(catalog)
+    assert crawl.failed == {("main", "ns"): 15}
+    assert crawl.coverage["main", "ns"].found
+    assert set(crawl.tables) == {("main", "ns", "deep", "c")}
 
 
 def test_namespaces_that_may_not_be_listed_fail_what_holds_them(
@@ -205,11 +205,11 @@ def test_namespaces_that_may_not_be_listed_fail_what_holds_them(
 ) -> None:
     _, stub, catalog = lake
     stub.forbid("GET", r"parent=ns$", "LIST_NAMESPACES")
-    seen = Crawled(catalog)
-    assert seen.failed == {("main", "ns"): 15}
+    crawl = Crawled(catalog)
+    assert crawl.failed == {("main", "ns"): 15}
     # What may be read of it still is; what is inside was not found, and nothing says that it is gone.
-    assert set(seen.tables) == {("main", "ns", "a"), ("main", "ns", "b")}
-    assert ("main", "ns", "deep") not in seen.coverage
+    assert set(crawl.tables) == {("main", "ns", "a"), ("main", "ns", "b")}
+    assert ("main", "ns", "deep") not in crawl.coverage
 
 
 @pytest.mark.parametrize(("status", "code"), [(403, 15), (500, 18), (400, 13), (404, 18)])
@@ -218,23 +218,23 @@ def test_a_table_that_cannot_be_described_is_present(
 ) -> None:
     _, stub, catalog = lake
     stub.answer("GET", "/generic-tables/a$", status, "no")
-    seen = Crawled(catalog)
-    assert seen.failed == {}
-    coverage = seen.coverage["main", "ns"]
+    crawl = Crawled(catalog)
+    assert crawl.failed == {}
+    coverage = crawl.coverage["main", "ns"]
     assert (coverage.detail.state, coverage.detail.code) == (CoverageState.FAILED, code)
     assert "'a'" in coverage.detail.reason
-    assert (seen.tables["main", "ns", "a"].kind, seen.tables["main", "ns", "b"].kind) == (Kind.UNDESCRIBED, Kind.TABLE)
-    assert seen.tables["main", "ns", "a"].problem
+    assert (crawl.tables["main", "ns", "a"].kind, crawl.tables["main", "ns", "b"].kind) == (Kind.UNDESCRIBED, Kind.TABLE)
+    assert crawl.tables["main", "ns", "a"].problem
 
 
 def test_a_namespace_that_cannot_be_described_is_present(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
     _, stub, catalog = lake
     stub.forbid("GET", "/namespaces/ns\x1fdeep$", "LOAD_NAMESPACE_METADATA")
-    seen = Crawled(catalog)
-    assert seen.failed == {}
-    assert seen.coverage["main", "ns"].detail.code == 15
-    assert ("main", "ns", "deep") in seen.namespaces
-    assert ("main", "ns", "deep", "c") in seen.tables
+    crawl = Crawled(catalog)
+    assert crawl.failed == {}
+    assert crawl.coverage["main", "ns"].detail.code == 15
+    assert ("main", "ns", "deep") in crawl.namespaces
+    assert ("main", "ns", "deep", "c") in crawl.tables
 
 
 @pytest.mark.parametrize(("status", "code"), [(503, 17), (429, 21), (401, 16)])
@@ -243,18 +243,18 @@ def test_a_server_that_refuses_everyone_fails_the_namespace(
 ) -> None:
     _, stub, catalog = lake
     stub.answer("GET", "/generic-tables/[ab]$", status)
-    seen = Crawled(catalog)
-    assert seen.failed == {("main", "ns"): code}
-    assert seen.coverage["main", "ns", "deep"].complete
+    crawl = Crawled(catalog)
+    assert crawl.failed == {("main", "ns"): code}
+    assert crawl.coverage["main", "ns", "deep"].complete
 
 
 def test_a_table_that_goes_between_list_and_look_is_absent(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
     _, stub, catalog = lake
     stub.before("GET", "/generic-tables/a$", lambda: stub.state.drop_table("main", ("ns",), "a"))
-    seen = Crawled(catalog)
-    assert seen.failed == {}
-    assert seen.coverage["main", "ns"].detail.complete
-    assert ("main", "ns", "a") not in seen.tables
+    crawl = Crawled(catalog)
+    assert crawl.failed == {}
+    assert crawl.coverage["main", "ns"].detail.complete
+    assert ("main", "ns", "a") not in crawl.tables
 
 
 def test_a_table_that_is_made_again_meanwhile_is_present(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
@@ -267,18 +267,18 @@ def test_a_table_that_is_made_again_meanwhile_is_present(lake: tuple[PolarisServ
     # Made again just before the namespace's tables are listed a second time.
     lists = lambda: stub.state.create_table("main", ("ns",), body) if _lists(stub, "ns") == 2 else None  # noqa: E731
     stub.before("GET", "/namespaces/ns/generic-tables$", lists, times=2)
-    seen = Crawled(catalog, shards)
-    assert seen.tables["main", "ns", "a"].location == "s3://lake/new.lance"
-    assert seen.coverage["main", "ns"].detail.complete
+    crawl = Crawled(catalog, shards)
+    assert crawl.tables["main", "ns", "a"].location == "s3://lake/new.lance"
+    assert crawl.coverage["main", "ns"].detail.complete
 
 
 def test_a_table_that_is_listed_and_never_found_is_present(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
     _, stub, catalog = lake
     text = '{"error":{"message":"Generic table does not exist: ns.a","type":"NoSuchTableException","code":404}}'
     stub.answer("GET", "/generic-tables/a$", 404, text)
-    seen = Crawled(catalog)
-    assert seen.tables["main", "ns", "a"].kind is Kind.UNDESCRIBED
-    assert seen.coverage["main", "ns"].detail.code == 4
+    crawl = Crawled(catalog)
+    assert crawl.tables["main", "ns", "a"].kind is Kind.UNDESCRIBED
+    assert crawl.coverage["main", "ns"].detail.code == 4
 
 
 def test_a_namespace_that_goes_while_it_is_read_is_gone(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
@@ -290,10 +290,10 @@ def test_a_namespace_that_goes_while_it_is_read_is_gone(lake: tuple[PolarisServe
         stub.state.drop_namespace("main", ("ns", "deep"))
 
     stub.before("GET", "/generic-tables/c$", drop)
-    seen = Crawled(catalog)
-    gone = seen.coverage["main", "ns", "deep"]
+    crawl = Crawled(catalog)
+    gone = crawl.coverage["main", "ns", "deep"]
     assert (gone.found, gone.complete, gone.presence.code, gone.records) == (False, False, 1, 0)
-    assert seen.coverage["main", "ns"].complete
+    assert crawl.coverage["main", "ns"].complete
 
 
 def test_a_namespace_that_went_before_it_was_read_is_gone(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
@@ -301,20 +301,20 @@ def test_a_namespace_that_went_before_it_was_read_is_gone(lake: tuple[PolarisSer
     shards = list(catalog.plan_shards())
     stub.state.drop_table("main", ("ns", "deep"), "c")
     stub.state.drop_namespace("main", ("ns", "deep"))
-    seen = Crawled(catalog, shards)
-    assert seen.failed == {("main", "ns", "deep"): 1}
-    assert not seen.coverage["main", "ns", "deep"].found
-    assert ("main", "ns", "deep") not in seen.namespaces
-    assert seen.coverage["main", "ns"].complete
+    crawl = Crawled(catalog, shards)
+    assert crawl.failed == {("main", "ns", "deep"): 1}
+    assert not crawl.coverage["main", "ns", "deep"].found
+    assert ("main", "ns", "deep") not in crawl.namespaces
+    assert crawl.coverage["main", "ns"].complete
 
 
 def test_a_server_that_dies_fails_what_was_not_read(lake: tuple[PolarisServer, PolarisStub, PolarisCatalog]) -> None:
     _, stub, catalog = lake
     shards = list(catalog.plan_shards())
     stub.stop()
-    seen = Crawled(catalog, shards)
-    assert seen.failed == {("main",): 17, ("main", "ns"): 17, ("main", "ns", "deep"): 17}
-    assert all(c.found for c in seen.coverage.values())
+    crawl = Crawled(catalog, shards)
+    assert crawl.failed == {("main",): 17, ("main", "ns"): 17, ("main", "ns", "deep"): 17}
+    assert all(c.found for c in crawl.coverage.values())
     with pytest.raises(ServiceUnavailable):
         catalog.plan_shards()
 
@@ -328,11 +328,11 @@ def test_catalogs_that_are_named_prove_nothing_of_others(polaris_stub: PolarisSe
     with _opened(polaris_stub) as catalog, pytest.raises(PermissionDenied):
         catalog.plan_shards()
     with _opened(polaris_stub, catalogs="main, gone") as catalog:
-        seen = Crawled(catalog)
-    assert seen.coverage[ROOT].presence.state is CoverageState.SKIPPED
-    assert set(seen.namespaces) == {("main",), ("main", "ns")}
-    assert (seen.coverage["gone",].found, seen.coverage["gone",].presence.code) == (False, 1)
-    assert seen.coverage["main",].complete
+        crawl = Crawled(catalog)
+    assert crawl.coverage[ROOT].presence.state is CoverageState.SKIPPED
+    assert set(crawl.namespaces) == {("main",), ("main", "ns")}
+    assert (crawl.coverage["gone",].found, crawl.coverage["gone",].presence.code) == (False, 1)
+    assert crawl.coverage["main",].complete
 
 
 def test_a_catalog_says_the_same_listed_or_named(polaris_server: PolarisServer, polaris_catalog: str) -> None:

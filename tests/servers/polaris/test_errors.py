@@ -37,9 +37,9 @@ LOCATION = "s3://lake/t.lance"
 
 @pytest.fixture
 def facade(polaris_server: PolarisServer) -> Iterator[CatalogNamespace]:
-    made = PolarisNamespace(**polaris_server.properties)
-    yield made
-    made.close()
+    polaris_namespace = PolarisNamespace(**polaris_server.properties)
+    yield polaris_namespace
+    polaris_namespace.close()
 
 
 @pytest.fixture
@@ -127,10 +127,10 @@ def test_4_a_table_that_goes_between_the_look_and_the_removal(polaris_stub: Pola
             stub.state.drop_namespace("main", ("ns",))
 
     with _opened(stub) as catalog:
-        found = catalog.describe_table(("main", "ns", "t"))
+        described = catalog.describe_table(("main", "ns", "t"))
         stub.before("DELETE", "/generic-tables/t$", drop)
         with pytest.raises(TableNotFound, match="does not exist"):
-            catalog.deregister_table(found)
+            catalog.deregister_table(described)
 
 
 def test_5_a_table_that_exists(polaris_server: PolarisServer, facade: CatalogNamespace, ns: Path) -> None:
@@ -206,7 +206,7 @@ def test_13_a_name_that_a_version_refuses(
                 continue
             with pytest.raises(NameNotAllowed):
                 make()
-            assert not CONNECTOR.capabilities.names.refusing([name]).allows(name)
+            assert not CONNECTOR.capabilities.names.restricted_by([name]).allows(name)
 
 
 def test_13_a_name_that_a_catalog_of_files_refuses(polaris_stub: PolarisServer) -> None:

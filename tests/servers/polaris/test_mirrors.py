@@ -58,6 +58,31 @@ def test_what_the_server_refuses_is_refused_by_the_next_plans(
     assert part["reason"] == "name_taken"
 
 
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_name_that_an_iceberg_object_holds_is_taken_for_as_long_as_it_is_held(
+    polaris_stub: PolarisServer, stub: PolarisStub, product: Product, kind: str
+) -> None:
+    """No listing of generic tables has it. One refused declaration, then plans without a change, then the table."""
+    polaris_stub.namespace(("main", "sales"))
+    stub.state.add_iceberg("main", ("sales",), "t", kind)
+    product.store("origin").add_table(("sales", "t"), "s3://lake/t")
+    product.configure(
+        {"impl": MEMORY, "file": str(product.folder / "origin.json")}, source(polaris_stub), namespace="main$sales"
+    )
+    (outcome,) = product.sync()["outcomes"]
+    assert (outcome["state"], outcome["code"]) == ("skipped", "moved")
+    stub.requests.clear()
+    for _ in range(3):
+        later = product.sync()
+        assert (later["plans"][0]["changes"], later["outcomes"]) == ([], [])
+        assert refusals(later) == {"sales$t": "name_taken"}
+        assert f"an Iceberg {kind}" in later["plans"][0]["refusals"][0]["detail"]
+    assert [request.path for request in stub.requests if request.method == "POST" and "generic-tables" in request.path] == []
+    stub.state.remove_iceberg("main", ("sales",), "t")
+    assert [outcome["state"] for outcome in product.sync()["outcomes"]] == ["done"]
+    assert stub.state.names("main", ("sales",)) == ["t"]
+
+
 def test_a_recreate_that_would_lose_grants_is_refused_while_it_would(
     polaris_stub: PolarisServer, stub: PolarisStub, product: Product
 ) -> None:

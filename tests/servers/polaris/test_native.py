@@ -91,5 +91,9 @@ def test_updates_and_removals_of_properties_are_two_requests(polaris_stub: Polar
         stub.requests.clear()
         after = {key: value for key, value in before.properties.items() if key != "old"} | {"new": "3"}
         assert catalog.update_namespace(before, replace(before, properties=after)).properties == after
-        sent = [json.loads(each.body) for each in stub.requests if each.method == "POST" and each.path.endswith("/properties")]
+        sent = [
+            json.loads(request.body)
+            for request in stub.requests
+            if request.method == "POST" and request.path.endswith("/properties")
+        ]
         assert sent == [{"removals": [], "updates": {"new": "3"}}, {"removals": ["old"], "updates": {}}]

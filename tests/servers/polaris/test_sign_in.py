@@ -123,8 +123,8 @@ def test_eight_threads_with_a_revoked_token(polaris_stub: PolarisServer, stub: P
     with _opened(polaris_stub) as catalog, ThreadPoolExecutor(8) as pool:
         catalog.ping()
         stub.revoke_tokens()
-        found = list(pool.map(lambda _: catalog.list_namespaces(()), range(40)))
-    assert found == [["main"]] * 40
+        listings = list(pool.map(lambda _: catalog.list_namespaces(()), range(40)))
+    assert listings == [["main"]] * 40
 
 
 def test_a_fixed_token_that_is_refused_is_not_sent_again(polaris_stub: PolarisServer, stub: PolarisStub) -> None:

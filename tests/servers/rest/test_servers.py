@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, cast
 
 import lance_namespace as ln
 import pytest
 import requests
 
+from federator.api.lance.lookup import get_any_table
 from federator.connector import (
     Catalog,
     CatalogError,
+    ConcurrentModification,
     Internal,
     InvalidInput,
     NamespaceAlreadyExists,
@@ -30,9 +34,13 @@ from federator.connector import (
     Unauthenticated,
     Unsupported,
 )
-from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, TableRecord, canonical_location
+from federator.lance.identifiers import IdentifierParser
+from federator.model import EVERYTHING, ROOT, Coverage, Kind, NamespaceRecord, Path, TableRecord, canonical_location
+from federator.registry import source_capabilities
+from federator.settings import parse_settings
 from federator_connectors.rest import CONNECTOR
-from tests.adversary.http_proxy import HttpProxy
+from tests.adversary.http_proxy import HttpProxy, Request, Response
+from tests.fixtures.relay import Noting
 from tests.fixtures.rest import RestServer, reference_server
 from tests.stubs.general_rest import GeneralRestStub
 
@@ -85,7 +93,7 @@ def crawl(catalog: Catalog) -> tuple[dict[Path, Any], dict[Path, Coverage]]:
 
 def test_every_code_that_the_reference_server_answers_with(catalog: Catalog, own_rest_server: RestServer) -> None:
     catalog.create_namespace(NamespaceRecord("r", ("ns",)))
-    made = catalog.declare_table(TableRecord("r", ("ns", "t"), f"{own_rest_server.root}/x/t.lance"))
+    declared = catalog.declare_table(TableRecord("r", ("ns", "t"), f"{own_rest_server.root}/x/t.lance"))
     for error, attempt in (
         (NamespaceNotFound, lambda: catalog.describe_namespace(("none",))),
         (NamespaceNotFound, lambda: catalog.list_tables(("none",))),
@@ -96,11 +104,11 @@ def test_every_code_that_the_reference_server_answers_with(catalog: Catalog, own
         (NamespaceNotEmpty, lambda: catalog.drop_namespace(("ns",))),
         (TableNotFound, lambda: catalog.describe_table(("ns", "none"))),
         (TableNotFound, lambda: catalog.deregister_table(TableRecord("r", ("ns", "none")))),
-        (TableAlreadyExists, lambda: catalog.declare_table(made)),
+        (TableAlreadyExists, lambda: catalog.declare_table(declared)),
         (InvalidInput, lambda: catalog.drop_namespace(ROOT)),
         (InvalidInput, lambda: catalog.declare_table(TableRecord("r", ("ns", "u"), "s3://elsewhere/u.lance"))),
-        (Unsupported, lambda: catalog.rename_table(made, ("ns", "renamed"))),
-        (Unsupported, lambda: catalog.update_table(made, made)),
+        (Unsupported, lambda: catalog.rename_table(declared, ("ns", "renamed"))),
+        (Unsupported, lambda: catalog.update_table(declared, declared)),
         (InvalidInput, lambda: catalog.describe_table(("a$b", "t"))),
     ):
         with pytest.raises(error) as caught:
@@ -133,10 +141,14 @@ def test_a_namespace_that_vanished_is_not_found_although_the_server_lists_it_as_
     catalog.create_namespace(NamespaceRecord("r", ("ns",)))
     (shard,) = catalog.plan_shards()
     catalog.drop_namespace(("ns",))
-    found = {item.namespace: item for item in catalog.read_shard(shard) if isinstance(item, Coverage)}
-    assert found[ROOT].complete
-    assert found[ROOT].records == 0
-    assert (found[("ns",)].complete, found[("ns",)].found, found[("ns",)].presence.code) == (False, False, 1)
+    items_by_namespace = {item.namespace: item for item in catalog.read_shard(shard) if isinstance(item, Coverage)}
+    assert items_by_namespace[ROOT].complete
+    assert items_by_namespace[ROOT].records == 0
+    assert (
+        items_by_namespace[("ns",)].complete,
+        items_by_namespace[("ns",)].found,
+        items_by_namespace[("ns",)].presence.code,
+    ) == (False, False, 1)
 
 
 def test_a_table_that_is_listed_and_cannot_be_described_is_present(catalog: Catalog, own_rest_server: RestServer) -> None:
@@ -169,8 +181,8 @@ def test_a_namespace_that_the_server_cannot_list_is_no_empty_one(catalog: Catalo
 def test_a_location_below_the_root_is_kept_as_it_is_spelled(catalog: Catalog, own_rest_server: RestServer, name: str) -> None:
     catalog.create_namespace(NamespaceRecord("r", ("ns",)))
     location = f"{own_rest_server.root}/below/{name}"
-    made = catalog.declare_table(TableRecord("r", ("ns", "t"), location))
-    assert made.canonical == canonical_location(location)
+    declared = catalog.declare_table(TableRecord("r", ("ns", "t"), location))
+    assert declared.canonical == canonical_location(location)
 
 
 def test_an_error_hides_credentials_and_nothing_else(general_stub: GeneralRestStub) -> None:
@@ -246,6 +258,11 @@ def test_an_address_that_is_no_such_server_is_reported_and_nothing_is_absent(own
         (200, {}, '{"tables": null}', Internal),
         (200, {}, '{"tables": [1]}', Internal),
         (200, {}, '{"tables": [], "nextPageToken": 7}', Internal),
+        (200, {}, '{"tables": [], "tables": ["t"]}', Internal),
+        (200, {}, '{"tables": ["t"], "nextPageToken": "t", "nextPageToken": null}', Internal),
+        (200, {}, '{"tables": [], "code": 4}', Internal),
+        (200, {}, '{"tables": [], "error": "not found"}', Internal),
+        (206, {}, '{"tables": []}', Internal),
         (302, {"Location": "http://127.0.0.1:9/"}, "", InvalidInput),
     ],
 )
@@ -314,9 +331,9 @@ def test_a_name_that_is_taken_may_be_a_400(general: Catalog, general_stub: Gener
     general.create_namespace(NamespaceRecord("r", ("ns",)))
     with pytest.raises(NamespaceAlreadyExists):
         general.create_namespace(NamespaceRecord("r", ("ns",)))
-    made = general.declare_table(TableRecord("r", ("ns", "t"), "s3://lake/t"))
+    declared = general.declare_table(TableRecord("r", ("ns", "t"), "s3://lake/t"))
     with pytest.raises(TableAlreadyExists):
-        general.declare_table(made)
+        general.declare_table(declared)
 
 
 def test_dropping_waits_for_the_word_that_data_stays(general_stub: GeneralRestStub) -> None:
@@ -352,3 +369,79 @@ def test_a_server_that_puts_a_table_elsewhere_is_refused_and_tidied(general: Cat
     with pytest.raises(Unsupported, match="s3://own/t instead of s3://lake/t"):
         general.declare_table(TableRecord("r", ("t",), "s3://lake/t"))
     assert general_stub.world.tables == {}
+
+
+def test_a_namespace_is_listed_while_the_tables_before_it_are_described(own_rest_server: RestServer) -> None:
+    """A server that answers late is never idle between two namespaces: no table is described before the next listing is there."""
+    listed, in_time = threading.Event(), []
+
+    def hold_descriptions(request: bytes) -> None:
+        if b"/v1/namespace/b/table/list" in (line := request.partition(b"\r\n")[0]):
+            listed.set()
+        if b"/v1/table/a%24t/describe" in line:
+            in_time.append(listed.wait(20))
+
+    with opened(**own_rest_server.properties) as catalog:
+        for namespace in ("a", "b"):
+            catalog.create_namespace(NamespaceRecord("r", (namespace,)))
+            path = (namespace, "t")
+            catalog.declare_table(TableRecord("r", path, catalog.default_location(path)))
+    relay = Noting(own_rest_server.url, hold_descriptions)
+    with opened(uri=relay.uri, root=own_rest_server.root) as catalog:
+        items = [item for shard in catalog.plan_shards() for item in catalog.read_shard(shard)]
+    relay.close()
+    assert {item.path for item in items if isinstance(item, TableRecord)} == {("a", "t"), ("b", "t")}
+    assert in_time == [True]
+
+
+class ServerOfOthers(HttpProxy):
+    """A server on which another client has a table. ``answers``: it accepts declarations of the name, and changes nothing."""
+
+    def __init__(self, target: str, theirs: str, *, answers: bool) -> None:
+        super().__init__(target)
+        self._theirs = theirs
+        self._answers = answers
+        self.changes: list[str] = []
+
+    def forward(self, request: Request, target: tuple[str, int]) -> Response:
+        operation = request.path.partition("?")[0].rpartition("/")[2]
+        if operation in ("register", "declare"):
+            if not self._answers:
+                # Another client has the name before the declaration is read back.
+                response = super().forward(request, target)
+                if response.status != 200:
+                    return response
+                super().forward(replace(request, path=request.path.replace(operation, "deregister"), body=b"{}"), target)
+                body = json.dumps({"location": self._theirs}).encode()
+                super().forward(replace(request, path=request.path.replace(operation, "register"), body=body), target)
+                return response
+            return Response(200, {"Content-Type": "application/json"}, json.dumps({"location": self._theirs}).encode())
+        if operation in ("deregister", "drop"):
+            self.changes.append(operation)
+        return super().forward(request, target)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_table_of_another_client_is_never_removed(tmp_path: Any, answers: bool) -> None:
+    with (
+        reference_server(tmp_path, manifest_enabled="true") as server,
+        ServerOfOthers(server.url, "theirs.lance", answers=answers) as proxy,
+        opened(uri=proxy.url, root=str(tmp_path)) as catalog,
+    ):
+        client = ln.connect("rest", {"uri": server.url})
+        client.create_namespace(ln.CreateNamespaceRequest(id=["ns"]))
+        if answers:
+            client.register_table(ln.RegisterTableRequest(id=["ns", "t"], location="theirs.lance"))
+        with pytest.raises(TableAlreadyExists if answers else ConcurrentModification):
+            catalog.declare_table(TableRecord("r", ("ns", "t"), f"file://{tmp_path}/mine.lance"))
+        assert proxy.changes == []
+        assert client.describe_table(ln.DescribeTableRequest(id=["ns", "t"])).location.endswith("theirs.lance")
+
+
+def test_an_id_above_the_configured_depth_has_one_code_in_the_service_and_in_the_connector(tmp_path: FilePath) -> None:
+    source = {"impl": "rest", "rest.uri": "http://127.0.0.1:9", "rest.depth": "2"}
+    settings = parse_settings({"sources": {"lake": source}}, tmp_path / "federator.toml")
+    with pytest.raises(InvalidInput, match="has at least 4 levels"):
+        get_any_table(cast("Any", None), settings, EVERYTHING, ("lake", "catalog", "t"))
+    with pytest.raises(InvalidInput, match="has 3 levels"):
+        IdentifierParser("lake", source_capabilities(settings.sources["lake"].spec)).parse_table(["catalog", "t"])

@@ -133,7 +133,7 @@ def test_a_worker_starts_with_its_imports_and_without_pandas(tmp_path: Path) -> 
         fail_or_skip(str(error))
     ran = subprocess.run([sys.executable, "-c", _WORKER], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
-    found = json.loads(ran.stdout.splitlines()[-1])
-    assert Path(found["file"]).parent.is_dir()
-    assert found["modules"] == ["federator.pipeline.crawl", "pyspark.worker"]
-    assert found["threads"] == 1
+    body = json.loads(ran.stdout.splitlines()[-1])
+    assert Path(body["file"]).parent.is_dir()
+    assert body["modules"] == ["federator.pipeline.crawl", "pyspark.worker"]
+    assert body["threads"] == 1

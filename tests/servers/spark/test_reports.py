@@ -89,6 +89,7 @@ def _checked(location: str, number: int) -> dict[str, Any]:
     return {
         "canonical": location, "location": location, "state": "valid" if number else "missing", "message": None, "version": 1,
         "rows": 10 * number, "fragments": 1, "schema": None, "checked_at": time.time() - number * 3 * _DAY, "checked_through": "a",
+        "access": "",
         "size": 1000 * number,
         "indices": 0, "fingerprint": None, "format": "2.1", "changed_at": None,
     }  # fmt: skip
@@ -306,8 +307,8 @@ def test_reports_are_kept_as_long_as_they_are_wanted(world: World, report_direct
     wanted = ReportSpec("weekly", ReportSettings(kind="drift", formats=("csv",), keep=1))
     first, second = (world.federator.make_report(wanted).reports[0] for _ in range(2))
     with world.read() as connection:
-        assert [kept.id for kept in reports.list_reports(connection, name="weekly")] == [second.id]
-        assert {kept.kind for kept in reports.list_reports(connection)} == set(REPORT_KINDS)
+        assert [report.id for report in reports.list_reports(connection, name="weekly")] == [second.id]
+        assert {report.kind for report in reports.list_reports(connection)} == set(REPORT_KINDS)
     assert [file.name for file in second.files] == ["drift.csv"]
     assert not Path(first.directory).exists()
     with pytest.raises(ConfigError, match="unknown report: 'nothing'"):

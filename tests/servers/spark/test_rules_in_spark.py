@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from federator.connector.call_metrics import CallCounts
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Record, TableRecord, failed_evidence, fold_digest
-from federator.model.rows import record_to_row
+from federator.model.rows import RECORD_COLUMNS, record_to_row
 from federator.pipeline import candidates
-from federator.pipeline.crawl_columns import RECORD
+from federator.pipeline.crawl_columns import COLUMNS
 from federator.pipeline.staging import SCHEMA, coverage_from_row, crawl_batches
 from federator.pipeline.validation import group_by_namespace, validate_crawl
 from federator.planning.crawls import Arrival, collect_arrivals, validate_arrivals
 from federator.planning.publication import Effect, Version, compare_versions, known_time
 from federator.runtime.redaction import register_secret
 from federator.store.lexemes import row_lexemes
+from federator.store.stores import value_at
 from tests.fixtures.spark import Worlds
 
 BEGAN_AT, NOW = 100.0, 220.0
@@ -65,6 +64,34 @@ def _columns(version: Version | None) -> tuple[object, ...]:
     return (None, None, None, None) if version is None else ("p", version.kind.value, version.digest, version.at)  # type: ignore[attr-defined]
 
 
+STORES = {"minio": "minio:9000", "file": "file:///", "public": ""}
+LOCATIONS = [
+    prefix + rest
+    for prefix, rest in product(
+        ("file:///", "file://", "file:/", "FILE:///", "s3://", "s3://file:///", "", " "), ("", "a", "%", "b/k.lance")
+    )
+]
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_store_of_a_location_in_reports() -> None:
+    """Every source, also one without a store, with every beginning of a location."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    from federator.pipeline.local_frames import local_frame
+    from federator.pipeline.reports.inputs import value_column
+
+    frame = local_frame(SparkSession.active(), ("canonical",), [(location,) for location in LOCATIONS])
+    sources = [*STORES, "unknown"]
+    columns = [value_column(STORES, source, F.col("canonical")).alias(source) for source in sources]
+    by_canonical = {
+        row["canonical"]: [row[source] for source in sources] for row in frame.select("canonical", *columns).collect()
+    }
+    assert by_canonical == {location: [value_at(STORES, source, location) for source in sources] for location in LOCATIONS}
+    assert {store for row in by_canonical.values() for store in row} == set(STORES.values())
+
+
 NAMESPACES = {"sound": 2, "lost": 3, "empty": 0, "gone": 0, "twice": 1, "unstated": 1, "failing": 1, "undescribed": 2}
 
 
@@ -94,7 +121,6 @@ def _stated(namespace: tuple[str, ...], records: list[Record]) -> Coverage:
 def test_what_arrives_of_each_namespace(tmp_path: Path) -> None:
     """Sound, lost, empty, absent, covered twice, without Coverage, failing and undescribed namespaces, of two levels."""
     from pyspark.sql import SparkSession
-    from pyspark.sql import functions as F
 
     shards, spark = crawl_of_every_kind(), SparkSession.active()
     for number, shard in enumerate(shards):
@@ -104,7 +130,7 @@ def test_what_arrives_of_each_namespace(tmp_path: Path) -> None:
                 writer.write_batch(batch)
     rows = spark.read.parquet(str(tmp_path))
     found = {}
-    for row in group_by_namespace(rows, rows.where(F.col("row") == RECORD)).collect():
+    for row in group_by_namespace(rows).collect():
         if row["key"] is not None:
             stated = coverage_from_row(row["stated"].asDict()) if row["stated"] else None
             found[row["key"]] = Arrival(stated, row["times"], row["arrived"], row["fold"] or 0, row["listed"])
@@ -143,22 +169,32 @@ def test_a_mirror_is_decided_alike_in_one_task_and_in_partitions(worlds: Worlds,
     assert plans[0]["refusals"]
 
 
+@pytest.mark.usefixtures("spark")
 def test_search_words_of_tasks_have_no_secret_that_only_the_driver_knows(tmp_path: Path) -> None:
+    from pyspark.sql import SparkSession
+
     from federator.pipeline.diff import RevisionDelta, StagedRecords
+    from federator.pipeline.search_words import add_search_words
     from federator.pipeline.staging_area import StagingArea
 
     records = [
+        NamespaceRecord("s", ("n",), {}),
         TableRecord("s", ("t",), "s3://b/t", {"k": "v"}),
-        TableRecord("s", ("u",), "s3://b/u", doc="has driverspassword"),
+        TableRecord("s", ("u",), "s3://b/u", doc="has driverspassword in it"),
     ]
-    rows = [record_to_row(record) for record in records]
-    batch = pa.RecordBatch.from_pylist([{**row, "words": row_lexemes("s", row)} for row in rows])
-    pq.write_table(pa.Table.from_batches([batch]), tmp_path / "rows.parquet")
-    staged = StagingArea(cast(Any, None), str(tmp_path))
-    delta = RevisionDelta("s", records=StagedRecords(staged, str(tmp_path / "rows.parquet")))
-    before = [row[-1] for row in delta.iter_inserts()]
-    assert "driverspassword" in before[1]
     register_secret("driverspassword")
-    after = [row[-1] for row in delta.iter_inserts()]
-    assert after[0] == before[0]
-    assert "driverspassword" not in after[1]
+    frame = SparkSession.active().createDataFrame(
+        [tuple(record_to_row(record)[name] for name in RECORD_COLUMNS) for record in records],
+        ", ".join(f"{name} {COLUMNS[name]}" for name in RECORD_COLUMNS),
+    )
+    staging = StagingArea(SparkSession.active(), str(tmp_path))
+    staged = StagedRecords(staging, staging.write(add_search_words(frame, "s").coalesce(1), "rows"))
+    built = {row["path"]: row["words"] for batch in staged.read(["path", "words"]) for row in batch.to_pylist()}
+    assert {path for path, words in built.items() if words is None} == {"n", "u"}
+    assert built["t"] == row_lexemes("s", record_to_row(records[1]))
+    completed = [row[-1] for row in RevisionDelta("s", records=staged).iter_inserts()]
+    assert completed == [row_lexemes("s", record_to_row(record)) for record in records]
+    assert completed[0] is None
+    assert "driverspassword" not in completed[2]
+    assert "password" not in completed[2]
+    assert "it" in completed[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import lance
 import lance_namespace
 import pyarrow as pa
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from federator.connector import SourceSpec
 from federator.demo.servers.process import Server
@@ -188,7 +189,7 @@ def test_tasks_open_at_once(spark: None, tmp_path: Path, monkeypatch: pytest.Mon
         def log_message(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(module, "verification_parallelism", lambda: 2)
+    monkeypatch.setattr(module, "inspection_parallelism", lambda _: 2)
     with ThreadingHTTPServer(("127.0.0.1", 0), Together) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         storage = {"aws_endpoint": f"http://127.0.0.1:{server.server_port}", "allow_http": "true", "aws_region": "us-east-1"}
@@ -233,6 +234,44 @@ def test_runs_open_what_is_due_find_drift_and_say_what_is_left(spark: None, tmp_
     federator.index.close()
 
 
+def test_what_is_not_opened_keeps_its_facts_and_is_opened_before_what_hangs(
+    spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three tables hang. A task then leaves their store alone, in which other tables are."""
+    from federator.pipeline import verify as module
+
+    monkeypatch.setattr(module, "inspection_parallelism", lambda _spark: 1)
+    for name in ("hangs1", "hangs2", "hangs3", "other1", "other2"):
+        MemoryStore(str(tmp_path / "lake.json")).add_table(("s", name), f"{tmp_path}/{name}")
+        lance.write_dataset(ROWS, f"{tmp_path}/{name}")
+    raw: dict[str, Any] = {
+        "sources": {"lake": {"impl": "federator.testing:CONNECTOR", "file": str(tmp_path / "lake.json")}},
+        "verify": {"max_age": "1h", "timeout": "5s"},
+    }  # fmt: skip
+    steps: list[ProgressEvent] = []
+    federator = Federator.open(parse_settings(raw, tmp_path / "federator.toml"), steps.append)
+    assert federator.crawl().state == "ok"
+    for name in ("hangs1", "hangs2", "hangs3"):
+        (manifest,) = (tmp_path / name / "_versions").glob("*.manifest")
+        manifest.unlink()
+        os.mkfifo(manifest)
+    with federator.index.write() as connection:
+        connection.execute(update(t.dataset).values(checked_at=t.dataset.c.checked_at - 7200))
+        connection.execute(update(t.revision).values(published_at=t.revision.c.published_at - 7200))
+    others = t.dataset.c.canonical.like("%other%")
+    with federator.index.read() as connection:
+        known = connection.execute(select(t.dataset).where(others).order_by(t.dataset.c.canonical)).all()
+    assert [each.state for each in known] == ["valid", "valid"]
+    assert federator.crawl().state == "ok"
+    with federator.index.read() as connection:
+        assert connection.execute(select(t.dataset).where(others).order_by(t.dataset.c.canonical)).all() == known
+    assert federator.crawl().state == "ok"
+    details = [step.detail for step in steps if step.stage == "verify" and step.state]
+    not_opened = "2 not opened: the time was over, or their store did not respond; the next run opens them"
+    assert details == ["5 valid", f"3 unreachable; {not_opened}", "3 unreachable, 2 valid"]
+    federator.index.close()
+
+
 def test_facts_behind_a_link_are_stored_only_if_every_declaring_source_allows_them(spark: None, tmp_path: Path) -> None:
     lance.write_dataset(ROWS, f"{tmp_path}/vault/secret.lance")
     (tmp_path / "linked.lance").symlink_to(tmp_path / "vault" / "secret.lance")
@@ -248,7 +287,7 @@ def test_facts_behind_a_link_are_stored_only_if_every_declaring_source_allows_th
         settings = parse_settings(raw, tmp_path / "federator.toml")
         assert Federator(settings, federator.index).crawl().state == "ok"
         with federator.index.read() as connection:
-            stored = verifications.find_verification(connection, f"file://{tmp_path}/linked.lance")
+            stored = verifications.find_verification(connection, "lake", f"file://{tmp_path}/linked.lance")
         assert stored is not None
         assert (stored.rows is None) == (stored.schema is None) == (stored.state != "valid")
         return stored.state

@@ -65,10 +65,10 @@ def fill(stub: UnityStub, schema: str, count: int) -> None:
 def test_no_page_is_lost_and_none_is_asked_for_in_vain(unity_stub: UnityStub, catalog: UnityCatalog, count: int) -> None:
     """A full last page carries a token, too, so that one more, empty page has to be asked for."""
     fill(unity_stub, "s", count)
-    seen = Crawled(catalog)
-    assert len(seen.tables) == count
-    assert seen.coverage["main", "s"].complete
-    assert seen.coverage["main", "s"].records == count
+    crawl = Crawled(catalog)
+    assert len(crawl.tables) == count
+    assert crawl.coverage["main", "s"].complete
+    assert crawl.coverage["main", "s"].records == count
     pages = [request for request in unity_stub.seen if request.startswith("GET /api/2.1/unity-catalog/tables?")]
     assert len(pages) == count // PAGE + 1
     assert all("catalog_name=main" in page and "schema_name=s" in page and "max_results=100" in page for page in pages)
@@ -79,10 +79,10 @@ def test_a_crawl_asks_as_seldom_as_can_be(unity_stub: UnityStub, catalog: UnityC
     sizes = {f"s{number:03}": number % 7 * 40 for number in range(130)}
     for schema, count in sizes.items():
         fill(unity_stub, schema, count)
-    seen = Crawled(catalog)
-    assert len(seen.tables) == sum(sizes.values())
-    assert len(seen.coverage) == len(sizes) + 2
-    assert all(coverage.complete for coverage in seen.coverage.values())
+    crawl = Crawled(catalog)
+    assert len(crawl.tables) == sum(sizes.values())
+    assert len(crawl.coverage) == len(sizes) + 2
+    assert all(coverage.complete for coverage in crawl.coverage.values())
     # A page holds 100 tables at most, of one schema, and a full one always has another after it; the catalog itself and its
     # schemas have to be read as well.
     least = 1 + (len(sizes) // PAGE + 1) + sum(count // PAGE + 1 for count in sizes.values())
@@ -94,9 +94,9 @@ def test_more_schemas_than_a_page_holds(unity_stub: UnityStub, catalog: UnityCat
     for number in range(2 * PAGE):
         unity_stub.world.create_schema({"name": f"s{number}", "catalog_name": "main"}, None)
     assert len(catalog.list_namespaces(("main",))) == 2 * PAGE
-    seen = Crawled(catalog)
-    assert len(seen.namespaces) == 2 * PAGE + 1
-    assert seen.coverage["main",].records == 2 * PAGE
+    crawl = Crawled(catalog)
+    assert len(crawl.namespaces) == 2 * PAGE + 1
+    assert crawl.coverage["main",].records == 2 * PAGE
 
 
 def test_every_catalog_of_a_server(unity_stub: UnityStub) -> None:
@@ -108,13 +108,13 @@ def test_every_catalog_of_a_server(unity_stub: UnityStub) -> None:
     names = ["main", *(f"c{number:03}" for number in range(PAGE))]
     with CONNECTOR.open("lake", CONNECTOR.parse_settings({"endpoint": unity_stub.url, "max_retries": "0"})) as catalog:
         assert catalog.list_namespaces(ROOT) == sorted(names)
-        seen = Crawled(catalog)
-        assert {path for path in seen.namespaces if len(path) == 1} == {(name,) for name in names}
-        assert set(seen.tables) == {("main", "s", "t0000"), ("main", "s", "t0001")}
-        assert all(coverage.complete for coverage in seen.coverage.values())
-        assert seen.coverage[ROOT].records == len(names)
-        made = catalog.declare_table(TableRecord("lake", ("c000", "s", "t"), "s3://lake/t"))
-        assert catalog.observe(made.path).record == made
+        crawl = Crawled(catalog)
+        assert {path for path in crawl.namespaces if len(path) == 1} == {(name,) for name in names}
+        assert set(crawl.tables) == {("main", "s", "t0000"), ("main", "s", "t0001")}
+        assert all(coverage.complete for coverage in crawl.coverage.values())
+        assert crawl.coverage[ROOT].records == len(names)
+        declared = catalog.declare_table(TableRecord("lake", ("c000", "s", "t"), "s3://lake/t"))
+        assert catalog.observe(declared.path).record == declared
         # A catalog that the server does not have has no tables, either; there is none whose absence would be a mistake.
         assert catalog.observe(("missing", "s", "t")).is_absent
         with pytest.raises(NamespaceNotFound):
@@ -136,22 +136,22 @@ def test_a_direct_look_gives_the_same_records(unity_catalog: UnityCatalogOfTest)
     schema = unity_catalog.schema()
     unity_catalog.table(schema, "t", comment="told", properties={"table_type": "LANCE", "k": "v"})
     with CONNECTOR.open("lake", CONNECTOR.parse_settings(unity_catalog.properties)) as catalog:
-        seen = Crawled(catalog)
-        assert catalog.describe_table((*schema, "t")) == seen.tables[(*schema, "t")]
+        crawl = Crawled(catalog)
+        assert catalog.describe_table((*schema, "t")) == crawl.tables[(*schema, "t")]
         for path in (schema, schema[:1]):
-            assert catalog.describe_namespace(path) == seen.namespaces[path]
-    assert set(seen.coverage) == {ROOT, schema[:1], schema}
+            assert catalog.describe_namespace(path) == crawl.namespaces[path]
+    assert set(crawl.coverage) == {ROOT, schema[:1], schema}
 
 
 def test_a_denied_schema_is_failed_and_the_others_are_read(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
     for schema in ("a", "b", "c"):
         fill(unity_stub, schema, 2)
     unity_stub.world.denied.add("main.b")
-    seen = Crawled(catalog)
-    denied = seen.coverage["main", "b"]
+    crawl = Crawled(catalog)
+    denied = crawl.coverage["main", "b"]
     assert (denied.complete, denied.found, denied.presence.code, denied.records) == (False, True, PermissionDenied.code, 0)
     assert "Access denied" in denied.presence.reason
-    assert [seen.coverage["main", name].complete for name in "ac"] == [True, True]
+    assert [crawl.coverage["main", name].complete for name in "ac"] == [True, True]
     with pytest.raises(PermissionDenied):
         catalog.observe(("main", "b", "t0000"))
 
@@ -197,13 +197,23 @@ def test_a_page_that_fails_makes_the_listing_incomplete(unity_stub: UnityStub, c
 @pytest.mark.parametrize(
     "answer",
     ["", "null", "[]", "<html>a proxy</html>", '{"message": "try again"}', '{"tables": null}', '{"tables": {}}', '{"tables": [{}]}',
-     '{"tables": [{"name": "", "table_type": "EXTERNAL", "properties": {"table_type": "lance"}}]}'],
+     '{"tables": [{"name": "", "table_type": "EXTERNAL", "properties": {"table_type": "lance"}}]}',
+     '{"tables": [{"name": "t", "catalog_name": "main", "schema_name": "other", "table_type": "EXTERNAL"}]}',
+     '{"tables": [{"name": "t", "catalog_name": "other", "schema_name": "s", "table_type": "EXTERNAL"}]}',
+     '{"tables": [], "error_code": "INTERNAL"}', '{"error_code": "INTERNAL"}', '{"tables": [], "tables": []}'],
 )  # fmt: skip
 def test_a_success_that_is_no_listing_is_never_an_empty_one(unity_stub: UnityStub, catalog: UnityCatalog, answer: str) -> None:
     fill(unity_stub, "s", 1)
     shards = [shard for shard in catalog.plan_shards() if ("main", "s") in shard.namespaces]
     unity_stub.script.append((200, {}, answer))
     assert [coverage.presence.code for coverage in Crawled(catalog, shards).coverage.values()] == [Internal.code]
+
+
+def test_a_schema_of_another_catalog_is_no_child(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
+    fill(unity_stub, "s", 1)
+    unity_stub.script.append((200, {}, json.dumps({"schemas": [{"name": "s", "catalog_name": "other"}]})))
+    with pytest.raises(Internal, match="has a row with the catalog_name 'other'"):
+        catalog.list_namespaces(("main",))
 
 
 def test_a_listing_without_end_is_an_error(unity_stub: UnityStub, catalog: UnityCatalog) -> None:
@@ -232,11 +242,11 @@ def test_schemas_that_cannot_be_listed_fail_the_catalog_and_nothing_more(unity_s
         return found
 
     catalog._api.get_catalog = then_denied  # type: ignore[assignment,method-assign]
-    seen = Crawled(catalog)
-    failed = seen.coverage["main",]
+    crawl = Crawled(catalog)
+    failed = crawl.coverage["main",]
     assert (failed.complete, failed.found, failed.presence.code) == (False, True, PermissionDenied.code)
-    assert seen.coverage[ROOT].complete
-    assert set(seen.coverage) == {ROOT, ("main",)}
+    assert crawl.coverage[ROOT].complete
+    assert set(crawl.coverage) == {ROOT, ("main",)}
 
 
 def test_a_server_that_dies_fails_its_schemas() -> None:
@@ -245,8 +255,8 @@ def test_a_server_that_dies_fails_its_schemas() -> None:
         fill(stub, "a", 1)
         catalog = opened(stub)
         shards = catalog.plan_shards()
-    seen = Crawled(catalog, shards)
-    dead = seen.coverage["main", "a"]
+    crawl = Crawled(catalog, shards)
+    dead = crawl.coverage["main", "a"]
     assert (dead.complete, dead.found, dead.presence.code) == (False, True, ServiceUnavailable.code)
     with pytest.raises(ServiceUnavailable):
         catalog.plan_shards()

@@ -29,8 +29,9 @@ from federator.connector import (
 )
 from federator.lance.facade import CatalogNamespace
 from federator.model import NamespaceRecord, TableRecord
+from federator_connectors._http.response import HttpResponse
 from federator_connectors._unity.catalog import UnityCatalog
-from federator_connectors._unity.errors import CatalogNotFound
+from federator_connectors._unity.errors import CatalogNotFound, error_for_response
 from federator_connectors.unity import CONNECTOR, UnityNamespace
 from tests.fixtures.unity import UnityCatalogOfTest
 from tests.stubs.polaris import PolarisStub
@@ -43,9 +44,9 @@ RECORDING = FilePath(__file__).parents[2] / "recordings" / "unity" / "unity-oss-
 
 @pytest.fixture
 def facade(unity_catalog: UnityCatalogOfTest) -> Iterator[CatalogNamespace]:
-    made: CatalogNamespace = UnityNamespace(**unity_catalog.properties)
-    yield made
-    made.close()
+    unity_namespace: CatalogNamespace = UnityNamespace(**unity_catalog.properties)
+    yield unity_namespace
+    unity_namespace.close()
 
 
 # By the spec, section by section. ``C`` stands for the configured catalog; ``s`` is a schema with the Lance table ``t``, the table
@@ -183,6 +184,9 @@ def error_body(code: str, message: str = "why") -> str:
         (429, error_body("REQUEST_LIMIT_EXCEEDED"), Throttled),
         (429, "", Throttled),
         (500, error_body("INTERNAL"), Internal),
+        (500, error_body("TABLE_NOT_FOUND"), Internal),
+        (500, error_body("SCHEMA_DOES_NOT_EXIST"), Internal),
+        (206, "{}", Internal),
         (503, error_body("TEMPORARILY_UNAVAILABLE"), ServiceUnavailable),
         (502, "<html>a proxy</html>", ServiceUnavailable),
         (302, "", InvalidInput),
@@ -325,3 +329,12 @@ def test_a_schema_whose_owner_the_server_does_not_keep_is_not_created(unity_stub
             catalog.create_namespace(NamespaceRecord("lake", path, owner="ann"))
     assert catalog.list_namespaces(("main",)) == []
     assert not any("force" in request for request in unity_stub.seen)
+
+
+@pytest.mark.parametrize("code", ["TABLE_DOES_NOT_EXIST", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"])
+@pytest.mark.parametrize(
+    ("status", "error"), [(401, Unauthenticated), (403, PermissionDenied), (429, Throttled), (503, ServiceUnavailable)]
+)
+def test_a_denial_or_an_outage_never_proves_absence(code: str, status: int, error: type[CatalogError]) -> None:
+    body = json.dumps({"error_code": code, "message": "said"})
+    assert type(error_for_response(HttpResponse("u: asking", status, body))) is error

@@ -92,8 +92,8 @@ async def _by_official_client(catalog: UnityCatalogOfTest) -> tuple[list[Any], A
         for name in ("first", "second"):
             await tables.create_table(_table_to_create(unity, catalog.name, name))
         listed = await tables.list_tables(catalog.name, "made", max_results=50)
-        found = await tables.get_table(f"{catalog.name}.made.first")
-        return [row.to_dict() for row in listed.tables or []], json.loads(found.to_json())
+        table = await tables.get_table(f"{catalog.name}.made.first")
+        return [row.to_dict() for row in listed.tables or []], json.loads(table.to_json())
 
 
 def _table_to_create(unity: Any, catalog: str, name: str) -> Any:

@@ -75,5 +75,5 @@ def test_the_endpoint_refuses_what_the_document_does_not_allow(workspace: Worksp
     form = {"grant_type": "client_credentials", "scope": "all-apis"}
     in_form = form | {"client_id": CLIENT[0], "client_secret": CLIENT[1]}
     for data, auth in ((in_form, None), (form, None), (form | {"grant_type": "password"}, CLIENT)):
-        answer = requests.post(f"{workspace.url}/oidc/v1/token", data=data, auth=auth, timeout=60)
-        assert (answer.status_code, workspace.tokens) in ((400, []), (401, []))
+        response = requests.post(f"{workspace.url}/oidc/v1/token", data=data, auth=auth, timeout=60)
+        assert (response.status_code, workspace.tokens) in ((400, []), (401, []))

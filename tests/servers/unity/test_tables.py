@@ -47,14 +47,14 @@ def schema(unity_catalog: UnityCatalogOfTest) -> Path:
 
 @pytest.fixture
 def facade(unity_catalog: UnityCatalogOfTest) -> Iterator[CatalogNamespace]:
-    made: CatalogNamespace = UnityNamespace(**unity_catalog.properties)
-    yield made
-    made.close()
+    unity_namespace: CatalogNamespace = UnityNamespace(**unity_catalog.properties)
+    yield unity_namespace
+    unity_namespace.close()
 
 
 def test_a_declared_table_is_what_the_spec_says(catalog: UnityCatalog, unity_catalog: UnityCatalogOfTest, schema: Path) -> None:
-    made = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t", {"team": "sales"}, doc="told"))
-    native = unity_catalog.server.call("GET", f"/tables/{'.'.join(made.path)}").json()
+    declared = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t", {"team": "sales"}, doc="told"))
+    native = unity_catalog.server.call("GET", f"/tables/{'.'.join(declared.path)}").json()
     assert (native["table_type"], native["data_source_format"], native["storage_location"]) == (
         "EXTERNAL",
         "TEXT",
@@ -62,7 +62,12 @@ def test_a_declared_table_is_what_the_spec_says(catalog: UnityCatalog, unity_cat
     )
     assert native["properties"] == {"table_type": "lance", "team": "sales"}
     assert (native["columns"], native["comment"]) == ([], "told")
-    assert (made.properties, made.doc, made.schema, made.native_id) == ({"team": "sales"}, "told", None, native["table_id"])
+    assert (declared.properties, declared.doc, declared.schema, declared.native_id) == (
+        {"team": "sales"},
+        "told",
+        None,
+        native["table_id"],
+    )
 
 
 def test_the_whole_native_object_can_be_saved(catalog: UnityCatalog, unity_catalog: UnityCatalogOfTest, schema: Path) -> None:
@@ -104,10 +109,10 @@ def test_a_schema_goes_in_and_comes_back(catalog: UnityCatalog, facade: CatalogN
         {"name": "at", "type": "timestamp", "doc": "when"},
         {"name": "tags", "type": "map<string,struct<weight:decimal(10,2)>>"},
     ])  # fmt: skip
-    made = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t", schema=wanted))
-    assert made.schema == wanted
+    declared = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t", schema=wanted))
+    assert declared.schema == wanted
     (crawled,) = (row for shard in catalog.plan_shards() for row in catalog.read_shard(shard) if isinstance(row, TableRecord))
-    assert crawled == made
+    assert crawled == declared
     described = facade.describe_table(ln.DescribeTableRequest(id=[*schema, "t"])).var_schema
     assert described is not None
     assert [(field.name, field.type.type, field.nullable) for field in described.fields] == [
@@ -119,8 +124,8 @@ def test_columns_that_arrow_has_no_like_of_do_not_hide_a_table(
     facade: CatalogNamespace, catalog: UnityCatalog, schema: Path
 ) -> None:
     columns = json.dumps([{"name": "odd", "type": "uniontype<int,string>"}])
-    made = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t", schema=columns))
-    assert made.schema == '[{"name":"odd","type":"uniontype<int,string>"}]'
+    declared = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t", schema=columns))
+    assert declared.schema == '[{"name":"odd","type":"uniontype<int,string>"}]'
     described = facade.describe_table(ln.DescribeTableRequest(id=[*schema, "t"]))
     assert (described.location, described.var_schema) == ("s3://lake/t", None)
 
@@ -128,9 +133,9 @@ def test_columns_that_arrow_has_no_like_of_do_not_hide_a_table(
 def test_a_schema_of_unity_and_its_properties(catalog: UnityCatalog, unity_catalog: UnityCatalogOfTest) -> None:
     path = (unity_catalog.name, "made")
     properties = {"a": "b", "c": "d", "database.owner-type": "GROUP"}
-    made = catalog.create_namespace(NamespaceRecord("lake", path, properties, doc="told"))
-    assert (made.properties, made.doc, made.location) == (properties, "told", None)
-    assert made.native_id is not None
+    created = catalog.create_namespace(NamespaceRecord("lake", path, properties, doc="told"))
+    assert (created.properties, created.doc, created.location) == (properties, "told", None)
+    assert created.native_id is not None
     # Whoever changes a property replaces them all: a client that sends one loses the others.
     unity_catalog.server.call("PATCH", f"/schemas/{'.'.join(path)}", {"properties": {"x": "y"}})
     assert catalog.describe_namespace(path).properties == {"x": "y"}
@@ -149,11 +154,11 @@ def test_a_default_location_is_below_the_root(unity_catalog: UnityCatalogOfTest,
 def test_a_table_that_was_made_again_is_not_removed(
     catalog: UnityCatalog, unity_catalog: UnityCatalogOfTest, schema: Path
 ) -> None:
-    made = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t"))
-    unity_catalog.server.call("DELETE", f"/tables/{'.'.join(made.path)}")
+    declared = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t"))
+    unity_catalog.server.call("DELETE", f"/tables/{'.'.join(declared.path)}")
     again = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t"))
     with pytest.raises(ConcurrentModification):
-        catalog.deregister_table(made)
+        catalog.deregister_table(declared)
     catalog.deregister_table(again)
     with pytest.raises(TableNotFound):
         catalog.deregister_table(again)
@@ -163,7 +168,7 @@ def test_a_table_that_was_made_again_is_not_removed(
 def test_a_cascade_removes_nothing_where_something_else_is_inside(
     catalog: UnityCatalog, facade: CatalogNamespace, unity_catalog: UnityCatalogOfTest, schema: Path, inside: str
 ) -> None:
-    made = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t"))
+    declared = catalog.declare_table(TableRecord("lake", (*schema, "t"), "s3://lake/t"))
     if inside == "managed":
         unity_catalog.managed_table(schema, "m")
     else:
@@ -171,7 +176,7 @@ def test_a_cascade_removes_nothing_where_something_else_is_inside(
     with pytest.raises(ln.NamespaceNotEmptyError, match="m cannot be removed"):
         facade.drop_namespace(ln.DropNamespaceRequest(id=list(schema), behavior="Cascade"))
     # Not even taken away and put back: it is the same object.
-    assert catalog.describe_table(made.path) == made
+    assert catalog.describe_table(declared.path) == declared
 
 
 def test_a_cascade_never_asks_the_server_to_force(unity_stub: UnityStub) -> None:
@@ -219,10 +224,10 @@ def test_a_file_is_declared_where_it_is(
     """Unity accepts URIs only, and says of others "Unsupported path"."""
     wanted = TableRecord("lake", (*schema, "t"), location)
     assert CONNECTOR.capabilities.locations.allows(location)
-    made = catalog.declare_table(wanted)
-    native = unity_catalog.server.call("GET", f"/tables/{'.'.join(made.path)}").json()
-    assert native["storage_location"] == made.location == stored
-    assert made.canonical == wanted.canonical
+    declared = catalog.declare_table(wanted)
+    native = unity_catalog.server.call("GET", f"/tables/{'.'.join(declared.path)}").json()
+    assert native["storage_location"] == declared.location == stored
+    assert declared.canonical == wanted.canonical
 
 
 @pytest.mark.parametrize("location", ["s3://lake/a b", "s3://lake/100%", "gs://lake/a|b", "s3://lake/[a]"])
@@ -245,9 +250,9 @@ def guarded(unity_stub: UnityStub, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def test_a_denied_declaration_differs_from_a_taken_name(guarded: UnityCatalog, unity_stub: UnityStub) -> None:
-    made = guarded.declare_table(TableRecord("lake", ("main", "s", "t"), "s3://lake/a/t"))
+    declared = guarded.declare_table(TableRecord("lake", ("main", "s", "t"), "s3://lake/a/t"))
     with pytest.raises(TableAlreadyExists):
-        guarded.declare_table(made)
+        guarded.declare_table(declared)
     for location in ("s3://lake/a/t", "s3://lake/a", "s3://lake/a/t/inside"):
         with pytest.raises(PermissionDenied, match="Access denied") as caught:
             guarded.declare_table(TableRecord("lake", ("main", "s", "u"), location))
@@ -261,19 +266,19 @@ def test_a_denied_declaration_differs_from_a_taken_name(guarded: UnityCatalog, u
 def test_a_recreation_that_would_be_denied_is_known_before_anything_is_removed(
     guarded: UnityCatalog, unity_stub: UnityStub
 ) -> None:
-    made = guarded.declare_table(TableRecord("lake", ("main", "s", "t"), "s3://lake/a/t"))
+    declared = guarded.declare_table(TableRecord("lake", ("main", "s", "t"), "s3://lake/a/t"))
     unity_stub.world.create_catalog({"name": "other"}, None)
     unity_stub.world.create_schema({"name": "s2", "catalog_name": "other"}, None)
     with CONNECTOR.open("lake", CONNECTOR.parse_settings({"endpoint": unity_stub.url, "auth_token": "t0ken"})) as everything:
         everything.declare_table(TableRecord("lake", ("other", "s2", "u"), "s3://lake/b/u"))
     for taken in ("s3://lake/b/u", "s3a://lake/b", "s3://lake/b/u/inside/"):
-        obstacle = guarded.find_recreate_obstacle(made, replace(made, location=taken))
+        obstacle = guarded.find_recreate_obstacle(declared, replace(declared, location=taken))
         assert obstacle is not None
         assert obstacle.startswith(f"other$s2$u at s3://lake/b/u overlaps with {taken}")
     for free in ("s3://lake/a/t", "s3://lake/a/t/deeper", "s3://lake/b/u2"):
-        assert guarded.find_recreate_obstacle(made, replace(made, location=free)) is None
+        assert guarded.find_recreate_obstacle(declared, replace(declared, location=free)) is None
     unity_stub.world.denied.add("other.s2")
-    assert guarded.find_recreate_obstacle(made, replace(made, location="s3://lake/b/u")) is None, "it cannot be seen"
+    assert guarded.find_recreate_obstacle(declared, replace(declared, location="s3://lake/b/u")) is None, "it cannot be seen"
 
 
 def test_a_server_gives_each_location_to_one_table_only_with_authorization() -> None:
@@ -281,7 +286,7 @@ def test_a_server_gives_each_location_to_one_table_only_with_authorization() -> 
     capabilities = [
         CONNECTOR.capabilities_for(CONNECTOR.parse_settings({**keys, **more})) for more in ({}, {"auth_token": "t"})
     ]
-    assert [each.locations.exclusive_in for each in capabilities] == [None, "http://unity:8080"]
+    assert [capability.locations.exclusive_in for capability in capabilities] == [None, "http://unity:8080"]
 
 
 def test_concurrent_declarations_of_one_name_do_not_break_it(unity_stub: UnityStub) -> None:
@@ -318,26 +323,28 @@ def posts(stub: UnityStub) -> list[str]:
 
 
 def test_lost_grants_of_a_table_are_reported(strict: UnityCatalog, unity_stub: UnityStub) -> None:
-    made = strict.declare_table(WANTED)
+    declared = strict.declare_table(WANTED)
     unity_stub.world.grants["main.s.t"] = [{"principal": "analysts", "privileges": ["SELECT", "MODIFY"]}]
-    assert strict.describe_recreate_loss(strict.read_native(made.path)) == "grants on the table: SELECT and MODIFY of analysts"
+    assert (
+        strict.describe_recreate_loss(strict.read_native(declared.path)) == "grants on the table: SELECT and MODIFY of analysts"
+    )
     unity_stub.script.append((200, {}, json.dumps(unity_stub.world.tables["main", "s", "t"])))
     unity_stub.script.append((403, {}, json.dumps({"error_code": "PERMISSION_DENIED", "message": "no"})))
     with pytest.raises(Unsupported, match="would be lost"):
-        strict.read_native(made.path)
+        strict.read_native(declared.path)
 
 
 @pytest.mark.parametrize("way", ["refuses", "loses"])
 def test_where_marks_are_refused_they_go_into_the_comment(strict: UnityCatalog, unity_stub: UnityStub, way: str) -> None:
     setattr(unity_stub.world, way, ("federator.",))
-    made = strict.declare_table(WANTED)
+    declared = strict.declare_table(WANTED)
     native = unity_stub.world.tables["main", "s", "t"]
     assert native["properties"] == {"table_type": "lance", "team": "sales"}
     assert native["comment"].startswith("told\n[federator instance=prod-eu ")
     # Whoever reads it finds the mark where it always is.
-    assert (made.properties, made.doc) == ({**MARK, "team": "sales"}, "told")
+    assert (declared.properties, declared.doc) == ({**MARK, "team": "sales"}, "told")
     (crawled,) = (row for shard in strict.plan_shards() for row in strict.read_shard(shard) if isinstance(row, TableRecord))
-    assert crawled == made
+    assert crawled == declared
     # Once refused, marks are not tried again, and a table without any is declared as it is.
     asked = len(posts(unity_stub))
     strict.declare_table(replace(WANTED, path=("main", "s", "u")))
@@ -345,7 +352,7 @@ def test_where_marks_are_refused_they_go_into_the_comment(strict: UnityCatalog, 
     assert (len(posts(unity_stub)), plain.doc) == (asked + 2, "told")
     strict.deregister_table(plain)
     strict.deregister_table(strict.describe_table(("main", "s", "u")))
-    strict.deregister_table(made)
+    strict.deregister_table(declared)
     assert unity_stub.world.tables == {}
 
 

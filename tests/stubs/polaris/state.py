@@ -214,6 +214,9 @@ class State:
         """An Iceberg ``table`` or ``view`` that holds a name."""
         self._namespace(prefix, levels).iceberg[name] = kind
 
+    def remove_iceberg(self, prefix: str, levels: Levels, name: str) -> None:
+        del self._namespace(prefix, levels).iceberg[name]
+
     def iceberg_exists(self, prefix: str, levels: Levels, name: str, kind: str) -> Answer:
         """By Iceberg's REST API."""
         if self._namespace(prefix, levels).iceberg.get(name) != kind:

@@ -242,14 +242,16 @@ class World:
 
     def _table(self, body: Json, principal: str | None) -> Json:
         described = _described(body)
-        kept = {key: value for key, value in described["properties"].items() if not key.startswith(self.loses or ("\0",))}
+        kept_properties = {
+            key: value for key, value in described["properties"].items() if not key.startswith(self.loses or ("\0",))
+        }
         location = body["storage_location"]
         return {
             "name": body["name"], "catalog_name": body["catalog_name"], "schema_name": body["schema_name"],
             "table_type": body["table_type"], "data_source_format": body["data_source_format"],
             "columns": [_COLUMN | column for column in body["columns"]],
             "storage_location": f"file://{location}" if location.startswith("/") else location,
-            "comment": described["comment"], "properties": kept, **_signed(principal), "table_id": str(uuid.uuid4()),
+            "comment": described["comment"], "properties": kept_properties, **_signed(principal), "table_id": str(uuid.uuid4()),
             "view_definition": None, "view_dependencies": None,
         }  # fmt: skip
 

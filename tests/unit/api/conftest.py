@@ -16,9 +16,10 @@ from fastapi import FastAPI
 from federator.api.app import create_app
 from federator.model import ROOT, Coverage, Kind, failed_evidence
 from federator.settings import Settings, parse_settings
-from federator.store import Index, coverage, migrations, open_index, records, revisions, verifications
+from federator.store import Index, coverage, open_index, records, revisions, verifications
 from federator.store.leases import acquire_lease
 from federator.testing import MemoryStore
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, namespace, table
 from tests.unit.api.service_process import CONFIG, Process
 from tests.unit.api.service_process import ODD as NAME
@@ -49,9 +50,9 @@ class Api:
         return self.ask("POST", url, **options)
 
     def json(self, url: str, **options: Any) -> Any:
-        answer = self.get(url, **options)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = self.get(url, **options)
+        assert response.status_code == 200, response.text
+        return response.json()
 
 
 @pytest.fixture
@@ -84,8 +85,7 @@ def index(filled: Path, tmp_path: Path) -> Iterator[Index]:
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("filled")
-    index = open_index("sqlite:///federator.db", base=directory)
-    migrations.upgrade_schema(index)
+    index = new_index(directory)
     sales = [table("lake", "sales", f"t{i:02}", doc=f"table number {i}") for i in range(25)]
     secret = {"comment": "x", "aws.secret_access_key": "hunter2", "fs.s3a.token": "t0ken"}
     special = table("lake", "sales", "orders", properties=secret, schema='[{"name":"id","type":"bigint"}]')
@@ -116,6 +116,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         checked = {
             "canonical": result.canonical, "location": result.record.location, "state": "valid", "message": None, "version": 3,
             "rows": 10, "fragments": 1, "schema": '[{"name": "id", "type": "int64"}]', "checked_at": 1.5, "checked_through": "lake",
+            "access": "",
         }  # fmt: skip
         verifications.save_verifications(connection, [checked])
     # What is copied is the one file: closing moves what stands in the write-ahead log into it.

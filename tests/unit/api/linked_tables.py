@@ -62,7 +62,7 @@ def verifications(disk: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             location = str(_path_of(disk, object_id))
             row = inspector.inspect(location)
             row["changed_at"] = row["changed_at"] and 1.0
-            fixed = {"canonical": canonical_location(location), "location": location, "checked_at": 1.5}
+            fixed = {"canonical": canonical_location(location), "location": location, "access": "", "checked_at": 1.5}
             yield object_id, {**fixed, "checked_through": object_id.partition("$")[0], **row}
 
 

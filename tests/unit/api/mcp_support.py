@@ -19,7 +19,8 @@ from federator.api.app import create_app
 from federator.api.http_limits import build_limited_protocol
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.settings import Settings, parse_settings
-from federator.store import Index, migrations, open_index, tokens
+from federator.store import Index, tokens
+from tests.fixtures.index import new_index
 from tests.fixtures.serving import serve_app
 from tests.unit.api import worlds
 
@@ -108,8 +109,7 @@ def run_service(index: Index, settings: Settings) -> Iterator[Running]:
 @contextmanager
 def run_world(folder: Path) -> Iterator[Running]:
     """The service over the index of ``worlds.build``."""
-    index = open_index("sqlite:///federator.db", base=folder)
-    migrations.upgrade_schema(index)
+    index = new_index(folder)
     worlds.build(index)
     settings = worlds.settings(lambda **raw: parse_settings({"instance": {"id": "t"}, **raw}, folder / "f.toml"))
     with run_service(index, settings) as running:

@@ -45,7 +45,7 @@ class Process:
     def url(self) -> str:
         return self.await_line(r"federator listens on (http://\S+)")
 
-    def await_line(self, pattern: str, seconds: float = 60) -> str:
+    def await_line(self, pattern: str, seconds: float = 240) -> str:
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._process.poll() is None:
             if match := re.search(pattern, self.text):

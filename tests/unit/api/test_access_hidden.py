@@ -23,6 +23,7 @@ from federator.model.scopes import EVERYTHING, Scopes
 from federator.settings import Settings
 from federator.store import Index, coverage, migrations, open_index, revisions
 from federator.store.leases import acquire_lease
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, namespace, table
 from tests.unit.api import linked_tables, worlds
 from tests.unit.api.conftest import Api
@@ -31,32 +32,34 @@ from tests.unit.api.worlds import HIDDEN, ORDERS, RUN_BOTH, RUN_HIDDEN, RUN_SEEN
 
 @dataclass
 class Pair:
-    """Both worlds, asked by the same caller; ``plans`` are those of the richer one."""
+    """Two services for one principal: ``plain`` has only what the principal's scopes cover, ``rich`` has hidden objects, too.
+
+    ``plans`` are the digests of the rich service's plans by mirror.
+    """
 
     plain: Api
     rich: Api
     plans: dict[str, str]
-    # Over PostgreSQL every third address is enough: what differs there is how texts are compared, not which routes ask.
+    # Over PostgreSQL every third URL is enough: only the comparison of texts differs there, not the routes' queries.
     step: int = 1
 
-    def same(self, method: str, url: str, **options: Any) -> httpx.Response:
-        """The answer, which both give."""
+    def require_equal(self, method: str, url: str, **options: Any) -> httpx.Response:
+        """Send a request to both services, compare status, body and headers, and return the response."""
         first, other = self.plain.ask(method, url, **options), self.rich.ask(method, url, **options)
         assert (first.status_code, first.content) == (other.status_code, other.content), url
         assert {**first.headers, "date": ""} == {**other.headers, "date": ""}, url
         return first
 
 
-Open = Callable[[], Index]
-
-
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     if request.param == "postgresql":
-        created = _databases(request.getfixturevalue("postgres_url"))
+        created = _create_databases(request.getfixturevalue("postgres_url"))
     else:
         created = [f"sqlite:///{tmp_path_factory.mktemp(name)}/federator.db" for name in ("plain", "rich")]
-    result, indexes, disk = [], [], tmp_path_factory.mktemp("disk")
+    apis: list[Api] = []
+    indexes: list[Index] = []
+    disk = tmp_path_factory.mktemp("disk")
     digests: dict[str, str] = {}
     for rich, url in zip((False, True), created, strict=False):
         index = open_index(url)
@@ -64,9 +67,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         migrations.upgrade_schema(index)
         digests = worlds.build(index, visible=EVERYTHING if rich else SEEN, disk=disk)
         settings = worlds.settings(_settings_of(tmp_path_factory.mktemp("settings"), url), visible=EVERYTHING if rich else SEEN)
-        result.append(worlds.api(index, settings))
-    yield Pair(result[0], result[1], digests, 1 if request.param == "sqlite" else 3)
-    for api in result:
+        apis.append(worlds.api(index, settings))
+    yield Pair(apis[0], apis[1], digests, 1 if request.param == "sqlite" else 3)
+    for api in apis:
         api.app.state.index.close()
     for index in indexes:
         index.close()
@@ -81,8 +84,8 @@ def _settings_of(folder: Path, url: str) -> Callable[..., Settings]:
     return lambda **raw: parse_settings({"instance": {"id": "test"}, "index": {"url": url}, **raw}, folder / "federator.toml")
 
 
-def _databases(server: str) -> list[str]:
-    """The addresses of two new databases."""
+def _create_databases(server: str) -> list[str]:
+    """Create two databases and return their URLs."""
     names = [f"t_{uuid.uuid4().hex[:12]}" for _ in range(2)]
     for name in names:
         _execute(server, f'CREATE DATABASE "{name}"')
@@ -119,7 +122,7 @@ WORDS = (
     "o*",
     "*",
 )
-#: how every GET of our own API is asked; ``{...}`` is filled with everything that could be asked for
+#: by GET route of the federator's own API: values of its parameters, or queries
 READS: dict[str, list[str]] = {
     "/api/v1/overview": [""],
     "/api/v1/overview/history": ["", "?days=366"],
@@ -128,6 +131,7 @@ READS: dict[str, list[str]] = {
         *(f"?path={quote(key)}&depth={depth}" for key in IDS for depth in (1, 3)), "?limit=1", "?path=lake&limit=1", "?view=merged",
         "?view=merged&depth=3", "?view=merged&depth=3&as_of=12", "?view=merged&as_of=1970-01-02", "?depth=3&as_of=1970-01-02",
         "?view=merged&path=s", "?view=merged&path=payroll",
+        *(f"?path={quote(key)}&sort={order}&with=verified&limit=1" for key in IDS for order in ("-rows", "state")),
         "?as_of=12", "?as_of=run-1", *(f"?as_of={run}" for run in (RUN_BOTH, RUN_HIDDEN, RUN_HIDDEN[:11])),
         f"?view=merged&as_of={RUN_HIDDEN}",
     ],
@@ -142,10 +146,14 @@ READS: dict[str, list[str]] = {
     "/api/v1/datasets/{location}": [quote(location, safe="") for location in LOCATIONS],
     "/api/v1/drift": [
         "", "?limit=1", "?kind=duplicate", "?severity=high", "?source=lake", "?source=vault", "?source=nope", "?resolved=true",
+        *(f"?below={quote(key)}" for key in IDS),
     ],
+    "/api/v1/drift/counts": ["", "?source=lake", "?source=vault", "?source=nope", "?resolved=true"],
+    "/api/v1/snapshots": ["", "?limit=1"],
     "/api/v1/diff": [
         "?from=run-1&to=run-2", "?from=run-1&to=run-2&path=lake$payroll", "?from=run-1&to=run-2&source=vault",
         "", "?source=", f"?from={RUN_SEEN}&to={RUN_BOTH}", f"?from={RUN_SEEN}&to={RUN_BOTH}&path=lake$payroll", f"?from={RUN_HIDDEN}",
+        f"?from={RUN_SEEN}&to={RUN_BOTH}&newest=true",
         f"?from={RUN_SEEN}&to={RUN_HIDDEN}", f"?to={RUN_HIDDEN}", f"?from={RUN_HIDDEN[:11]}", "?from=0",
     ],
     **{
@@ -158,7 +166,10 @@ READS: dict[str, list[str]] = {
     "/api/v1/sources": [""],
     "/api/v1/sources/{name}": ["lake", "copy", "spare", "vault", "nope"],
     "/api/v1/sources/{name}/coverage": ["lake", "vault", "nope"],
-    "/api/v1/runs": ["", "?limit=1"],
+    "/api/v1/runs": [
+        "", "?limit=1", "?kind=crawl", "?kind=sync", "?since=-2d", "?since=nope",
+        *(f"?state={state}&limit={limit}" for state in ("ok", "partial", "failed", "held", "running") for limit in (1, 20)),
+    ],
     "/api/v1/runs/{id}": [RUN_SEEN, RUN_BOTH, RUN_HIDDEN, "nope", RUN_HIDDEN[:12]],
     "/api/v1/runs/{id}/events": [RUN_SEEN, RUN_HIDDEN, "nope"],
     "/api/v1/events": ["?seconds=0"],
@@ -169,6 +180,7 @@ READS: dict[str, list[str]] = {
     "/api/v1/mirrors/{name}": ["open", "hidden", "half", "nope"],
     "/api/v1/jobs": [""],
     "/api/v1/audit": ["", "?subject=vault$s$orders"],
+    "/api/v1/audit/state": [""],
     "/api/v1/reports": ["", "?kind=freshness"],
     "/api/v1/reports/{id}": ["00000000-0000-0000-0000-000000000000", "nope"],
     "/api/v1/reports/{id}/{name}": ["nope/x.html"],
@@ -178,19 +190,19 @@ READS: dict[str, list[str]] = {
 }  # fmt: skip
 
 
-def urls(route: str, plans: dict[str, str]) -> Iterator[str]:
-    """The addresses to ask of a route."""
-    path, _, rest = route.partition("{")
-    for end in READS[route]:
-        filled = end.format(**plans) if end.startswith("{") else end
-        tail = rest.partition("}")[2] if rest.count("{") == 0 else ""
-        yield f"{path}{filled}{tail}"
+def iter_urls(route: str, plans: dict[str, str]) -> Iterator[str]:
+    """Yield the URLs of a route: each text of ``READS`` in place of its parameters, from the first to the last, or at its end."""
+    start, first, rest = route.partition("{")
+    end = rest.rpartition("}")[2] if first else ""
+    for text in READS[route]:
+        value = text.format(**plans) if text.startswith("{") else text
+        yield f"{start}{value}{end}"
 
 
 @pytest.mark.parametrize("route", READS)
 def test_every_read_is_the_same_as_in_a_world_without_the_rest(pair: Pair, route: str) -> None:
-    for url in list(urls(route, pair.plans))[:: pair.step]:
-        answer = pair.same("GET", url)
+    for url in list(iter_urls(route, pair.plans))[:: pair.step]:
+        answer = pair.require_equal("GET", url)
         assert answer.status_code < 500, (url, answer.text)
         response = (
             answer.content.replace(answer.json().get("instance", "\0").encode(), b"")
@@ -213,15 +225,15 @@ LANCE: tuple[tuple[str, str, object], ...] = (
 def test_the_lance_protocol_hides_the_same(pair: Pair, method: str, template: str, body: object) -> None:
     for key in ("$", *(key for key in IDS if key and "%" not in key))[:: pair.step]:
         url = template.format(quote(key, safe=""))
-        answer = pair.same(method, url, **({} if body is None else {"json": body}))
-        assert answer.status_code < 500, (url, answer.text)
+        response = pair.require_equal(method, url, **({} if body is None else {"json": body}))
+        assert response.status_code < 500, (url, response.text)
         if not any(name in url for name in HIDDEN):
-            assert not [name for name in HIDDEN if name.encode() in answer.content and name != "sale$"], (url, answer.text)
+            assert not [name for name in HIDDEN if name.encode() in response.content and name != "sale$"], (url, response.text)
 
 
 def test_the_list_of_all_tables_hides_the_same(pair: Pair) -> None:
-    assert pair.same("GET", "/v1/table").json()["tables"]
-    assert pair.same("GET", "/v1/table?limit=1").status_code == 200
+    assert pair.require_equal("GET", "/v1/table").json()["tables"]
+    assert pair.require_equal("GET", "/v1/table?limit=1").status_code == 200
 
 
 def test_a_new_read_is_compared_too(pair: Pair) -> None:
@@ -274,31 +286,31 @@ def test_not_found_is_one_answer(pair: Pair, template: str, hidden: str, missing
     assert {**first.headers, "date": ""} == {**other.headers, "date": ""}
 
 
-def test_writes_to_hidden_objects_are_like_writes_to_absent_ones(pair: Pair, settings_of: Callable[..., Settings]) -> None:
-    asking = []
+def test_writes_to_hidden_objects_are_like_writes_to_absent_ones(pair: Pair) -> None:
+    apis = []
     for api, rich in ((pair.plain, False), (pair.rich, True)):
         index = api.app.state.index
         settings = worlds.settings(
             _settings_of(Path(index.engine.url.database or "x").parent, _url(index)), visible=EVERYTHING if rich else SEEN
         )
-        asking.append(worlds.api(index, settings, "operator"))
-    both = Pair(asking[0], asking[1], pair.plans)
+        apis.append(worlds.api(index, settings, "operator"))
+    operators = Pair(apis[0], apis[1], pair.plans)
     for body in (
         {"kind": "crawl", "sources": ["vault"]}, {"kind": "crawl", "sources": ["lake"]}, {"kind": "sync", "mirrors": ["hidden"]},
         {"kind": "sync", "mirrors": ["half"]}, {"kind": "apply", "plans": [pair.plans["hidden"]]}, {"kind": "crawl", "sources": ["no"]},
         {"kind": "verify", "tables": ["vault$Db$Orders"]}, {"kind": "verify", "tables": ["lake$payroll$salaries"]},
         {"kind": "verify", "tables": ["lake$sales$orders", "vault$s$orders"]}, {"kind": "verify", "tables": ["no$no"]},
     ):  # fmt: skip
-        assert both.same("POST", "/api/v1/runs", json=body).status_code in (400, 404)
+        assert operators.require_equal("POST", "/api/v1/runs", json=body).status_code in (400, 404)
     for digest in (pair.plans["hidden"], pair.plans["half"]):
-        for what in ("approve", "reject", "apply"):
+        for decision in ("approve", "reject", "apply"):
             tag = {"If-Match": f'"{digest}"'}
-            assert both.same("POST", f"/api/v1/plans/{digest}/{what}", headers=tag).status_code == 404
+            assert operators.require_equal("POST", f"/api/v1/plans/{digest}/{decision}", headers=tag).status_code == 404
     for name in ("crawl:vault", "crawl:lake", "sync:hidden", "sync:half", "crawl:no"):
-        for what in ("run", "pause", "resume"):
-            assert both.same("POST", f"/api/v1/jobs/{name}/{what}").status_code == 404
-    assert both.same("POST", f"/api/v1/runs/{RUN_HIDDEN}/cancel").status_code == 404
-    for api in asking:
+        for action in ("run", "pause", "resume"):
+            assert operators.require_equal("POST", f"/api/v1/jobs/{name}/{action}").status_code == 404
+    assert operators.require_equal("POST", f"/api/v1/runs/{RUN_HIDDEN}/cancel").status_code == 404
+    for api in apis:
         api.app.state.index.close()
 
 
@@ -339,8 +351,7 @@ def test_a_malformed_cursor_is_a_mistake_of_the_request(pair: Pair) -> None:
 
 def test_names_in_a_hidden_source_are_not_folded(tmp_path: Path) -> None:
     """A message with the folded name would show that the source is configured."""
-    index = open_index(f"sqlite:///{tmp_path}/federator.db")
-    migrations.upgrade_schema(index)
+    index = new_index(tmp_path)
     answers = []
     for configured in (False, True):
         sources = {"vault": {"impl": "hive3", "uri": "thrift://127.0.0.1:9"}} if configured else {}
@@ -354,15 +365,18 @@ def test_names_in_a_hidden_source_are_not_folded(tmp_path: Path) -> None:
             ("deregister", {}),
             ("count_rows", {}),
         )
-        asked = [api.post(f"/v1/table/vault%24Db%24Orders/{route}", json=body) for route, body in requests]
-        asked += [api.post(f"/v1/namespace/vault%24Db/{route}", json={}) for route in ("create", "describe", "exists", "drop")]
-        answers.append([(answer.status_code, answer.text.replace(f"writer-{configured}", "writer")) for answer in asked])
+        responses = [api.post(f"/v1/table/vault%24Db%24Orders/{route}", json=body) for route, body in requests]
+        responses += [
+            api.post(f"/v1/namespace/vault%24Db/{route}", json={}) for route in ("create", "describe", "exists", "drop")
+        ]
+        answers.append(
+            [(response.status_code, response.text.replace(f"writer-{configured}", "writer")) for response in responses]
+        )
     assert answers[0] == answers[1]
 
 
 def test_the_reason_of_a_namespace_above_a_scope_is_hidden(tmp_path: Path) -> None:
-    index = open_index(f"sqlite:///{tmp_path}/federator.db")
-    migrations.upgrade_schema(index)
+    index = new_index(tmp_path)
     fill(index, "lake", namespace("lake", "sales"), table("lake", "sales", "orders"), namespace("lake", "empty"))
     denied = failed_evidence(15, "payroll: denied")
     with acquire_lease(index, "source:lake") as lease:

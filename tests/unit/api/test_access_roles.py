@@ -14,8 +14,9 @@ from federator.api.principals import LOCAL_PRINCIPAL, ROLES, Principal, Role, ca
 from federator.connector import PermissionDenied
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.settings import Settings, SourceSettings, parse_settings
-from federator.store import Index, migrations, open_index
+from federator.store import Index
 from federator.vending import Access
+from tests.fixtures.index import new_index
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 
@@ -28,15 +29,18 @@ OPERATES = {
 }  # fmt: skip
 WRITES = {"POST /api/v1/declarations"}
 ADMINISTERS = {
-    "GET /api/v1/audit", "GET /api/v1/tokens", "POST /api/v1/tokens", "POST /api/v1/tokens/{name}/revoke",
+    "GET /api/v1/audit", "GET /api/v1/audit/state", "GET /api/v1/tokens", "POST /api/v1/tokens", "POST /api/v1/tokens/{name}/revoke",
 }  # fmt: skip
 WHOLE = {
-    "GET /api/v1/audit", "GET /metrics", "GET /api/v1/reports", "POST /api/v1/reports", "GET /api/v1/reports/{id}",
+    "GET /api/v1/audit", "GET /api/v1/audit/state", "GET /metrics",
+    "GET /api/v1/reports", "POST /api/v1/reports", "GET /api/v1/reports/{id}",
     "GET /api/v1/tokens", "POST /api/v1/tokens", "POST /api/v1/tokens/{name}/revoke",
     "GET /api/v1/reports/{id}/{name}", "GET /api/v1/notifications", "POST /api/v1/notifications/{number}/retry",
 }  # fmt: skip
 LOOKS = {
-    "GET /api/v1/overview", "GET /api/v1/overview/history", "GET /api/v1/suggest",
+    "GET /api/v1/overview", "GET /api/v1/overview/history", "PUT /api/v1/attention/{key}", "DELETE /api/v1/attention/{key}",
+    "GET /api/v1/suggest",
+    "GET /api/v1/drift/counts", "GET /api/v1/snapshots",
     "GET /api/v1/tree", "GET /api/v1/tables/{id}", "GET /api/v1/graph/{id}", "GET /api/v1/schema/{id}",
     "GET /api/v1/snippets/{id}", "GET /api/v1/search", "GET /api/v1/datasets", "GET /api/v1/datasets/{location}",
     "GET /api/v1/drift", "GET /api/v1/diff", "GET /api/v1/explain/{id}", "GET /api/v1/sources", "GET /api/v1/sources/{name}",
@@ -56,6 +60,7 @@ RULES = {
 }
 BODIES: dict[str, Any] = {
     "POST /api/v1/runs": {"kind": "crawl"}, "POST /api/v1/tokens": {"name": "created"}, "POST /api/v1/reports": {"report": "none"},
+    "PUT /api/v1/attention/{key}": {"digest": "none", "hours": 1},
     "POST /api/v1/declarations": {"places": ["s3://lake/new.lance"], "into": ["copy"]},
 }  # fmt: skip
 
@@ -63,8 +68,7 @@ BODIES: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Index, Settings]]:
     folder = tmp_path_factory.mktemp("roles")
-    index = open_index("sqlite:///federator.db", base=folder)
-    migrations.upgrade_schema(index)
+    index = new_index(folder)
     worlds.build(index)
     yield index, worlds.settings(_made_in(folder))
     index.close()
@@ -114,11 +118,11 @@ def test_nobody_asks_anything_without_a_credential(callers: dict[str, Api]) -> N
     nobody = Api(callers["viewer of all"].app)
     routes = [*operations(nobody), "GET /docs", "GET /openapi.json", "GET /nope", "POST /v1/namespace/x/list", "POST /mcp"]
     for route in routes:
-        answer = nobody.ask(route.split()[0], url_of(route))
+        response = nobody.ask(route.split()[0], url_of(route))
         if route in OPEN:
-            assert answer.status_code == 200
+            assert response.status_code == 200
         else:
-            assert (answer.status_code, answer.json()["code"]) == (401, 16), route
+            assert (response.status_code, response.json()["code"]) == (401, 16), route
 
 
 @pytest.mark.parametrize("route", sorted(RULES))
@@ -126,12 +130,12 @@ def test_a_route_is_for_its_role_and_those_above(callers: dict[str, Api], route:
     for name, api in callers.items():
         role, _, scope = name.partition(" of ")
         reaches = Role.parse(role) >= RULES[route] and (scope == "all" or route not in WHOLE)
-        answer = api.ask(route.split()[0], url_of(route), json=BODIES.get(route))
-        assert answer.status_code < 500
+        response = api.ask(route.split()[0], url_of(route), json=BODIES.get(route))
+        assert response.status_code < 500
         if reaches and not (route in ("POST /api/v1/runs", *WRITES) and scope == "nothing"):
-            assert answer.status_code != 403, (name, answer.text)
+            assert response.status_code != 403, (name, response.text)
         else:
-            assert (answer.status_code, answer.json()["code"]) == (403, 15), name
+            assert (response.status_code, response.json()["code"]) == (403, 15), name
 
 
 def test_a_principal_without_scopes_sees_nothing(callers: dict[str, Api]) -> None:

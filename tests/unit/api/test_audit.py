@@ -5,9 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 
 from federator import audit
+from federator.audit.heads import record_head
+from federator.audit.verification import read_state
 from federator.store import Index, audit_log
+from federator.store import tables as t
 from tests.unit.api.conftest import Api
 
 
@@ -61,9 +65,9 @@ def test_filters(api: Api, sealed: int) -> None:
 
 
 def test_secrets_are_masked(api: Api, sealed: int) -> None:
-    answer = api.get("/api/v1/audit")
-    assert "(masked)" in answer.text
-    assert "planted" not in answer.text
+    response = api.get("/api/v1/audit")
+    assert "(masked)" in response.text
+    assert "planted" not in response.text
 
 
 def test_new_events_do_not_move_a_page(api: Api, index: Index, sealed: int) -> None:
@@ -82,10 +86,33 @@ def test_invalid_parameters_are_a_problem(api: Api, sealed: int) -> None:
     request = [{"since": "yesterday"}, {"limit": 0}, {"kind": "a\0b"}, {"cursor": "no"}, {"cursor": mine, "kind": "write"},
              {"cursor": encode_cursor('["audit", null, null, null, "None"]', "x")}]  # fmt: skip
     for params in request:
-        answer = api.get("/api/v1/audit", params=params)
-        assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json"), params
+        response = api.get("/api/v1/audit", params=params)
+        assert (response.status_code, response.headers["content-type"]) == (400, "application/problem+json"), params
 
 
 def test_is_answered_from_the_callers_own_copy(api: Api, sealed: int) -> None:
     tag = api.get("/api/v1/audit").headers["etag"]
     assert api.get("/api/v1/audit", headers={"If-None-Match": tag}).status_code == 304
+
+
+@pytest.mark.parametrize("newest", [1000, 4])
+def test_the_state_of_the_chain_finds_an_altered_event(index: Index, sealed: int, newest: int) -> None:
+    intact = read_state(index, newest=newest)
+    assert (intact.sealed, intact.checked, intact.finding) == (sealed, min(newest, sealed), None)
+    with index.write() as connection, audit_log.deletion_allowed(connection):
+        connection.execute(update(t.audit_event).where(t.audit_event.c.seq == sealed - 2).values(actor="eve"))
+    finding = read_state(index, newest=newest).finding
+    assert finding is not None
+    assert str(sealed - 2) in finding
+
+
+def test_the_state_says_how_far_the_chain_is_sealed_and_attested(api: Api, index: Index, sealed: int) -> None:
+    state = api.json("/api/v1/audit/state")
+    assert (state["sealed"], state["unsealed"], state["signed"], state["anchored"]) == (sealed, 0, 0, 0)
+    assert state["digest"] == api.json("/api/v1/audit?limit=1")["events"][0]["digest"]
+    record_head(index, None)
+    with index.write() as connection:
+        audit_log.mark_anchored(connection, sealed)
+        audit_log.append_event(connection, "late", actor="ann", run_id=None, subject="s", detail={})
+    state = api.json("/api/v1/audit/state")
+    assert (state["anchored"], state["unsealed"], state["finding"]) == (sealed, 1, None)

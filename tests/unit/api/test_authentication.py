@@ -58,12 +58,12 @@ def test_an_invalid_token_gets_an_error_in_the_form_of_the_protocol(served: Api,
     secret = create_token(index)
     for values in (f"{secret}x", secret[:-1], "lft_", "lft_" + "A" * 43, secret.removeprefix("lft_"), "a.b.c", "ä", ""):
         for headers in ({"x-api-key": values.encode()}, {"Authorization": b"Bearer " + values.encode()}):
-            answer = served.get("/api/v1/tree", headers=headers)
-            assert (answer.status_code, answer.json()["code"]) == (401, 16)
-            assert answer.headers["www-authenticate"].startswith("Bearer")
-    answer = served.get("/v1/table", headers={"x-api-key": "wrong"})
-    assert (answer.status_code, answer.json()["code"], answer.json()["instance"]) == (401, 16, "/v1/table")
-    assert secret not in answer.text
+            response = served.get("/api/v1/tree", headers=headers)
+            assert (response.status_code, response.json()["code"]) == (401, 16)
+            assert response.headers["www-authenticate"].startswith("Bearer")
+    response = served.get("/v1/table", headers={"x-api-key": "wrong"})
+    assert (response.status_code, response.json()["code"], response.json()["instance"]) == (401, 16, "/v1/table")
+    assert secret not in response.text
 
 
 def test_an_expired_and_a_revoked_token_are_over(index: Index, settings_of: Callable[..., Settings]) -> None:
@@ -126,9 +126,9 @@ def test_the_index_that_does_not_answer_lets_nobody_in(served: Api, index: Index
     fresh = create_token(index, "fresh")
     with index.write() as connection:
         t.token.drop(connection)
-    answer = served.get("/api/v1/tree", headers={"x-api-key": fresh})
-    assert (answer.status_code, answer.json()["title"]) == (503, "Index unavailable")
-    assert answer.headers["x-content-type-options"] == "nosniff"
+    response = served.get("/api/v1/tree", headers={"x-api-key": fresh})
+    assert (response.status_code, response.json()["title"]) == (503, "Index unavailable")
+    assert response.headers["x-content-type-options"] == "nosniff"
 
 
 def test_a_bucket_fills_again_at_its_rate() -> None:
@@ -199,8 +199,8 @@ def test_guesses_beyond_the_limit_are_refused_before_they_are_looked_up(
 
 
 def test_a_body_that_is_too_large_is_refused(api: Api) -> None:
-    answer = api.post("/api/v1/runs", content=b"x" * 1_000_001, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 413
+    response = api.post("/api/v1/runs", content=b"x" * 1_000_001, headers={"Content-Type": "application/json"})
+    assert response.status_code == 413
 
 
 ORIGIN = "https://page.example.com"

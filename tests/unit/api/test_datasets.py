@@ -87,8 +87,8 @@ def test_a_location_with_an_alias_is_one_dataset(api: Api, index: Index, orders:
     ],
 )  # fmt: skip
 def test_what_is_not_there_or_not_allowed_is_a_problem(api: Api, url: str, status: int) -> None:
-    answer = api.get(url)
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    response = api.get(url)
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json")
 
 
 def test_etags_hold_until_something_changes(api: Api, index: Index, orders: str) -> None:

@@ -13,9 +13,10 @@ import pytest
 from federator.api.app import create_app
 from federator.model.scopes import Scopes
 from federator.settings import parse_settings
-from federator.store import Index, migrations, open_index, requests
+from federator.store import Index, requests
 from federator.testing import MemoryStore
 from federator.worker.runner import RequestRunner
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
@@ -37,8 +38,7 @@ class World:
         raw = {"instance": {"id": "i"}, "sources": sources, "roots": {"lake": {"location": f"{folder}/lake"}}}
         raw["locations"] = {"aliases": {"mounted://data": f"{folder}/private"}}
         settings = parse_settings(raw | {"serve": {"auth": "required"}}, folder / "federator.toml")
-        self.index: Index = open_index("sqlite:///federator.db", base=folder)
-        migrations.upgrade_schema(self.index)
+        self.index: Index = new_index(folder)
         for name in sources:
             fill(self.index, name)
         self.app = create_app(settings)
@@ -115,8 +115,8 @@ def test_a_forbidden_declaration_queues_no_request(
     world: World, role: str, scope: str, change: dict[str, Any], status: int
 ) -> None:
     body = {"places": ["s3://lake/new.lance"], "into": ["one"], **change}
-    answer = world.caller(role, scope).post("/api/v1/declarations", json=body)
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    response = world.caller(role, scope).post("/api/v1/declarations", json=body)
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json")
     with world.index.read() as connection:
         assert requests.list_queued(connection, requests.RUN_KINDS) == []
 
@@ -132,8 +132,8 @@ def test_a_location_has_no_control_characters(world: World) -> None:
         "\ns3://lake/a",
     ):
         for caller in callers:
-            answer = caller.post("/api/v1/declarations", json={"places": [world.place, location], "into": ["one"]})
-            assert (answer.status_code, answer.json()["code"]) == (400, 13), (location, answer.text)
+            response = caller.post("/api/v1/declarations", json={"places": [world.place, location], "into": ["one"]})
+            assert (response.status_code, response.json()["code"]) == (400, 13), (location, response.text)
     with world.index.read() as connection:
         assert requests.list_queued(connection, requests.RUN_KINDS) == []
 

@@ -45,10 +45,10 @@ def steps(monkeypatch: pytest.MonkeyPatch, index: Index, run: runs.RunHandle) ->
 
 @pytest.mark.usefixtures("steps")
 def test_events_tell_each_change_once_and_end_with_the_run(api: Api, run: runs.RunHandle) -> None:
-    answer = api.get(f"/api/v1/runs/{run.id}/events", headers={"Accept-Encoding": "gzip"})
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert "content-encoding" not in answer.headers
-    result = parse_events(answer.text)
+    response = api.get(f"/api/v1/runs/{run.id}/events", headers={"Accept-Encoding": "gzip"})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert "content-encoding" not in response.headers
+    result = parse_events(response.text)
     assert [(kind, data["state"], data["progress"]) for _, kind, data in result] == [
         ("progress", "running", None), ("progress", "running", "lake: 10 of 20"), ("progress", "running", "lake: 10 of 20"),
         ("end", "ok", None),

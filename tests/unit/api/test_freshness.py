@@ -9,14 +9,14 @@ from urllib.parse import quote
 import pytest
 
 from federator.settings import parse_settings
-from federator.store import migrations, open_index
+from tests.fixtures.index import new_index
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 
 #: answers about no catalog
 NONE = {
-    "/api/v1/jobs", "/api/v1/me", "/api/v1/me/sessions", "/api/v1/requests/{id}", "/api/v1/audit", "/api/v1/reports",
-    "/api/v1/reports/{id}", "/api/v1/notifications", "/api/v1/tokens", "/healthz", "/readyz",
+    "/api/v1/jobs", "/api/v1/me", "/api/v1/me/sessions", "/api/v1/requests/{id}", "/api/v1/audit", "/api/v1/audit/state",
+    "/api/v1/reports", "/api/v1/reports/{id}", "/api/v1/notifications", "/api/v1/tokens", "/api/v1/snapshots", "/healthz", "/readyz",
 }  # fmt: skip
 #: answers whose parts each have their own
 INSIDE = {"/api/v1/sources": "sources", "/api/v1/mirrors": "mirrors"}
@@ -57,9 +57,9 @@ def test_every_response_has_a_field_for_freshness(api: Api) -> None:
     ],
 )  # fmt: skip
 def test_it_is_of_the_sources_that_an_answer_speaks_of(scoped_api: Api, url: str, sources: list[str]) -> None:
-    answer = scoped_api.json(url)
-    assert [fresh["source"] for fresh in answer["freshness"]] == sources
-    assert all(fresh["crawled_at"] == "1970-01-01T00:00:10Z" and fresh["revision"] >= 1 for fresh in answer["freshness"])
+    body = scoped_api.json(url)
+    assert [fresh["source"] for fresh in body["freshness"]] == sources
+    assert all(fresh["crawled_at"] == "1970-01-01T00:00:10Z" and fresh["revision"] >= 1 for fresh in body["freshness"])
 
 
 def test_the_freshness_of_an_invisible_source_is_not_shown(scoped_api: Api) -> None:
@@ -88,8 +88,7 @@ def test_the_protocols_tell_it_in_a_header(scoped_api: Api, method: str, url: st
 def scoped_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The richer world, asked by who may see a part of it."""
     folder = tmp_path_factory.mktemp("fresh")
-    index = open_index("sqlite:///federator.db", base=folder)
-    migrations.upgrade_schema(index)
+    index = new_index(folder)
     worlds.build(index)
     settings = worlds.settings(lambda **raw: parse_settings({"instance": {"id": "test"}, **raw}, folder / "federator.toml"))
     api = worlds.api(index, settings)

@@ -73,9 +73,9 @@ BAD = (
 @pytest.mark.parametrize("authorization", BAD)
 def test_without_the_token_there_is_nothing(guarded: Api, authorization: str | None) -> None:
     for url in ("/docs", "/openapi.json", "/api/v1/tree", "/api/v1/runs", "/nope"):
-        answer = guarded.get(url, headers={} if authorization is None else {"Authorization": authorization})
-        assert (answer.status_code, answer.json()["title"]) == (401, "Unauthenticated")
-        assert answer.headers["www-authenticate"].startswith("Bearer")
+        response = guarded.get(url, headers={} if authorization is None else {"Authorization": authorization})
+        assert (response.status_code, response.json()["title"]) == (401, "Unauthenticated")
+        assert response.headers["www-authenticate"].startswith("Bearer")
 
 
 def test_with_the_token_there_is_everything(guarded: Api) -> None:
@@ -104,9 +104,9 @@ FOREIGN_HOSTS = (
 
 @pytest.mark.parametrize(("host", "status"), [*((host, 200) for host in OWN_HOSTS), *((host, 421) for host in FOREIGN_HOSTS)])
 def test_on_loopback_the_host_header_names_this_machine(api: Api, host: str, status: int) -> None:
-    answer = api.get("/api/v1/tree", headers={"Host": host})
-    assert answer.status_code == status
-    assert (answer.headers["content-type"] == "application/problem+json") == (status == 421)
+    response = api.get("/api/v1/tree", headers={"Host": host})
+    assert response.status_code == status
+    assert (response.headers["content-type"] == "application/problem+json") == (status == 421)
 
 
 def test_pages_of_other_origins_do_not_write(api: Api) -> None:
@@ -114,8 +114,8 @@ def test_pages_of_other_origins_do_not_write(api: Api) -> None:
     assert api.post("/api/v1/runs", json=body, headers={"Origin": "http://evil.example"}).status_code == 403
     assert api.post("/api/v1/runs", json=body, headers={"Origin": "null"}).status_code == 403
     assert api.post("/api/v1/runs", json=body, headers={"Origin": api.base}).status_code == 202
-    answer = api.get("/api/v1/tree", headers={"Origin": "http://evil.example"})
-    assert not [name for name in answer.headers if name.startswith("access-control")]
+    response = api.get("/api/v1/tree", headers={"Origin": "http://evil.example"})
+    assert not [name for name in response.headers if name.startswith("access-control")]
     plain = api.post("/api/v1/runs", content='{"kind":"crawl"}', headers={"Content-Type": "text/plain"})
     assert plain.status_code == 400
 
@@ -138,9 +138,9 @@ def test_errors_of_the_server_itself_carry_them_too(api: Api, monkeypatch: pytes
 
     monkeypatch.setattr(Index, "read", breaks)
     for url, kind in (("/api/v1/sources", "application/problem+json"), ("/v1/table", "application/json")):
-        answer = api.get(url)
-        assert (answer.status_code, answer.headers["content-type"], "hunter2" in answer.text) == (500, kind, False)
-        assert answer.headers["x-content-type-options"] == "nosniff"
+        response = api.get(url)
+        assert (response.status_code, response.headers["content-type"], "hunter2" in response.text) == (500, kind, False)
+        assert response.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def test_errors_of_the_server_itself_carry_them_too(api: Api, monkeypatch: pytes
     [("/api/v1/runs", None), ("/v1/table/lake%24t/declare", 13), ("/GetTable", None), ("/api/v1/reports", None)],
 )
 def test_a_body_beyond_the_limit_is_a_problem_like_any_other(api: Api, url: str, code: int | None) -> None:
-    answer = api.post(url, content=b"x" * 1_000_001, headers={"Content-Type": "application/json"})
+    response = api.post(url, content=b"x" * 1_000_001, headers={"Content-Type": "application/json"})
     kind = "application/problem+json" if code is None else "application/json"
-    assert (answer.status_code, answer.headers["content-type"], answer.json().get("code")) == (413, kind, code)
-    assert answer.json()["instance"] == url
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    assert (response.status_code, response.headers["content-type"], response.json().get("code")) == (413, kind, code)
+    assert response.json()["instance"] == url
+    assert response.headers["content-security-policy"].startswith("default-src 'none'")
 
 
 @pytest.mark.parametrize("url", ["/", "/api/v1/tree?depth=2", "/v1/table", "/openapi.json", "/healthz", "/api/v1/tree?path=no"])
@@ -178,10 +178,10 @@ def test_options_names_every_method_and_a_wrong_one_is_refused(api: Api, url: st
 
 @pytest.mark.parametrize("url", ["/ui/", "/docs"])
 def test_pages_need_no_other_server_and_run_only_their_own_code(api: Api, url: str) -> None:
-    answer = api.get(url)
-    assert answer.headers["content-type"].startswith("text/html")
-    assert not re.search(r"""(src|href)=["']?(https?:)?//""", answer.text)
-    assert " on" not in "".join(re.findall(r"<[a-z][^>]*\son[a-z]+=", answer.text))
-    for block in re.findall(r"<(?:script|style)>(.*?)</", answer.text, re.DOTALL):
+    response = api.get(url)
+    assert response.headers["content-type"].startswith("text/html")
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", response.text)
+    assert " on" not in "".join(re.findall(r"<[a-z][^>]*\son[a-z]+=", response.text))
+    for block in re.findall(r"<(?:script|style)>(.*?)</", response.text, re.DOTALL):
         digest = base64.b64encode(hashlib.sha256(block.encode()).digest()).decode()
-        assert f"sha256-{digest}" in answer.headers["content-security-policy"]
+        assert f"sha256-{digest}" in response.headers["content-security-policy"]

@@ -48,8 +48,8 @@ def test_an_id_token_for_several_audiences_names_this_client(browser: Browser, p
 @pytest.mark.parametrize("token", [None, 7, "a.b.c", "", "eyJhbGciOiJub25lIn0.e30."])
 def test_what_is_no_id_token_is_refused(browser: Browser, provider: Provider, token: object) -> None:
     provider.change_tokens = lambda tokens: tokens.update(id_token=token)
-    answer = browser.sign_in(provider)
-    assert answer.status_code in (400, 401)
+    response = browser.sign_in(provider)
+    assert response.status_code in (400, 401)
     assert SESSION not in browser.cookies
 
 
@@ -83,7 +83,7 @@ def test_groups_become_the_strongest_role_and_all_scopes(
 
 
 @pytest.mark.parametrize(
-    "groups", [["Analysts"], ["analysts "], ["analyst"], ["analysts2"], [], ["staff"], None, [["analysts"]]]
+    "groups", [["Analysts"], ["analysts "], ["analyst"], ["analysts2"], [], ["staff"], None, [["analysts"]], "staff analysts"]
 )
 def test_who_is_in_no_group_of_the_configuration_is_refused_and_recorded(
     browser: Browser, provider: Provider, index: Index, groups: object

@@ -37,7 +37,9 @@ def document(api: Api) -> dict[str, Any]:
     """The OpenAPI document of all routes, also of those of the Lance protocol, which the service's own document leaves out."""
     contexts = iter_route_contexts(api.app.routes)
     # The page's routes are in the document, too, but have neither parameters nor bodies.
-    return get_openapi(title="all", version="1", routes=[ShownRoute(found.route, found._route_context) for found in contexts])  # type: ignore[arg-type]
+    return get_openapi(
+        title="all", version="1", routes=[ShownRoute(context.route, context._route_context) for context in contexts]
+    )  # type: ignore[arg-type]
 
 
 def properties_of(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:

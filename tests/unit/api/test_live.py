@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,7 @@ from federator.api import live_states, server_sent_events
 from federator.api.live_states import LiveStates
 from federator.api.models.live import LiveState
 from federator.api.routes import live
-from federator.api.run_streams import MAX_STREAMS_PER_CALLER
+from federator.api.run_streams import MAX_STREAMS_PER_PRINCIPAL
 from federator.store import Index, runs
 from tests.fixtures.index_content import fill, table
 from tests.unit.api.conftest import Api
@@ -77,7 +78,8 @@ def test_streams_of_one_principal_share_one_reading(index: Index, monkeypatch: p
 def test_the_streams_of_a_caller_are_limited_together_with_those_of_runs(api: Api) -> None:
     streams = api.app.state.run_streams
     caller = api.json("/api/v1/me")["name"]
-    streams._open[caller] = MAX_STREAMS_PER_CALLER
-    assert api.get("/api/v1/events?seconds=0").status_code == 429
-    streams._open[caller] = 0
+    with ExitStack() as stack:
+        for _ in range(MAX_STREAMS_PER_PRINCIPAL):
+            stack.enter_context(streams.counted(caller))
+        assert api.get("/api/v1/events?seconds=0").status_code == 429
     assert api.get("/api/v1/events?seconds=0").status_code == 200

@@ -29,10 +29,10 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 
 def metrics(api: Api) -> dict[str, float]:
     """Every sample, by its name and its labels as Prometheus writes them."""
-    answer = api.get("/metrics")
-    assert answer.status_code == 200, answer.text
+    response = api.get("/metrics")
+    assert response.status_code == 200, response.text
     result = {}
-    for family in text_string_to_metric_families(answer.text):
+    for family in text_string_to_metric_families(response.text):
         assert family.documentation, family.name
         for sample in family.samples:
             labels = ",".join(f'{key}="{value}"' for key, value in sorted(sample.labels.items()))
@@ -181,9 +181,9 @@ def test_no_label_holds_a_secret_or_a_table(api: Api, busy: Index) -> None:
 
 
 def test_openmetrics_on_request(api: Api) -> None:
-    answer = api.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
-    assert answer.headers["content-type"].startswith("application/openmetrics-text")
-    assert answer.text.endswith("# EOF\n")
+    response = api.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+    assert response.headers["content-type"].startswith("application/openmetrics-text")
+    assert response.text.endswith("# EOF\n")
     assert api.get("/metrics").headers["content-type"].startswith("text/plain")
 
 

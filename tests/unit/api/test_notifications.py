@@ -42,8 +42,8 @@ def test_a_dead_one_is_sent_again(api: Api, index: Index) -> None:
     (number,) = fill(index, 1, "dead")
     (row,) = api.json("/api/v1/notifications?state=dead&channel=ops")["notifications"]
     assert (row["id"], row["error"], row["attempts"]) == (number, "it answered 400", 1)
-    answer = api.post(f"/api/v1/notifications/{number}/retry")
-    assert answer.status_code == 202
-    assert (answer.json()["state"], answer.json()["attempts"]) == ("queued", 0)
+    response = api.post(f"/api/v1/notifications/{number}/retry")
+    assert response.status_code == 202
+    assert (response.json()["state"], response.json()["attempts"]) == ("queued", 0)
     assert api.post(f"/api/v1/notifications/{number}/retry").status_code == 409
     assert api.post("/api/v1/notifications/nothing/retry").status_code == 404

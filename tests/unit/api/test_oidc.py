@@ -118,6 +118,9 @@ def test_a_token_of_each_kind_of_key_makes_a_caller(provider: Provider) -> None:
         ({"roles": ["analysts", "ops", "guests"]}, (Role.OPERATOR, ("copy", "lake$sales"))),
         ({"roles": "ops"}, (Role.OPERATOR, ("copy", "lake$sales"))),
         ({"federator_scopes": "lake$sales copy$a"}, (Role.VIEWER, ("copy$a", "lake$sales"))),
+        ({"federator_scopes": ""}, (Role.VIEWER, ())),
+        # RFC 6749, 3.3: a space separates, and nothing else.
+        ({"federator_scopes": "lake$a\u00a0copy lake$b\tcopy"}, (Role.VIEWER, ("lake$a\u00a0copy", "lake$b\tcopy"))),
         ({"federator_scopes": ["*"]}, (Role.VIEWER, ("*",))),
         ({"federator_scopes": ["lake$a b"]}, (Role.VIEWER, ("lake$a b",))),
         ({"federator_scopes": None}, (Role.VIEWER, ())),
@@ -129,7 +132,7 @@ def test_claims_become_role_and_scopes(
     provider: Provider, claims: dict[str, Any], expected: tuple[Role, tuple[str, ...]]
 ) -> None:
     caller = verifier(provider).verify(provider.token(**claims))
-    assert (caller.role, caller.scopes.to_texts) == expected
+    assert (caller.role, caller.scopes.texts) == expected
 
 
 def test_claims_may_lie_inside_others_and_names_are_as_configured(provider: Provider) -> None:
@@ -145,6 +148,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sub": None}, "is not a valid name"), ({"sub": ""}, "is not a valid name"), ({"sub": "x" * 201}, "is not a valid name"),
     ({"sub": "a\nb"}, "is not a valid name"),
     ({"federator_scopes": ["lake$$x"]}, "is not a valid scope"), ({"federator_scopes": [""]}, "is not a valid scope"),
+    ({"federator_scopes": "copy  lake"}, "is not a valid scope"), ({"federator_scopes": "copy "}, "is not a valid scope"),
 ]  # fmt: skip
 
 

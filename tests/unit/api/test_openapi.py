@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import escape
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from federator.api.docs_page import render_docs
 from tests.unit.api.conftest import Api
 
 _CHECKS = [
@@ -86,8 +89,28 @@ def test_names_come_in_pages_too(api: Api) -> None:
 
 def test_the_documentation_shows_every_operation(api: Api) -> None:
     page = api.get("/docs").text
-    for path in api.json("/openapi.json")["paths"]:
+    for path, methods in api.json("/openapi.json")["paths"].items():
         assert path in page
+        for operation in methods.values():
+            assert f'<a href="#{operation["operationId"]}">' in page
+            assert f'<article id="{operation["operationId"]}">' in page
+
+
+def test_the_documentation_is_in_groups(api: Api) -> None:
+    operations = [item for methods in api.json("/openapi.json")["paths"].values() for item in methods.values()]
+    groups = {tag for operation in operations for tag in operation["tags"]}
+    assert len(groups) == 10
+    page = api.get("/docs").text
+    assert all(page.count(f"<h2>{escape(group)}</h2>") == 2 for group in groups)
+
+
+def test_the_documentation_has_no_raw_markdown_and_shows_html_as_text(api: Api) -> None:
+    page = re.sub(r"<pre>.*?</pre>|<style>.*?</style>", "", api.get("/docs").text, flags=re.DOTALL)
+    assert "`" not in page
+    assert "**" not in page
+    document = api.json("/openapi.json")
+    document["info"]["description"] = "a `word`, <script>alert(1)</script>"
+    assert "<p>a <code>word</code>, &lt;script&gt;" in render_docs(document)
 
 
 @pytest.mark.timeout(120)

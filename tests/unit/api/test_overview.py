@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import httpx
 import pytest
+from sqlalchemy import select
 
 from federator.api.app import create_app
 from federator.model import ROOT, Coverage, failed_evidence
 from federator.settings import parse_settings
-from federator.store import Index, coverage, revisions, runs, verifications
+from federator.store import Index, coverage, revisions, runs, snoozes, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from federator.worker.triggers import overdue_since
@@ -22,10 +26,11 @@ _HOUR = 3600.0
 
 
 def _verify(index: Index, **states: str) -> None:
+    now = time.time()
     rows = [
         {
             "canonical": f"s3://lake/sales/{name}.lance", "location": f"s3://lake/sales/{name}.lance", "state": state, "message": None,
-            "version": 1, "rows": 1, "fragments": 1, "schema": None, "checked_at": time.time(), "checked_through": "lake",
+            "version": 1, "rows": 1, "fragments": 1, "schema": None, "checked_at": now, "checked_through": "lake", "access": "",
         }
         for name, state in states.items()
     ]  # fmt: skip
@@ -127,3 +132,127 @@ def test_active_runs_are_counted(either_index: Index, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_crawl_is_overdue_from_the_second_missed_start(schedule: str, last_at: float, now: float, due: float | None) -> None:
     assert overdue_since(schedule, last_at, now) == due
+
+
+def _snooze(api: Api, item: dict[str, Any], **changed: Any) -> httpx.Response:
+    return api.ask(
+        "PUT", f"/api/v1/attention/{quote(item['key'], safe='')}", json={"digest": item["digest"], "hours": 24, **changed}
+    )
+
+
+def _attention(api: Api) -> dict[str, dict[str, Any]]:
+    return {item["key"]: item for item in api.json("/api/v1/overview")["attention"]}
+
+
+def test_what_is_snoozed_stays_in_the_list_and_returns_when_it_changes(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    before = _attention(api)
+    assert {item["snoozed_until"] for item in before.values()} == {None}
+    snoozed = _snooze(api, before["tables:missing"])
+    assert (snoozed.status_code, snoozed.json()["key"]) == (200, "tables:missing"), snoozed.text
+    after = _attention(api)
+    assert [key for key, item in after.items() if item["snoozed_until"]] == ["tables:missing"]
+    assert list(after) == list(before)
+    _verify(either_index, t3="missing")
+    changed = _attention(api)["tables:missing"]
+    assert (changed["count"], changed["snoozed_until"]) == (2, None)
+    assert changed["digest"] != before["tables:missing"]["digest"]
+
+
+def test_a_snooze_ends_if_one_table_replaces_another(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    _snooze(api, _attention(api)["tables:missing"])
+    _verify(either_index, t1="valid", t3="missing")
+    item = _attention(api)["tables:missing"]
+    assert (item["count"], item["snoozed_until"]) == (1, None)
+
+
+def test_the_age_of_a_failure_is_that_of_the_first_one(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    started = {}
+    for number, state in enumerate(("partial", "ok", "partial", "partial")):
+        run = runs.insert_run(either_index, "crawl")
+        runs.record_source_result(either_index, run, "lake", state=state)
+        with either_index.write() as connection:
+            # The ids begin with the time in milliseconds.
+            names = {"id": f"0000000000{number}-x", "started_at": 10.0 + number}
+            connection.execute(t.run.update().where(t.run.c.id == run.id).values(names))
+            connection.execute(t.run_source.update().where(t.run_source.c.run_id == run.id).values(run_id=names["id"]))
+        started[number] = names["started_at"]
+    since = _attention(api_over(either_index, tmp_path))["source:lake:partial"]["since"]
+    assert datetime.fromisoformat(since).timestamp() == started[2]
+
+
+def test_what_has_changed_since_it_was_read_is_not_snoozed(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    item = _attention(api)["tables:missing"]
+    _verify(either_index, t3="missing")
+    assert _snooze(api, item).status_code == 409
+    assert _attention(api)["tables:missing"]["snoozed_until"] is None
+    assert _snooze(api, {"key": "tables:none", "digest": "x"}).status_code == 404
+
+
+@pytest.mark.parametrize("hours", [0, -1, 721, 0.5, "1", True, None, [1]])
+def test_a_snooze_has_an_end_in_whole_hours(either_index: Index, tmp_path: Path, hours: object) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    assert _snooze(api, _attention(api)["tables:missing"], hours=hours).status_code == 400
+
+
+def test_a_snooze_that_has_ended_hides_nothing_and_is_deleted(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    item = _attention(api)["tables:missing"]
+    snoozes.save_snooze(either_index, "api", item["key"], item["digest"], until=time.time() - 1, now=time.time() - 2)
+    assert _attention(api)["tables:missing"]["snoozed_until"] is None
+    _snooze(api, _attention(api)["tables:corrupt"])
+    with either_index.read() as connection:
+        assert connection.execute(select(t.snooze.c.key)).scalars().all() == ["tables:corrupt"]
+
+
+def test_a_repeated_snooze_is_one_audit_event(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    item = _attention(api)["tables:missing"]
+    first, again, longer = (_snooze(api, item, hours=hours).json()["snoozed_until"] for hours in (4, 4, 24))
+    assert (again, longer > first) == (first, True)
+    with either_index.read() as connection:
+        kinds = (
+            connection.execute(select(t.audit_event.c.kind).where(t.audit_event.c.subject == "tables:missing")).scalars().all()
+        )
+    assert kinds == ["attention_snoozed"] * 2
+
+
+def test_a_principal_has_a_number_of_snoozes(either_index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    monkeypatch.setattr(snoozes, "MAX_SNOOZES", 1)
+    snoozes.save_snooze(either_index, "another", "tables:missing", "x", until=time.time() + 9, now=time.time())
+    items = _attention(api)
+    assert _snooze(api, items["tables:missing"]).status_code == 200
+    assert _snooze(api, items["tables:missing"], hours=100).status_code == 200
+    refused = _snooze(api, items["tables:corrupt"])
+    assert (refused.status_code, refused.json()["detail"]) == (409, "api has 1 snoozes, the largest number")
+    assert api.ask("DELETE", "/api/v1/attention/tables%3Amissing").status_code == 200
+    assert _snooze(api, items["tables:corrupt"]).status_code == 200
+
+
+def test_a_snooze_is_of_one_principal_and_audited(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    item = _attention(api)["source:lake:partial"]
+    snoozes.save_snooze(either_index, "token:other", item["key"], item["digest"], until=time.time() + 60, now=time.time())
+    assert _attention(api)[item["key"]]["snoozed_until"] is None
+    _snooze(api, item)
+    ended = api.ask("DELETE", f"/api/v1/attention/{item['key']}")
+    assert (ended.status_code, ended.json()["snoozed_until"]) == (200, None)
+    with either_index.read() as connection:
+        assert connection.execute(select(t.snooze.c.principal)).scalars().all() == ["token:other"]
+    events = [(event["kind"], event["actor"], event["subject"]) for event in api.json("/api/v1/audit")["events"]]
+    assert events[:3] == [
+        ("snooze_ended", "api", item["key"]), ("attention_snoozed", "api", item["key"]),
+        ("attention_snoozed", "token:other", item["key"]),
+    ]  # fmt: skip

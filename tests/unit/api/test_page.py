@@ -39,10 +39,10 @@ def test_only_reading_the_page_is_open(guarded: Api) -> None:
 def test_a_file_has_the_digest_of_its_version_and_may_be_kept(api: Api) -> None:
     assets = web.load_assets()
     for name in assets.files:
-        answer = api.get(f"/web/{assets.digest}/{name}")
-        assert answer.content == assets.files[name]
-        assert "immutable" in answer.headers["cache-control"]
-        assert answer.headers["content-type"] == assets.media_type(name)
+        response = api.get(f"/web/{assets.digest}/{name}")
+        assert response.content == assets.files[name]
+        assert "immutable" in response.headers["cache-control"]
+        assert response.headers["content-type"] == assets.media_type(name)
     for address in (f"/web/{'0' * 16}/main.js", f"/web/{assets.digest}/none.js", f"/web/{assets.digest}/../__init__.py"):
         assert api.get(address).status_code == 404, address
 

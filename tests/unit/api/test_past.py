@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from federator.api.app import create_app
 from federator.model import Scopes
-from federator.store import Index, retention, runs, tokens
+from federator.model.scopes import EVERYTHING
+from federator.settings import Settings
+from federator.settings.retention import ReportKind
+from federator.store import Index, reports, retention, runs, tokens
 from federator.store.leases import acquire_lease
 from tests.fixtures.index_content import fill, namespace, table
+from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 
 
@@ -94,6 +101,11 @@ def test_differences(api: Api, changed_at: float) -> None:
     assert page["totals"] == {"added": 1, "removed": 1, "changed": 1}
     assert page["differences"][1]["fields"][0]["after"] == "s3://b/new"
     assert rest["next"] is None
+    newest = api.json("/api/v1/diff", params={**request, "newest": True})
+    assert [d["id"] for d in newest["differences"]] == ["lake$hr$new", "lake$sales$t00"]
+    assert newest["next"] is None
+    refused = api.get("/api/v1/diff", params={**request, "newest": True, "cursor": page["next"]})
+    assert refused.status_code == 400
     only = api.json("/api/v1/diff", params={"from": when(changed_at), "path": "lake$sales", "kind": "removed"})
     assert [d["id"] for d in only["differences"]] == ["lake$sales$t01"]
 
@@ -112,19 +124,63 @@ def test_a_scope_bounds_the_past_too(api: Api, index: Index, changed_at: float) 
 
 def test_refused_parameters_have_a_reason(api: Api, index: Index, changed_at: float) -> None:
     for text in ("tomorrow", "2199-01-01", "ffff"):
-        answer = api.get("/api/v1/tree", params={"as_of": text})
-        assert (answer.status_code, bool(answer.json()["hint"])) == (400, True)
+        response = api.get("/api/v1/tree", params={"as_of": text})
+        assert (response.status_code, bool(response.json()["hint"])) == (400, True)
     run = runs.insert_run(index, "prune")
     with acquire_lease(index, "source:lake") as lease:
         retention.prune_source(index, lease, "lake", time.time(), run)
-    answer = api.get("/api/v1/tree", params={"path": "lake", "as_of": when(changed_at)})
-    assert (answer.status_code, answer.json()["title"]) == (409, "Beyond horizon")
-    assert "is kept from" in answer.json()["detail"]
+    response = api.get("/api/v1/tree", params={"path": "lake", "as_of": when(changed_at)})
+    assert (response.status_code, response.json()["title"]) == (409, "Beyond horizon")
+    assert "is kept from" in response.json()["detail"]
+    # The retention of a source out of scope is neither told nor obeyed.
+    secret, _ = tokens.create_token(index, "c", role="viewer", scopes=Scopes.parse(["copy"]), lifetime=None, actor="tests")
+    copy = replace(api, headers={"Authorization": f"Bearer {secret}"})
+    assert copy.json("/api/v1/tree", params={"as_of": when(changed_at)})["nodes"] == []
 
 
 def test_a_report_is_asked_for_by_name(api: Api, index: Index) -> None:
-    answer = api.post("/api/v1/reports", json={"report": "inventory"})
-    assert (answer.status_code, answer.json()["kind"]) == (202, "report")
+    response = api.post("/api/v1/reports", json={"report": "inventory"})
+    assert (response.status_code, response.json()["kind"]) == (202, "report")
     assert api.post("/api/v1/reports", json={"report": "nothing"}).status_code == 400
     assert api.json("/api/v1/reports") == {"reports": [], "next": None}
     assert api.get("/api/v1/reports/x").status_code == 404
+
+
+def test_a_report_of_the_audit_log_is_for_administrators(
+    index: Index, settings_of: Callable[..., Settings], tmp_path: Path
+) -> None:
+    """It has the events of the audit log and the list of tokens."""
+    app = create_app(settings_of(serve={"auth": "required"}))
+    callers = {role: worlds.as_caller(app, index, role, EVERYTHING, role) for role in ("viewer", "operator", "admin")}
+    kinds: tuple[ReportKind, ...] = ("access", "drift")
+    for kind in kinds:
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / "report.json").write_text("{}")
+        files = (reports.ReportFile("report.json", 2),)
+        with index.write() as connection:
+            reports.insert_report(connection, reports.StoredReport(kind, kind, kind, "x", 1.0, str(tmp_path / kind), files))
+    for role, caller in callers.items():
+        statuses = [caller.get(f"/api/v1/reports/access{file}").status_code for file in ("", "/report.json")]
+        statuses.append(caller.post("/api/v1/reports", json={"report": "access"}).status_code)
+        assert statuses == ([200, 200, 202] if role == "admin" else [404, 404, 403]), role
+        listed = [report["kind"] for report in caller.json("/api/v1/reports")["reports"]]
+        assert listed == (["drift", "access"] if role == "admin" else ["drift"])
+        assert caller.get("/api/v1/reports/drift/report.json").status_code == 200
+    app.state.index.close()
+
+
+def test_snapshots_that_can_be_selected_are_the_ends_of_runs_that_touch_catalogs(api: Api, index: Index) -> None:
+    ids = []
+    for kind in ("crawl", "verify", "sync", "report"):
+        handle = runs.insert_run(index, kind, trigger="cli", actor="api")
+        runs.finish_run(index, handle, "ok", summary={})
+        ids.append(handle.id)
+    runs.insert_run(index, "crawl", trigger="cli", actor="api")  # has not finished
+    first = api.json("/api/v1/snapshots?limit=1")
+    second = api.json("/api/v1/snapshots", params={"limit": 1, "cursor": first["next"]})
+    assert [(each["run"], each["kind"]) for each in (*first["snapshots"], *second["snapshots"])] == [
+        (ids[2], "sync"),
+        (ids[0], "crawl"),
+    ]
+    for snapshot in api.json("/api/v1/snapshots")["snapshots"]:
+        assert api.json("/api/v1/tree", params={"as_of": snapshot["run"]})["as_of"] is not None

@@ -25,7 +25,9 @@ def record_state(index: Index, state: str, at: float) -> None:
         "fingerprint": schema,
     }
     with index.write() as connection:
-        verifications.save_verifications(connection, [{**nothing, **row, "checked_at": at, "checked_through": "lake"}])
+        verifications.save_verifications(
+            connection, [{**nothing, **row, "checked_at": at, "checked_through": "lake", "access": ""}]
+        )
 
 
 def test_past_states_and_their_differences(api: Api, index: Index) -> None:

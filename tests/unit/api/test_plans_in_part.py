@@ -73,12 +73,12 @@ def test_a_team_sees_the_changes_that_are_about_what_it_sees(ask: Callable[..., 
     assert (plan["digest"], plan["partial"], plan["state"]) == (digest, True, "held")
     assert plan["changes"] == {"create_namespace": 1, "declare_table": 2}
     assert plan["refusals"] == {"location_declared": 1, "unselected": 1}
-    answer = team.json(f"/api/v1/plans/{digest}")
-    shown = answer["plan"]
+    body = team.json(f"/api/v1/plans/{digest}")
+    shown = body["plan"]
     assert [change["target_path"] for change in shown["changes"]] == ["sales", "sales$a", "sales$b"]
     assert [refusal["origin_path"] for refusal in shown["refusals"]] == ["sales$x", "sales$y"]
     assert [change["reason"] for change in shown["changes"]][1:] == ["new at the origin", "it was declared"]
-    assert not [term for term in SECRETS if term in json.dumps(answer)]
+    assert not [term for term in SECRETS if term in json.dumps(body)]
     assert not {"selected", "mirror_digest"} & shown.keys()
     whole = ask("viewer", "*").json(f"/api/v1/plans/{digest}")
     assert (whole["partial"], len(whole["plan"]["changes"]), whole["plan"]["selected"]) == (False, 6, 123)
@@ -100,8 +100,8 @@ def test_a_plan_without_visible_objects_does_not_exist(ask: Callable[..., Api], 
 def test_a_comment_may_be_about_what_is_hidden(ask: Callable[..., Api], index: Index) -> None:
     digest, comment = _save(index, _mixed()), "payroll was agreed with hr"
     whole = ask("operator", "lake", "copy")
-    answer = whole.post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": digest}, json={"comment": comment})
-    assert answer.json()["decision_comment"] == whole.json("/api/v1/plans")["plans"][0]["decision_comment"] == comment
+    response = whole.post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": digest}, json={"comment": comment})
+    assert response.json()["decision_comment"] == whole.json("/api/v1/plans")["plans"][0]["decision_comment"] == comment
     team = ask("admin", "lake$sales", "copy$sales")
     for url in ("/api/v1/plans", f"/api/v1/plans/{digest}", "/api/v1/mirrors", "/api/v1/audit", "/api/v1/overview"):
         assert not [term for term in SECRETS if term in team.get(url).text], url

@@ -40,8 +40,8 @@ def test_growth_and_failures_are_counted_by_day(either_index: Index, tmp_path: P
     _crawl(either_index, 2, "lake", state="ok", tables=7)
     _crawl(either_index, 2, "lake", state="partial", tables=9)
     _crawl(either_index, 1, "lake", state="failed", tables=0)
-    found = api_over(either_index, tmp_path).json("/api/v1/overview/history")
-    (lake,) = found["sources"]
+    body = api_over(either_index, tmp_path).json("/api/v1/overview/history")
+    (lake,) = body["sources"]
     figures = [(day["crawls"], day["partial"], day["failed"], day["tables"]) for day in lake["days"]]
     assert (lake["source"], figures) == ("lake", [(2, 1, 0, 9), (1, 0, 1, None)])
     assert lake["days"][0]["date"] < lake["days"][1]["date"]

@@ -27,11 +27,11 @@ def add_plan(index: Index, state: str, *, mirror: str = "m", run: str = "r") -> 
 
 
 def test_a_run_is_asked_for_and_queued(api: Api, index: Index) -> None:
-    answer = api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]})
-    assert answer.status_code == 202
-    request = answer.json()
+    response = api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]})
+    assert response.status_code == 202
+    request = response.json()
     assert (request["kind"], request["state"], request["run_id"]) == ("crawl", "queued", None)
-    assert api.json(answer.headers["location"]) == request
+    assert api.json(response.headers["location"]) == request
     with index.read() as connection:
         (row,) = requests.list_queued(connection, requests.RUN_KINDS)
     assert (row.id, row.argument, row.actor) == (request["id"], {"sources": ["lake"]}, "api")
@@ -43,6 +43,7 @@ def test_a_run_is_asked_for_and_queued(api: Api, index: Index) -> None:
 def test_equal_requests_are_one_and_those_of_a_principal_are_bounded(api: Api, index: Index) -> None:
     first = api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).json()
     assert api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).json()["id"] == first["id"]
+    assert api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake", "lake"]}).json()["id"] == first["id"]
     with index.write() as connection:
         assert requests.claim_request(connection, first["id"])
         for number in range(19):
@@ -63,16 +64,16 @@ def test_equal_requests_are_one_and_those_of_a_principal_are_bounded(api: Api, i
     ],
 )  # fmt: skip
 def test_a_run_that_cannot_be_is_refused_at_once(api: Api, index: Index, body: object) -> None:
-    answer = api.post("/api/v1/runs", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    response = api.post("/api/v1/runs", json=body)
+    assert (response.status_code, response.json()["code"]) == (400, 13)
     with index.read() as connection:
         assert requests.list_queued(connection, requests.RUN_KINDS) == []
 
 
 def test_texts_that_are_no_unicode_are_refused(api: Api) -> None:
     content = b'{"kind":"crawl","sources":["\\ud800"],"\\udfff":1}'
-    answer = api.post("/api/v1/runs", content=content, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 400
+    response = api.post("/api/v1/runs", content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
 
 
 def test_runs_are_listed_newest_first_with_pages(api: Api, index: Index) -> None:
@@ -166,8 +167,8 @@ def test_probes(api: Api, settings_of: Callable[..., Settings], tmp_path: Path) 
     away = Api(create_app(settings_of(index={"url": "sqlite:///empty.db"})))
     assert away.get("/healthz").status_code == 200
     assert away.get("/readyz").json()["detail"] == "the index has no tables yet"
-    answer = away.get("/api/v1/tree")
-    assert (answer.status_code, answer.json()["title"]) == (503, "Index unavailable")
+    response = away.get("/api/v1/tree")
+    assert (response.status_code, response.json()["title"]) == (503, "Index unavailable")
 
 
 def test_a_database_that_is_away_is_a_problem_503(
@@ -178,9 +179,9 @@ def test_a_database_that_is_away_is_a_problem_503(
     away = Api(create_app(settings_of(index={"url": url})))
     assert away.get("/healthz").status_code == 200
     for path in ("/readyz", "/api/v1/tree", "/api/v1/runs"):
-        answer = away.get(path)
-        assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
-        assert "s3cret" not in answer.text
+        response = away.get(path)
+        assert (response.status_code, response.headers["content-type"]) == (503, "application/problem+json")
+        assert "s3cret" not in response.text
 
 
 def test_an_outage_of_a_catalog_does_not_matter(api: Api, settings_of: Callable[..., Settings]) -> None:
@@ -214,3 +215,27 @@ def test_the_id_of_a_request_does_not_count_requests(api: Api) -> None:
     first, second = (api.post("/api/v1/runs", json={"kind": "crawl", "full": full}).json()["id"] for full in (False, True))
     assert second - first > 1
     assert 2**50 < first < second < 2**53
+
+
+def test_runs_are_filtered_by_kind_state_and_start(api: Api, index: Index) -> None:
+    made = {}
+    for kind, state in (("crawl", "ok"), ("crawl", "failed"), ("sync", "ok")):
+        handle = runs.insert_run(index, kind, trigger="cli", actor="api")
+        runs.finish_run(index, handle, state, summary={})
+        made[kind, state] = handle.id
+
+    def ids(**filters: str) -> list[str]:
+        found, cursor = [], None
+        while True:
+            page = api.json("/api/v1/runs", params={**filters, "limit": "1", **({"cursor": cursor} if cursor else {})})
+            found += [run["id"] for run in page["runs"]]
+            if (cursor := page["next"]) is None:
+                return [run for run in found if run in made.values()]
+
+    assert ids(kind="crawl") == [made["crawl", "failed"], made["crawl", "ok"]]
+    assert ids(state="ok") == [made["sync", "ok"], made["crawl", "ok"]]
+    assert ids(kind="sync", state="failed") == []
+    assert len(ids(since="-1h")) == 3
+    assert ids(since="now") == []
+    refused = api.get("/api/v1/runs?since=yesterday")
+    assert (refused.status_code, refused.json()["code"]) == (400, 13)

@@ -22,7 +22,7 @@ from federator.api.app import create_app
 from federator.api.http_limits import HEAD_SECONDS, MAX_CONNECTIONS, MAX_HEAD_BYTES
 from federator.api.problems import RequestRejected
 from federator.api.routes import events
-from federator.api.run_streams import MAX_STREAMS, MAX_STREAMS_PER_CALLER, RunStreams
+from federator.api.run_streams import MAX_STREAMS, MAX_STREAMS_PER_PRINCIPAL, RunStreams
 from federator.model.scopes import EVERYTHING
 from federator.settings import Settings
 from federator.store import Index, open_index, runs, tokens
@@ -151,7 +151,7 @@ def test_a_caller_has_a_number_of_event_streams(start: Callable[..., Process], t
     ids = [runs.insert_run(index, "crawl", trigger="request", actor="api").id for _ in range(2)]
     index.close()
     with ExitStack() as stack:
-        streams = [stack.enter_context(connected(process)) for _ in range(MAX_STREAMS_PER_CALLER)]
+        streams = [stack.enter_context(connected(process)) for _ in range(MAX_STREAMS_PER_PRINCIPAL)]
         assert [follow(stream, ids[number % 2]) for number, stream in enumerate(streams)] == [200] * len(streams)
         assert all(b'"state":"running"' in _read_until(stream, b"\n\n", b"data:") for stream in streams)
         refused = httpx.get(f"{url}/api/v1/runs/{ids[0]}/events", timeout=30)
@@ -216,7 +216,7 @@ def test_streams_of_one_run_cost_neither_threads_nor_further_queries(
     run = runs.insert_run(index, "crawl", trigger="request", actor="api").id
     callers = [
         tokens.create_token(index, f"caller {number}", role="viewer", scopes=EVERYTHING, lifetime=3600, actor="tests")[0]
-        for number in range(MAX_STREAMS // MAX_STREAMS_PER_CALLER)
+        for number in range(MAX_STREAMS // MAX_STREAMS_PER_PRINCIPAL)
     ]
     app = create_app(settings_of())
     caller = cycle(callers)

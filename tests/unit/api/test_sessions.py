@@ -78,8 +78,9 @@ def test_a_request_keeps_a_session_and_another_process_ends_it_within_a_second(s
     secret = create(sqlite_index, 1000.0)
     for clock[0] in (1000.0, 1015.0, 1045.0, 1080.0):
         assert authenticator.authenticate_cached(secret) is None
-        assert authenticator.authenticate(secret).principal.scopes.to_texts == ("lake", "lake$a")
+        assert authenticator.authenticate(secret).principal.scopes.texts == ("lake", "lake$a")
         assert authenticator.authenticate_cached(secret) is not None
+    assert secret not in repr(authenticator.authenticate_cached(secret))
     sessions.delete_session(sqlite_index, secret, actor="another process")
     clock[0] += 0.9
     assert authenticator.authenticate_cached(secret) is not None

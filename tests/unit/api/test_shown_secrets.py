@@ -69,28 +69,28 @@ def _service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servic
 
 
 def describe(service: Service, caller: str, **body: Any) -> dict[str, Any]:
-    answer = service.post("/v1/table/s%24sales%24orders/describe", body, caller=caller)
-    assert answer.status_code == 200, answer.text
-    result: dict[str, Any] = answer.json()
+    response = service.post("/v1/table/s%24sales%24orders/describe", body, caller=caller)
+    assert response.status_code == 200, response.text
+    result: dict[str, Any] = response.json()
     return result
 
 
 def test_a_viewer_gets_plain_options_only(service: Service) -> None:
-    answer = describe(service, "viewer s$sales$orders", with_table_uri=True, vend_credentials=True)
-    assert answer["storage_options"] == {
+    description = describe(service, "viewer s$sales$orders", with_table_uri=True, vend_credentials=True)
+    assert description["storage_options"] == {
         "x-tenant": "tenant-a", "endpoint": "http://store:9000", "region": "eu-1", "k": "v", "url": "https://(masked)@host/x",
         **SHOWN,
     }  # fmt: skip
-    assert {key: answer["properties"][key] for key in SHOWN} == SHOWN
-    assert answer["location"] == "s3://(masked)@bucket/sales/orders.lance"
-    assert not any(secret in str(answer) for secret in PLANTED)
+    assert {key: description["properties"][key] for key in SHOWN} == SHOWN
+    assert description["location"] == "s3://(masked)@bucket/sales/orders.lance"
+    assert not any(secret in str(description) for secret in PLANTED)
 
 
 def test_a_viewer_gets_no_signature(service: Service) -> None:
-    answer = service.post("/v1/table/s%24sales%24signed/describe", {"with_table_uri": True}, caller="viewer s$sales").json()
+    body = service.post("/v1/table/s%24sales%24signed/describe", {"with_table_uri": True}, caller="viewer s$sales").json()
     masked = "https://acct.blob.core.windows.net/c/sales/signed.lance?sv=2024-11-04&sp=r&sig=(masked)"
-    assert answer["location"] == answer["properties"]["url"] == answer["storage_options"]["url"] == masked
-    assert "sIgNaTuRe" not in str(answer), "nor in table_uri"
+    assert body["location"] == body["properties"]["url"] == body["storage_options"]["url"] == masked
+    assert "sIgNaTuRe" not in str(body), "nor in table_uri"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_signatures_in_queries_are_masked_once(url: str, shown: str) -> None:
 
 
 def test_secrets_are_vended_as_they_are(service: Service) -> None:
-    answer = describe(service, "writer s", vend_credentials=True)
-    assert answer["location"] == LOCATION
-    storage = answer["storage_options"]
+    description = describe(service, "writer s", vend_credentials=True)
+    assert description["location"] == LOCATION
+    storage = description["storage_options"]
     assert (storage["connection_string"], storage["header.x-auth"]) == ("planted-connection", "planted-header")
     assert storage["endpoint"] == "http://user:ENDPOINT-PW@store:9000"
 
@@ -128,9 +128,9 @@ def test_secrets_are_vended_as_they_are(service: Service) -> None:
     ],
 )  # fmt: skip
 def test_no_page_shows_userinfo(service: Service, path: str) -> None:
-    answer = service.get(path)
-    assert answer.status_code == 200, answer.text
-    assert not any(secret in answer.text for secret in PLANTED)
+    response = service.get(path)
+    assert response.status_code == 200, response.text
+    assert not any(secret in response.text for secret in PLANTED)
 
 
 @pytest.fixture(scope="module")
@@ -184,10 +184,10 @@ def test_no_cursor_has_a_secret_of_a_location(drifted: Service, url: str, listed
     ],
 )  # fmt: skip
 def test_no_protocol_shows_a_secret_that_a_catalog_repeats(service: Service, path: str, body: dict[str, Any]) -> None:
-    answer = service.post(path, body)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["properties"]["pin"] == "(masked)"
-    assert not any(secret in answer.text for secret in PLANTED)
+    response = service.post(path, body)
+    assert response.status_code == 200, response.text
+    assert response.json()["properties"]["pin"] == "(masked)"
+    assert not any(secret in response.text for secret in PLANTED)
 
 
 def test_short_secrets_are_masked_as_values_only() -> None:
@@ -198,9 +198,9 @@ def test_short_secrets_are_masked_as_values_only() -> None:
 
 
 def test_no_error_shows_userinfo(service: Service) -> None:
-    answer = service.post("/v1/table/s%24sales%24orders/count_rows")
-    assert answer.status_code >= 400
-    assert not any(secret in answer.text for secret in PLANTED)
+    response = service.post("/v1/table/s%24sales%24orders/count_rows")
+    assert response.status_code >= 400
+    assert not any(secret in response.text for secret in PLANTED)
 
 
 def test_a_search_finds_no_userinfo(service: Service) -> None:

@@ -41,8 +41,12 @@ def test_a_person_signs_in_uses_the_api_and_signs_out(browser: Browser, provider
     assert len({sent["state"], sent["nonce"], sent["code_challenge"]}) == 3
     assert not browser.cookies[PENDING].count(sent["state"])
     _check_attributes(browser.set_cookies[0])
-    answer = browser.get(path_of(provider.approve(url)))
-    assert (answer.status_code, answer.headers["location"], answer.headers["cache-control"]) == (303, "/#/tree", "no-store")
+    response = browser.get(path_of(provider.approve(url)))
+    assert (response.status_code, response.headers["location"], response.headers["cache-control"]) == (
+        303,
+        "/#/tree",
+        "no-store",
+    )
     assert list(browser.cookies) == [SESSION]
     _check_attributes(next(text for text in browser.set_cookies if text.startswith(SESSION)))
     me = browser.get("/api/v1/me").json()
@@ -69,7 +73,7 @@ def test_a_person_signs_in_uses_the_api_and_signs_out(browser: Browser, provider
 def _check_attributes(text: str) -> None:
     attributes = {part.strip().lower() for part in text.split(";")[1:]}
     assert {"httponly", "secure", "path=/", "samesite=lax"} <= attributes
-    assert not [each for each in attributes if each.startswith("domain")]
+    assert not [attribute for attribute in attributes if attribute.startswith("domain")]
 
 
 def test_the_browser_that_did_not_start_a_sign_in_does_not_finish_it(service: OpenService, provider: Provider) -> None:
@@ -103,9 +107,9 @@ FOREIGN = (
 
 @pytest.mark.parametrize("address", FOREIGN)
 def test_a_sign_in_returns_to_no_other_host(browser: Browser, address: str) -> None:
-    answer = browser.get(f"/auth/login?return_to={quote(address)}")
-    assert answer.status_code == 400
-    assert "location" not in answer.headers
+    response = browser.get(f"/auth/login?return_to={quote(address)}")
+    assert response.status_code == 400
+    assert "location" not in response.headers
     assert PENDING not in browser.cookies
 
 
@@ -139,8 +143,8 @@ def test_a_stolen_code_is_of_no_use_in_another_browser(
     attacker, victim = (Browser(Api(app, base=ORIGIN), ORIGIN) for _ in range(2))
     stolen = parse_qs(urlsplit(provider.approve(victim.start())).query)["code"][0]
     own = parse_qs(urlsplit(provider.approve(attacker.start(), "mallory")).query)["state"][0]
-    answer = attacker.get(f"{CALLBACK}?code={stolen}&state={own}")
-    refused(answer, message, 400 if checks_pkce else 401)
+    response = attacker.get(f"{CALLBACK}?code={stolen}&state={own}")
+    refused(response, message, 400 if checks_pkce else 401)
     assert SESSION not in attacker.cookies
 
 
@@ -197,8 +201,8 @@ def test_a_page_of_an_allowed_origin_writes_with_a_token_only(service: OpenServi
     provider.person("anna", groups=["ops"])
     browser.sign_in(provider)
     headers = {**browser.csrf(), "Origin": other}
-    answer = browser.ask("POST", "/api/v1/runs", json={"kind": "crawl"}, headers=headers)
-    assert answer.status_code == 403
+    response = browser.ask("POST", "/api/v1/runs", json={"kind": "crawl"}, headers=headers)
+    assert response.status_code == 403
     assert "access-control-allow-credentials" not in browser.get("/api/v1/me", headers={"Origin": other}).headers
 
 
@@ -280,8 +284,8 @@ def test_only_a_person_who_has_just_entered_credentials_ends_other_sessions(
         each.sign_in(provider)
     listed = thief.get("/api/v1/me/sessions").json()["sessions"]
     for session in (listed[1]["id"], "all"):
-        answer = thief.ask("POST", f"/api/v1/me/sessions/{session}/revoke", headers=thief.csrf())
-        assert (answer.status_code, answer.json()["hint"]) == (403, "sign in at /auth/login?fresh=true"), answer.text
+        response = thief.ask("POST", f"/api/v1/me/sessions/{session}/revoke", headers=thief.csrf())
+        assert (response.status_code, response.json()["hint"]) == (403, "sign in at /auth/login?fresh=true"), response.text
     assert len(thief.get("/api/v1/me/sessions").json()["sessions"]) == 2
     own = thief.ask("POST", f"/api/v1/me/sessions/{listed[0]['id']}/revoke", headers=thief.csrf())
     assert own.json() == {"revoked": 1}
@@ -291,6 +295,20 @@ def test_only_a_person_who_has_just_entered_credentials_ends_other_sessions(
     provider.change_claims = lambda claims: claims.update(auth_time=int(time.time()))
     assert other.get(path_of(provider.approve(started))).status_code == 303
     assert other.ask("POST", "/api/v1/me/sessions/all/revoke", headers=other.csrf()).json() == {"revoked": 1}
+
+
+def test_a_token_is_created_only_after_credentials_were_entered(service: OpenService, provider: Provider, index: Index) -> None:
+    """A stolen session could live on in a token, which nobody sees expire."""
+    oidc = {"roles": {"analysts": "admin"}, "scopes": {"analysts": ["*"]}}
+    browser = Browser(service(oidc), ORIGIN)
+    body = {"name": "kept", "role": "viewer", "scopes": ["lake"]}
+    for age, status in ((301, 403), (10, 201)):
+        entered_at = int(time.time()) - age
+        provider.change_claims = lambda claims, at=entered_at: claims.update(auth_time=at)
+        browser.sign_in(provider)
+        response = browser.ask("POST", "/api/v1/tokens", headers=browser.csrf(), json=body)
+        assert response.status_code == status, response.text
+    assert [token.name for token in tokens.list_tokens(index)] == ["kept"]
 
 
 def test_parameters_that_come_twice_and_late_responses_are_refused(
@@ -330,10 +348,10 @@ def test_a_discovery_document_leads_to_no_unsafe_address(
     service: OpenService, provider: Provider, document: dict[str, Any], status: int
 ) -> None:
     provider.document = document
-    answer = Browser(service(), ORIGIN).get("/auth/login")
-    assert answer.status_code == status
+    response = Browser(service(), ORIGIN).get("/auth/login")
+    assert response.status_code == status
     if status == 503:
-        assert "does not answer" in answer.text
+        assert "does not answer" in response.text
 
 
 def test_a_provider_that_is_gone_is_asked_again_after_a_moment(

@@ -45,7 +45,7 @@ def chain(index: Index, settings_of: Callable[..., Settings]) -> Iterator[Api]:
             )
         verified = {
             "canonical": _ORDERS, "location": _ORDERS, "state": "valid", "message": None, "version": 7, "rows": 1, "fragments": 1,
-            "schema": stored, "checked_at": time.time(), "checked_through": "lake",
+            "schema": stored, "checked_at": time.time(), "checked_through": "lake", "access": "",
         }  # fmt: skip
         verifications.save_verifications(connection, [verified])
     api = Api(create_app(settings_of()))
@@ -108,12 +108,12 @@ def test_a_large_graph_says_that_it_is_not_complete(chain: Api, index: Index) ->
 
 
 def test_columns_are_paired_without_case_and_types_by_their_group(chain: Api) -> None:
-    answer = chain.json("/api/v1/schema/lake$sales$orders")
-    assert [(each["name"], each["declared"], each["stored"], each["difference"]) for each in answer["columns"]] == [
+    body = chain.json("/api/v1/schema/lake$sales$orders")
+    assert [(each["name"], each["declared"], each["stored"], each["difference"]) for each in body["columns"]] == [
         ("id", "bigint", "int64", None), ("price", "double", "string", "other_type"), ("label", "string", None, "not_stored"),
         ("vector", None, "fixed_size_list<float, 2>", "not_declared"),
     ]  # fmt: skip
-    assert (answer["version"], answer["declares_columns"], answer["is_stored_known"], answer["is_reordered"]) == (
+    assert (body["version"], body["declares_columns"], body["is_stored_known"], body["is_reordered"]) == (
         7,
         True,
         True,
@@ -125,9 +125,9 @@ def test_columns_that_copies_lack_are_named_over_all_mirrors(chain: Api, index: 
     assert chain.json("/api/v1/schema/lake$sales$orders")["copies"] == []
     fill(index, "copy", table("copy", "sales", "orders", location=_ORDERS, schema=_columns(ID="bigint", price="double")))
     fill(index, "far", table("far", "sales", "orders", location="s3://far/orders.lance", schema=_columns(id="bigint")))
-    answer = chain.json("/api/v1/schema/lake$sales$orders")
-    assert answer["copies"] == ["copy$sales$orders", "far$sales$orders"]
-    assert {each["name"]: each["missing_in"] for each in answer["columns"]} == {
+    body = chain.json("/api/v1/schema/lake$sales$orders")
+    assert body["copies"] == ["copy$sales$orders", "far$sales$orders"]
+    assert {each["name"]: each["missing_in"] for each in body["columns"]} == {
         "id": [], "price": ["far$sales$orders"], "label": ["copy$sales$orders", "far$sales$orders"],
         "vector": ["copy$sales$orders", "far$sales$orders"],
     }  # fmt: skip
@@ -152,9 +152,9 @@ def test_nothing_differs_if_one_side_is_unknown(chain: Api) -> None:
 
 def test_the_same_columns_in_another_order_are_named(chain: Api, index: Index) -> None:
     fill(index, "lake", table("lake", "sales", "orders", schema=_columns(vector="array<float>", price="string", id="bigint")))
-    answer = chain.json("/api/v1/schema/lake$sales$orders")
-    assert answer["is_reordered"]
-    assert {each["difference"] for each in answer["columns"]} == {None}
+    body = chain.json("/api/v1/schema/lake$sales$orders")
+    assert body["is_reordered"]
+    assert {each["difference"] for each in body["columns"]} == {None}
 
 
 @pytest.mark.parametrize("view", ["graph", "schema", "snippets"])

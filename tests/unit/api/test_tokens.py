@@ -71,6 +71,6 @@ def test_a_token_without_an_end_and_one_without_scopes(admin: Api) -> None:
     ],
 )  # fmt: skip
 def test_what_no_token_can_have_is_refused(admin: Api, change: dict[str, Any]) -> None:
-    answer = admin.post("/api/v1/tokens", json={"name": "ci", **change})
-    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    response = admin.post("/api/v1/tokens", json={"name": "ci", **change})
+    assert (response.status_code, response.json()["code"]) == (400, 13)
     assert [each["name"] for each in admin.json("/api/v1/tokens")["tokens"]] == ["root"]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from federator.model import path_key
-from federator.store import Index
+from federator.store import Index, verifications
 from tests.fixtures.index_content import fill, namespace, table
 from tests.unit.api.conftest import ODD, Api
 
@@ -67,8 +67,8 @@ def test_pages_of_one_listing_show_one_revision(api: Api, index: Index) -> None:
 
 @pytest.mark.parametrize("cursor", ["nonsense", "!!", "W10", "WzEsMiwzXQ", "bnVsbA", "😀"])
 def test_a_malformed_cursor_is_refused(api: Api, cursor: str) -> None:
-    answer = api.get("/api/v1/tree", params={"path": "lake", "cursor": cursor})
-    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    response = api.get("/api/v1/tree", params={"path": "lake", "cursor": cursor})
+    assert (response.status_code, response.json()["code"]) == (400, 13)
 
 
 def test_a_cursor_of_another_listing_or_of_the_future_is_refused(api: Api) -> None:
@@ -98,16 +98,16 @@ def test_depth_brings_children_within_the_limit(api: Api) -> None:
 @pytest.mark.parametrize("name", ODD)
 def test_every_name_survives_the_url(api: Api, name: str) -> None:
     key = path_key(("lake", "odd", name))
-    answer = api.get(f"/api/v1/tables/{quote(key, safe='')}")
-    assert answer.status_code == 200, answer.text
-    assert (answer.json()["id"], answer.json()["doc"], answer.json()["path"]) == (key, name, ["odd", name])
+    response = api.get(f"/api/v1/tables/{quote(key, safe='')}")
+    assert response.status_code == 200, response.text
+    assert (response.json()["id"], response.json()["doc"], response.json()["path"]) == (key, name, ["odd", name])
 
 
 def test_a_table_says_everything_but_secrets(api: Api) -> None:
-    answer = api.get("/api/v1/tables/lake$sales$orders")
-    result = answer.json()
+    response = api.get("/api/v1/tables/lake$sales$orders")
+    result = response.json()
     assert result["properties"] == {"comment": "x", "aws.secret_access_key": "(masked)", "fs.s3a.token": "(masked)"}
-    assert "hunter2" not in answer.text
+    assert "hunter2" not in response.text
     assert result["schema"] == [{"name": "id", "type": "bigint"}]
     assert (result["dataset"]["rows"], result["dataset"]["checked_at"]) == (10, "1970-01-01T00:00:01.500000Z")
     assert result["freshness"]["revision"] == 2
@@ -121,9 +121,9 @@ def test_a_table_says_everything_but_secrets(api: Api) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_a_problem_404(api: Api, url: str, code: int) -> None:
-    answer = api.get(url)
-    problem = answer.json()
-    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    response = api.get(url)
+    problem = response.json()
+    assert (response.status_code, response.headers["content-type"]) == (404, "application/problem+json")
     assert (problem["status"], problem["code"], problem["instance"]) == (404, code, url.partition("?")[0])
     assert problem["type"].startswith("urn:lance-federator:problem:")
     assert problem["title"]
@@ -138,14 +138,18 @@ def test_what_is_not_there_is_a_problem_404(api: Api, url: str, code: int) -> No
     ],
 )  # fmt: skip
 def test_invalid_input_is_a_problem_400(api: Api, url: str) -> None:
-    answer = api.get(url)
-    assert (answer.status_code, answer.json()["code"], answer.headers["content-type"]) == (400, 13, "application/problem+json")
+    response = api.get(url)
+    assert (response.status_code, response.json()["code"], response.headers["content-type"]) == (
+        400,
+        13,
+        "application/problem+json",
+    )
 
 
 def test_unknown_routes_and_methods_are_problems(api: Api) -> None:
     assert api.get("/nope").json()["status"] == 404
-    answer = api.ask("DELETE", "/api/v1/tree")
-    assert (answer.status_code, answer.headers["allow"], answer.json()["title"]) == (
+    response = api.ask("DELETE", "/api/v1/tree")
+    assert (response.status_code, response.headers["allow"], response.json()["title"]) == (
         405,
         "GET, HEAD, OPTIONS",
         "Method not allowed",
@@ -169,10 +173,10 @@ def test_search_finds_pages_and_freshness(api: Api) -> None:
 
 @pytest.mark.parametrize("route", ["search", "suggest"])
 def test_an_unknown_field_is_a_problem_that_lists_the_fields(api: Api, route: str) -> None:
-    answer = api.get(f"/api/v1/{route}?q=table%20ownr%3Aana")
-    assert (answer.status_code, answer.json()["code"]) == (400, 13)
-    assert answer.json()["detail"] == "'ownr' is not a field of the search; did you mean 'owner'?"
-    assert answer.json()["hint"].startswith("fields: name, namespace, column, property, owner, location, source, state; ")
+    response = api.get(f"/api/v1/{route}?q=table%20ownr%3Aana")
+    assert (response.status_code, response.json()["code"]) == (400, 13)
+    assert response.json()["detail"] == "'ownr' is not a field of the search; did you mean 'owner'?"
+    assert response.json()["hint"].startswith("fields: name, namespace, column, property, owner, location, source, state; ")
 
 
 def test_sources_are_those_configured_and_those_known(api: Api) -> None:
@@ -222,7 +226,7 @@ def test_explain_tells_the_story_of_what_is_there_and_of_what_is_not(api: Api) -
     result = api.json("/api/v1/explain/lake%24sales%24orders")
     assert result["summary"] == "lake has it, and no mirror of this instance declared it"
     assert (result["kind"], result["evidence"]["proves"], result["freshness"]["source"]) == ("table", True, "lake")
-    assert result["history"][0]["what"] == "appeared"
+    assert [event["what"] for event in result["history"]] == ["verified: valid", "appeared"]
     assert result["parts"][0]["next"] == "no plan of this mirror was made yet: federator plan m"
     unknown = api.json("/api/v1/explain/lake%24hr%24x")
     assert unknown["summary"] == "it is not known whether lake has it: the listing of hr is failed (denied)"
@@ -260,3 +264,53 @@ def test_the_merged_view_is_one_tree_over_all_sources(api: Api, index: Index) ->
         3,
         [node | {"children": None} for node in deep[part["name"]]["children"]],
     ]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 1000])
+@pytest.mark.parametrize("sort", ["rows", "-rows", "size", "-size", "written", "-written", "state", "-state"])
+def test_children_are_sorted_by_what_is_stored(api: Api, index: Index, sort: str, limit: int) -> None:
+    """Pages hold everything once; a table without a value comes last in both directions."""
+    facts: list[tuple[str, str, int | None, int | None, float | None]] = [
+        ("t00", "valid", 5, 700, 30.0), ("t01", "valid", 5, 20, 10.5), ("t02", "missing", None, None, None),
+        ("t03", "valid", 9, 0, 20.0),
+    ]  # fmt: skip
+    with index.write() as connection:
+        for name, state, rows, size, written in facts:
+            location = f"s3://lake/sales/{name}.lance"
+            found = {
+                "canonical": location, "location": location, "state": state, "message": None, "version": 1, "rows": rows,
+                "fragments": 1, "schema": None, "checked_at": 5.0, "checked_through": "lake", "size": size, "changed_at": written,
+                "access": "",
+            }  # fmt: skip
+            verifications.save_verifications(connection, [found])
+    url = f"/api/v1/tree?path=lake$sales&with=verified&sort={sort}"
+    nodes = everything(api, url, limit)
+    names = [node["name"] for node in nodes]
+    assert len(names) == len(set(names)) == 27
+    field = {"written": "written_at", "state": "state"}.get(sort.removeprefix("-"), sort.removeprefix("-"))
+    values = [node["verified"] if field == "state" else (node["stored"] or {}).get(field) for node in nodes]
+    known = [value for value in values if value is not None]
+    assert len(known) >= 3
+    assert values == [*sorted(known, reverse=sort.startswith("-")), *[None] * (27 - len(known))]
+    assert names == [node["name"] for node in everything(api, url, 1000)]
+
+
+def test_what_is_stored_is_shown_on_request_only(api: Api) -> None:
+    shown, bare = (
+        {node["name"]: node["stored"] for node in api.json(f"/api/v1/tree?path=lake$sales&limit=1000{more}")["nodes"]}
+        for more in ("&with=verified", "")
+    )
+    assert (shown["orders"]["rows"], shown["t00"], set(bare.values())) == (10, None, {None})
+
+
+@pytest.mark.parametrize("more", ["view=merged", "as_of=now", "depth=2", "path="])
+def test_sorting_is_for_one_level_as_it_is_now(api: Api, more: str) -> None:
+    response = api.get(f"/api/v1/tree?path=lake$sales&sort=-rows&{more}")
+    assert (response.status_code, response.json()["code"]) == (400, 13)
+
+
+def test_a_position_of_another_order_is_refused(api: Api) -> None:
+    cursor = api.json("/api/v1/tree?path=lake$sales&sort=-rows&limit=1")["next"]
+    for sort in ("rows", "state"):
+        response = api.get("/api/v1/tree", params={"path": "lake$sales", "sort": sort, "cursor": cursor})
+        assert (response.status_code, response.json()["code"]) == (400, 13)

@@ -74,6 +74,9 @@ def build(index: Index, *, visible: Scopes = EVERYTHING, disk: Path | None = Non
         namespace("lake", "Sales"), table("lake", "Sales", "orders"), namespace("lake", "sale"), table("lake", "sale", "secret$sales"),
         table("lake", "secret", location="s3://lake/sales"),
     ]  # fmt: skip
+    with index.write() as connection:
+        # The root of the Lance protocol shows it.
+        connection.execute(update(t.deployment).where(t.deployment.c.key == "fingerprint").values(value="f" * 32))
     part = _VisiblePart(visible)
     for source, objects in (
         ("lake", [*lake, *same_names, *hidden]), ("copy", copy),
@@ -172,7 +175,8 @@ def _cover(index: Index, visible: Scopes) -> None:
 def _verify(connection: Any, part: _VisiblePart) -> None:
     checked = {
         "canonical": ORDERS, "location": ORDERS, "state": "valid", "message": None, "version": 3, "rows": 10, "fragments": 1,
-        "schema": "[]", "checked_at": 1.5, "checked_through": "lake", "size": 1, "indices": 0, "fingerprint": "f", "format": "2.1",
+        "schema": "[]", "checked_at": 1.5, "checked_through": "lake", "access": "",
+        "size": 1, "indices": 0, "fingerprint": "f", "format": "2.1",
         "changed_at": 1.0,
     }  # fmt: skip
     salaries = {"canonical": "s3://lake/payroll/salaries.lance", "location": "s3://lake/payroll/salaries.lance"}
@@ -224,9 +228,9 @@ def _runs(connection: Any, visible: Scopes) -> None:
         connection.execute(insert(t.run), [row])
         for source, ended in covered.items():
             connection.execute(insert(t.run_source), [{"run_id": key, "source": source, "state": ended}])
-        seen = [("crawl", source) for source in covered]
-        seen += [("plan", name) for name, ends in MIRRORS.items() if all(visible.covers((end,)) for end in ends)]
-        for stage, subject in seen:
+        rows = [("crawl", source) for source in covered]
+        rows += [("plan", name) for name, ends in MIRRORS.items() if all(visible.covers((end,)) for end in ends)]
+        for stage, subject in rows:
             row = {"run_id": key, "stage": stage, "subject": subject, "state": "ok", "started_at": 1.0, "finished_at": 2.0}
             connection.execute(insert(t.run_stage), [row])
         for number, (mirror, target) in enumerate(targets):

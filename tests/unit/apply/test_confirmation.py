@@ -63,9 +63,9 @@ class Mirrored:
     def own(self, name: str, location: str) -> TableRecord:
         """A table at the origin, which the index has as it is."""
         self.stores["a"].add_table(("s", name), location)
-        made = self.origin.describe_table(("s", name))
-        self.notes.origins[made.key] = made.digest
-        return made
+        described = self.origin.describe_table(("s", name))
+        self.notes.origins[described.key] = described.digest
+        return described
 
     def remove(self, name: str, origin: str = "absent", **fields: Any) -> Change:
         self.stores["b"].add_table(("s", name), f"s3://x/{name}")

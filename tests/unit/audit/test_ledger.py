@@ -12,9 +12,10 @@ from sqlalchemy import select
 
 from federator.audit import seal_pending
 from federator.connector import SourceSpec
-from federator.store import Index, audit_log, migrations, open_index
+from federator.store import Index, audit_log
 from federator.store import tables as t
 from tests.adversary.killing import SUBJECTS, TARGET, Orders, Site, _work
+from tests.fixtures.index import new_index
 from tests.fixtures.ledger_replay import replay_ledger
 
 KEY = ("mirror", "origin_source", "origin_path", "target_path", "is_table")
@@ -33,8 +34,7 @@ def ledger(index: Index) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 @pytest.fixture
 def location(tmp_path: Path) -> Site:
-    index = open_index(f"sqlite:///{tmp_path}/template.db")
-    migrations.upgrade_schema(index)
+    index = new_index(tmp_path, "template.db")
     index.close()
     target = SourceSpec(TARGET, "federator.testing:CONNECTOR", {})
     return Site(tmp_path, target, "s3://bucket", template=tmp_path / "template.db")

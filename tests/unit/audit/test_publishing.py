@@ -121,8 +121,8 @@ class TestObjects:
         assert anchor.read() == []
         for head in (HEAD, HEAD, Head("chain", 10, "e" * 64, 2.0), Head("other", 1, "f", 1.0)):
             anchor.publish(head)
-        found = [(head.chain, head.seq, head.digest) for head in anchor.read() or []]
-        assert found == [("chain", 7, "d" * 64), ("chain", 10, "e" * 64), ("other", 1, "f")]
+        rows = [(head.chain, head.seq, head.digest) for head in anchor.read() or []]
+        assert rows == [("chain", 7, "d" * 64), ("chain", 10, "e" * 64), ("other", 1, "f")]
         assert options["secret_access_key"] not in repr(anchor)
 
     def test_say_what_fails(self, s3_bucket: tuple[str, dict[str, str]], tmp_path: Path) -> None:

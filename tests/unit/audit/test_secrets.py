@@ -17,15 +17,15 @@ from federator.planning.changes import Action
 from federator.registry import open_catalog
 from federator.service import Federator
 from federator.settings import parse_settings
-from federator.store import audit_log, migrations, open_index
+from federator.store import audit_log
 from tests.adversary.killing import TARGET, Orders, Site, _work
+from tests.fixtures.index import new_index
 
 PLANTED = {"fs.s3a.secret.key": "planted-1", "storage.token": "planted-2", "aws-access-key-id": "planted-3", "v": "1"}
 
 
 def test_in_the_parameters_of_a_table_that_is_changed(tmp_path: Path) -> None:
-    template = open_index(f"sqlite:///{tmp_path}/template.db")
-    migrations.upgrade_schema(template)
+    template = new_index(tmp_path, "template.db")
     template.close()
     location = Site(
         tmp_path, SourceSpec(TARGET, "federator.testing:CONNECTOR", {}), "s3://bucket", template=tmp_path / "template.db"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from federator.store import Index, migrations, open_index, revisions
 from federator.store.leases import acquire_lease
 from federator.store.observations import ObservedObject, publish_observations
 from federator.testing import MemoryStore
+from tests.fixtures.index import new_index
 
 CONFIG = """
 [instance]
@@ -68,6 +70,8 @@ class Shell:
 
     def index(self, url: str = "sqlite:///federator.db") -> Index:
         """The index with its tables, at the URL that the configuration names."""
+        if url.startswith("sqlite") and not (self.folder / "federator.db").exists():
+            return new_index(self.folder)
         index = open_index(url, base=self.folder)
         migrations.upgrade_schema(index)
         return index
@@ -82,7 +86,7 @@ def shell(tmp_path: Path) -> Shell:
 Fill = Callable[..., None]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fill() -> Fill:
     """Publishes records as a crawl would, without Spark."""
 
@@ -118,11 +122,20 @@ def sample(source: str) -> list[Record]:
 COPY: list[Record] = [NamespaceRecord("copy", ("sales",)), TableRecord("copy", ("sales", "orders"), "s3a://lake/orders.lance/")]
 
 
-@pytest.fixture
-def filled(shell: Shell, fill: Fill) -> Shell:
-    """A shell whose index knows two sources; ``copy`` declares one location that ``lake`` declares too."""
-    index = shell.index()
+@pytest.fixture(scope="session")
+def filled_file(fill: Fill, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index that knows two sources; ``copy`` declares one location that ``lake`` declares too."""
+    directory = tmp_path_factory.mktemp("filled")
+    index = new_index(directory)
     fill(index, "lake", sample("lake"))
     fill(index, "copy", COPY)
+    # Closing moves the write-ahead log into the file that is copied.
     index.close()
+    return directory / "federator.db"
+
+
+@pytest.fixture
+def filled(shell: Shell, filled_file: Path) -> Shell:
+    """A shell with a copy of ``filled_file``."""
+    shutil.copy(filled_file, shell.folder)
     return shell

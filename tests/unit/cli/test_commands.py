@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from federator import __version__
+from federator import __version__, cli
+from federator.cli.command_modules import COMMANDS, LazyCommands, build_commands
+from federator.cli.context import CommandGroup
 from federator.connector import StateError
 from federator.store import runs
 from tests.stubs.unity import UnityStub
@@ -29,6 +31,14 @@ def test_version_and_help(shell: Shell) -> None:
     assert "serve  " in listed
     assert max(map(len, listed.splitlines())) <= 80
     assert shell.run().exit_code == 64
+
+
+@pytest.mark.parametrize("name", [name for name, command in LazyCommands().items() if isinstance(command, CommandGroup)])
+def test_the_help_of_a_group_has_whole_sentences(shell: Shell, name: str) -> None:
+    listed = shell.run(name, "--help", COLUMNS="80").stdout.partition("Commands:")[2]
+    assert listed
+    assert "..." not in listed
+    assert max(map(len, listed.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
@@ -54,9 +64,10 @@ def test_a_mistake_on_the_command_line_is_64_and_says_so(shell: Shell, words: li
 
 
 def test_a_mistake_in_the_configuration_is_64(shell: Shell) -> None:
-    result = shell.run("tree", "-c", str(shell.folder / "nothing.toml"))
+    nothing = shell.folder / "nothing.toml"
+    result = shell.run("tree", "-c", str(nothing))
     assert result.exit_code == 64
-    assert result.stderr.endswith("nothing.toml: no such file\nhint: create one with federator init\n")
+    assert result.stderr.endswith(f"nothing.toml: no such file\nhint: create one with federator -c {nothing} init\n")
     (shell.folder / "federator.toml").write_text("[sources.x]\nimpl = 'nope'\n")
     assert shell.run("validate").exit_code == 64
     assert shell.run("crawl").exit_code == 64
@@ -216,13 +227,13 @@ def test_doctor_checks_what_sources_vend(shell: Shell, monkeypatch: pytest.Monke
     text = "".join(f'[sources.{name}]\nimpl = "dir"\nroot = "{lake}"\n{more}' for name, more in sources.items())
     (shell.folder / "federator.toml").write_text(text)
     checks = {check["name"]: check for check in json.loads(shell.run("doctor", "--output", "json").stdout)["checks"]}
-    found = {name: check for name, check in checks.items() if name.startswith("vending ")}
-    assert {name: check["state"] for name, check in found.items()} == {
+    checks_by_name = {name: check for name, check in checks.items() if name.startswith("vending ")}
+    assert {name: check["state"] for name, check in checks_by_name.items()} == {
         "vending static": "warn", "vending temporary": "ok", "vending keyless": "fail",
     }  # fmt: skip
-    assert found["vending temporary"]["message"] == "arn:aws:iam::123456789012:role/tables can be assumed"
-    assert 'vend = "sts"' in found["vending static"]["hint"]
-    assert "ambient_credentials" in found["vending keyless"]["hint"]
+    assert checks_by_name["vending temporary"]["message"] == "arn:aws:iam::123456789012:role/tables can be assumed"
+    assert 'vend = "sts"' in checks_by_name["vending static"]["hint"]
+    assert "ambient_credentials" in checks_by_name["vending keyless"]["hint"]
 
 
 def test_files_are_private_and_doctor_names_those_that_are_not(shell: Shell, tmp_path: Path) -> None:
@@ -231,7 +242,7 @@ def test_files_are_private_and_doctor_names_those_that_are_not(shell: Shell, tmp
 
     assert shell.run("init", str(shell.folder / "new.toml")).exit_code == 0
     assert mode(shell.folder / "new.toml") == 0o600
-    shell.index().close()
+    assert shell.run("db", "upgrade").exit_code == 0
     index = shell.folder / "federator.db"
     assert mode(index) == 0o600
     # The index of an earlier version.
@@ -257,7 +268,7 @@ def test_files_are_private_and_doctor_names_those_that_are_not(shell: Shell, tmp
 def test_doctor_survives_a_configuration_that_is_wrong(shell: Shell) -> None:
     (shell.folder / "federator.toml").write_text("[nope]\n")
     result = shell.run("doctor")
-    assert result.exit_code == 1
+    assert result.exit_code == 64
     assert "unknown key" in result.stdout
     assert "python" in result.stdout
 
@@ -284,9 +295,9 @@ def test_runs(filled: Shell) -> None:
     assert "[b]1[/b] of 3" in detail
     assert "its identity is another one\n" in detail
     assert "  copy: hint: federator sources confirm copy\n" in detail
-    assert "(0." in detail or "s ago" in detail
+    assert "(now)" in detail or "s ago" in detail
     assert filled.json("runs", run.id)["sources"][0]["failed"] == []
-    assert filled.run("runs", "nope").exit_code == 1
+    assert filled.run("runs", "nope").exit_code == 64
 
 
 def test_mirrors(filled: Shell) -> None:
@@ -313,11 +324,19 @@ def test_a_reading_command_loads_what_it_uses(filled: Shell, words: list[str]) -
     code = (
         "import sys\nfrom federator.cli import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = {'alembic', 'structlog', 'stamina', 'pandas', 'pyarrow', 'lance', 'pyspark'}\n"
+        "heavy = {'alembic', 'structlog', 'stamina', 'pandas', 'pyarrow', 'lance', 'pyspark',"
+        " 'federator.cli.run_commands', 'federator.cli.demo'}\n"
         "print(*sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     ran = subprocess.run([sys.executable, "-c", code, *words], cwd=filled.folder, capture_output=True, text=True, check=True)
     assert ran.stderr.strip() == ""
+
+
+def test_each_command_is_registered_by_its_module() -> None:
+    registered = {(name, module) for module in set(COMMANDS.values()) for name in build_commands(module)}
+    assert registered == set(COMMANDS.items())
+    modules = {path.stem for path in Path(cli.__file__).parent.glob("*.py") if "\ndef register(" in path.read_text()}
+    assert modules == set(COMMANDS.values())
 
 
 def test_help_loads_nothing_heavy(shell: Shell) -> None:

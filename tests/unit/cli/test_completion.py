@@ -45,14 +45,18 @@ def test_names_that_a_shell_would_interpret_are_left_out(filled: Shell) -> None:
 
 
 def test_plans_are_completed_by_their_digests(filled: Shell) -> None:
-    plan = Plan("nightly", "d", 1, 1)
+    planned, held = Plan("nightly", "d", 1, 1), Plan("nightly", "e", 1, 1)
     index = filled.index()
     with index.write() as connection:
-        plans.save_plan(
-            connection, digest=plan.digest, mirror="nightly", run_id="r", state="planned", body=json.dumps(plan.to_json())
-        )
+        for plan, state in ((planned, "planned"), (held, "held")):
+            body = json.dumps(plan.to_json())
+            plans.save_plan(connection, digest=plan.digest, mirror="nightly", run_id="r", state=state, body=body)
     index.close()
-    assert complete(filled, "plans", "show", plan.digest[:3]) == [plan.digest[:12]]
+    assert complete(filled, "plans", "show", planned.digest[:3]) == [planned.digest[:12]]
+    assert {planned.digest[:12], held.digest[:12]} <= set(complete(filled, "plans", "show", ""))
+    decided = complete(filled, "plans", "approve", "")
+    assert held.digest[:12] in decided
+    assert planned.digest[:12] not in decided
     assert complete(filled, "plans", "approve", "zz") == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from federator.store import drift_detection, verifications
+from federator.store import tables as t
 from tests.unit.cli.conftest import Shell
 
 
@@ -37,7 +38,7 @@ def test_states_and_conflicts_select(filled: Shell) -> None:
     index = filled.index()
     row = {
         "canonical": "s3://lake/orders.lance", "location": "s3://lake/orders.lance", "state": "missing", "message": "no such place",
-        "version": None, "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "lake",
+        "version": None, "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "lake", "access": "",
     }  # fmt: skip
     with index.write() as connection:
         verifications.save_verifications(connection, [row])
@@ -54,16 +55,30 @@ def test_states_and_conflicts_select(filled: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["datasets", "s3://lake/nothing"], "no table is declared at s3://lake/nothing"),
         (["datasets", "--state", "odd"], "'odd' is not a verification state"),
         (["drift", "--source", "nope"], "no source 'nope' is in the index"),
         (["datasets", "--declared-in", "nope"], "no source 'nope' is in the index"),
+        (["diff", "--source", "nope"], "no source 'nope' is in the index"),
+        (["diff", "--path", "nope$sales"], "no source 'nope' is in the index"),
+        (["tree", "nope"], "no source 'nope' is in the index"),
+        (["ls", "nope"], "no source 'nope' is in the index"),
+        (["show", "nope"], "no source 'nope' is in the index"),
+        (["show", "nope$sales$orders"], "no source 'nope' is in the index"),
+        (["explain", "nope$sales$orders"], "no source 'nope' is in the index"),
+        (["crawl", "nope"], "no source is called 'nope'"),
+        (["sources", "confirm", "nope"], "no source is called 'nope'"),
     ],
 )
-def test_what_is_not_there_is_one_line(filled: Shell, words: list[str], message: str) -> None:
+def test_a_name_that_does_not_exist_is_one_mistake_in_every_command(filled: Shell, words: list[str], message: str) -> None:
     result = filled.run(*words)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (64, ""), result.stderr
     assert result.stderr.startswith(f"error: {message}\nhint: ")
+
+
+def test_a_location_without_a_declaration_is_one_line(filled: Shell) -> None:
+    result = filled.run("datasets", "s3://lake/nothing")
+    assert (result.exit_code, result.stdout) == (64, "")
+    assert result.stderr.startswith("error: no table is declared at s3://lake/nothing\nhint: ")
 
 
 def test_drift_is_listed_filtered_and_an_empty_list_is_reported(filled: Shell) -> None:
@@ -72,7 +87,7 @@ def test_drift_is_listed_filtered_and_an_empty_list_is_reported(filled: Shell) -
     index = filled.index()
     row = {
         "canonical": "s3://lake/orders.lance", "location": "s3://lake/orders.lance", "state": "missing", "message": "x",
-        "version": None, "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "lake",
+        "version": None, "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "lake", "access": "",
     }  # fmt: skip
     with index.write() as connection:
         verifications.save_verifications(connection, [row])
@@ -88,5 +103,12 @@ def test_drift_is_listed_filtered_and_an_empty_list_is_reported(filled: Shell) -
         None,
     )
     assert filled.json("drift", "--limit", "1")["more"] is True
-    assert filled.json("drift", "--kind", "duplicate")["drift"] == filled.json("drift", "--resolved")["drift"] == []
+    index = filled.index()
+    least = {"kind": "duplicate", "severity": "low", "source": "lake", "subject": "lake$a", "other": "lake$b", "detail": ""}
+    with index.write() as connection:
+        connection.execute(t.drift.insert(), [{**least, "first_seen": 1.0, "last_seen": 1.0}])
+    index.close()
+    assert [line.split()[0] for line in filled.run("drift").stdout.splitlines()[1:]] == ["high", "high", "low"]
+    assert filled.json("drift", "--limit", "1")["drift"][0]["severity"] == "high"
+    assert filled.json("drift", "--kind", "orphan")["drift"] == filled.json("drift", "--resolved")["drift"] == []
     assert filled.run("drift", "--kind", "odd").exit_code == 64

@@ -27,7 +27,7 @@ def test_a_new_user_is_led_from_the_file_to_the_plan(shell: Shell) -> None:
     file.write_text(text.partition("[mirrors.")[0], encoding="utf-8")
     assert next_command(shell) == "tree"
     file.write_text("nonsense", encoding="utf-8")
-    assert next_command(shell) == "validate"
+    assert next_command(shell).startswith("doctor, after")
     file.unlink()
     assert next_command(shell) == "init"
 
@@ -79,3 +79,17 @@ def test_error_pages_of_other_servers_do_not_fill_the_output(shell: Shell, proxy
     assert messages.keys() == sources.keys()
     for message in messages.values():
         assert message.endswith(": an HTML page"), message
+
+
+def test_a_server_that_does_not_respond_is_one_line_and_not_a_log(shell: Shell) -> None:
+    text = '[sources.lance]\nimpl = "rest"\nrest.uri = "http://127.0.0.1:9"\n'
+    (shell.folder / "federator.toml").write_text(text, encoding="utf-8")
+    done = shell.run("doctor", "--output", "json")
+    (check,) = (check for check in json.loads(done.stdout)["checks"] if check["source"])
+    assert (
+        check["message"]
+        == "lance: listing the namespaces in the root: http://127.0.0.1:9 cannot be reached (Connection refused)"
+    )
+    assert check["hint"] == "check the address and the network"
+    assert "stamina" not in done.stderr
+    assert "warning" not in done.stderr.lower()

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import importlib
 import io
 import json
+import pkgutil
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from federator import views
+from federator.cli.documents import Output, format_document
 from federator.runtime.text import escape_cell
 from tests.unit.cli.conftest import Shell
 
@@ -35,6 +41,21 @@ def test_a_list_has_the_same_entries_in_each_format(filled: Shell, words: tuple[
         texts = {key: escape_cell(value) for key, value in entry.items() if isinstance(value, str)}
         assert {key: row[key] for key in texts} == texts
         assert all(row[key] == "" for key, value in entry.items() if value is None)
+
+
+@pytest.mark.parametrize("words", [("tree",), ("tree", "lake/odd"), ("tree", "--view", "merged")], ids=" ".join)
+def test_a_tree_is_nested_in_json_and_one_entry_a_line_elsewhere(filled: Shell, words: tuple[str, ...]) -> None:
+    def below(entries: list[dict[str, Any]]) -> list[str]:
+        return [name for entry in entries for name in (entry["id"], *below(entry.get("children", [])))]
+
+    document = json.loads(filled.run(*words, "--output", "json").stdout)
+    ids = below(document["children"])
+    assert len(ids) > 5
+    lines = [json.loads(line) for line in filled.run(*words, "--output", "jsonl").stdout.splitlines()]
+    assert [line["id"] for line in lines] == ids
+    assert not any("children" in line for line in lines)
+    rows = list(csv.DictReader(io.StringIO(filled.run(*words, "--output", "csv").stdout, newline="")))
+    assert [row["id"] for row in rows] == [escape_cell(name) for name in ids]
 
 
 #: list → a filter that nothing matches; without one, the list of a fresh index is empty
@@ -76,7 +97,7 @@ def test_times_are_iso_in_utc(filled: Shell) -> None:
 
 def test_an_error_is_json_in_each_format_for_programs(filled: Shell) -> None:
     errors = [filled.run("show", "lake/nothing", "--output", output) for output in ("json", "jsonl", "csv")]
-    assert {(error.exit_code, error.stdout) for error in errors} == {(1, "")}
+    assert {(error.exit_code, error.stdout) for error in errors} == {(64, "")}
     assert len({json.loads(error.stderr)["error"]["message"] for error in errors}) == 1
 
 
@@ -84,3 +105,15 @@ def test_a_cut_list_says_so(filled: Shell) -> None:
     result = filled.run("datasets", "--limit", "1", "--output", "jsonl")
     assert len(result.stdout.splitlines()) == 1
     assert "--limit" in result.stderr
+
+
+def test_every_time_of_a_view_is_iso_text() -> None:
+    """The views mark times by a type, which data for ``--output`` no longer has: their names must be those that are formatted."""
+    names = set()
+    for module in pkgutil.iter_modules(views.__path__):
+        for item in vars(importlib.import_module(f"federator.views.{module.name}")).values():
+            if isinstance(item, type) and dataclasses.is_dataclass(item):
+                names |= {field.name for field in dataclasses.fields(item) if "Timestamp" in str(field.type)}
+    assert {"verified_since", "crawled_at"} <= names
+    document = json.loads(format_document(dict.fromkeys(names, 1.5), Output.JSON))
+    assert {name for name, value in document.items() if value != "1970-01-01T00:00:01.500000Z"} == set()

@@ -39,9 +39,18 @@ def test_it_does_not_follow_a_link(shell: Shell) -> None:
 
 
 def test_an_invalid_address_writes_nothing(shell: Shell) -> None:
-    for option, address in (("--hive3", "no uri"), ("--dir", ""), ("--glue", " ")):
-        assert shell.run("init", str(shell.folder / "new.toml"), option, address).exit_code == 64
+    for option, address in (("--hive3", "no uri"), ("--dir", ""), ("--glue", " "), ("--glue", "eu west")):
+        result = shell.run("init", str(shell.folder / "new.toml"), option, address)
+        assert result.exit_code == 64
+        message, hint = result.stderr.splitlines()
+        assert message.startswith(f"error: {option}: ")
+        assert hint.startswith("hint: ")
     assert not (shell.folder / "new.toml").exists()
+
+
+def test_a_source_that_is_given_twice_is_refused(shell: Shell) -> None:
+    result = shell.run("init", str(shell.folder / "new.toml"), "--dir", "tables", "--dir", "tables")
+    assert (result.exit_code, result.stderr) == (64, "error: tables is given twice\nhint: name each source once\n")
 
 
 def test_only_the_owner_reads_the_file(shell: Shell) -> None:
@@ -83,8 +92,9 @@ def test_it_asks_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
         "hive": {"impl": "hive3", "hive3": {"uri": "thrift://m:9083"}}, "aws": {"impl": "glue", "glue": {"region": "eu-west-1"}},
     }  # fmt: skip
     assert "one of: dir, hive3" in result.stderr
-    assert "'ftp://m' is not allowed" in result.stderr
-    assert "the address of the source (glue) is empty" in result.stderr
+    assert "'ftp://m' is not allowed; allowed: thrift://host:port" in result.stderr
+    assert "hive3.uri" not in result.stderr
+    assert "the value is empty" in result.stderr
 
 
 def test_it_does_not_ask_a_script(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from federator.connector import Catalog, SourceSpec
 from federator.model import Coverage, Path, Record, TableRecord, failed_evidence
-from federator.planning.cells import decide_all, list_ledger_rows
+from federator.planning.cells import LedgerRow, decide_all
 from federator.planning.changes import Decision
 from federator.planning.decision import CrawlEvidence
 from federator.planning.mapping import MirrorContext
@@ -88,10 +88,11 @@ def decisions(shell: Shell, index: Index) -> list[Decision]:
     )
     with index.read() as connection:
         origins, targets = (
-            [each for each in records.iter_records(connection, name, is_table=True) if isinstance(each, TableRecord)]
+            [record for record in records.iter_records(connection, name, is_table=True) if isinstance(record, TableRecord)]
             for name in ("lake", "copy")
         )
-        rows = list_ledger_rows("copy", ledger.list_entries_with_origins(connection, "nightly"))
+        query = ledger.select_rows("nightly", "lake", records.published_revision(connection, "lake"), "copy")
+        rows = [LedgerRow(**row) for row in connection.execute(query).mappings()]
     return decide_all(context, CrawlEvidence({}, {}, {}), origins, targets, rows).decisions
 
 

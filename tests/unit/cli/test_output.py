@@ -15,9 +15,10 @@ import pytest
 from rich.cells import cell_len
 
 from federator.cli.documents import Output, format_document
-from federator.cli.printer import Printer, escape_text, format_age, format_count, format_duration
+from federator.cli.printer import Printer, escape_text, format_age, format_duration
 from federator.cli.progress import ProgressDisplay
-from federator.cli.terminal import Column, cut_middle
+from federator.cli.terminal import Column, cut_middle, fits, wrap_line
+from federator.runtime.text import format_count
 from federator.stages.result import ProgressEvent
 
 
@@ -129,6 +130,12 @@ def test_long_output_on_a_terminal_goes_through_the_pager(monkeypatch: pytest.Mo
     assert (tmp_path / "paged").read_text().splitlines() == [f"line {line}" for line in range(9)]
 
 
+def test_a_folded_column_has_room_for_its_longest_word_with_wide_characters() -> None:
+    columns, rows = [Column("doc", wide=True)], [["表" * 10]]
+    assert fits(columns, rows, 20)
+    assert not fits(columns, rows, 19)
+
+
 def test_a_cut_text_keeps_its_width_with_wide_characters() -> None:
     assert cell_len(cut_middle("s3://湖/" + "表" * 40, 24)) <= 24
     assert cut_middle("s3://lake/a", 24) == "s3://lake/a"
@@ -152,6 +159,7 @@ def test_lengths_and_counts() -> None:
         "2 days",
     ]
     assert format_age(time.time() - 3 * 60) == "3 min ago"
+    assert format_age(time.time() + 60) == "now"
     assert (format_count(1, "table"), format_count(1204, "table")) == ("1 table", "1,204 tables")
 
 
@@ -226,3 +234,12 @@ def test_a_stopped_run_begins_no_further_step(capsys: pytest.CaptureFixture[str]
         with pytest.raises(KeyboardInterrupt):
             progress(ProgressEvent("plan", "nightly"))
     assert capsys.readouterr().err == "crawl    lake  stopped\n"
+
+
+def test_a_command_in_a_sentence_is_never_broken() -> None:
+    text = "nothing was changed; accept the new identity with federator sources confirm target --yes, and crawl"
+    assert wrap_line(text, 60) == (
+        "nothing was changed; accept the new identity with\n    federator sources confirm target --yes, and crawl"
+    )
+    # The terminal breaks what is longer than a line, and copies it in one piece.
+    assert wrap_line(text, 30).split("\n")[2] == "    federator sources confirm target --yes,"

@@ -24,8 +24,9 @@ def run(index: Index, kind: str = "sync") -> str:
 
 @pytest.fixture
 def two(shell: Shell, fill: Fill) -> tuple[str, str]:
-    """Two runs, between which a table changed."""
+    """Two runs, between which a table of ``lake`` changed, and ``copy`` did not."""
     index = shell.index()
+    fill(index, "copy", [NamespaceRecord("copy", ("sales",))])
     fill(index, "lake", [NamespaceRecord("lake", ("sales",)), T])
     first = run(index)
     fill(index, "lake", [replace(T, owner="ben"), TableRecord("lake", ("sales", "items"), "s3://lake/items.lance")])
@@ -44,7 +45,7 @@ def test_the_past_is_shown_as_it_was(shell: Shell, two: tuple[str, str]) -> None
     assert location["location"] == "s3://lake/orders.lance"
     assert shell.json("tree", "--as-of", "-1d") == {"id": "", "children": []}
     refused = shell.run("tree", "--as-of", "noon")
-    assert (refused.exit_code, "'noon' is neither a run id nor a time" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "'noon' is neither a run id nor a time" in refused.stderr) == (64, True)
 
 
 def test_differences_between_two_runs(shell: Shell, two: tuple[str, str]) -> None:
@@ -68,7 +69,7 @@ def test_past_verification_states_of_locations(shell: Shell, fill: Fill) -> None
         nothing = dict.fromkeys(("version", "rows", "fragments", "schema"))
         with index.write() as connection:
             verifications.save_verifications(
-                connection, [{**row, **nothing, "checked_at": time.time(), "checked_through": "lake"}]
+                connection, [{**row, **nothing, "checked_at": time.time(), "checked_through": "lake", "access": ""}]
             )
         observed.append(run(index))
     index.close()
@@ -89,7 +90,7 @@ def test_past_verification_states_of_locations(shell: Shell, fill: Fill) -> None
 def test_pruning_wants_a_policy(shell: Shell, two: tuple[str, str]) -> None:
     refused = shell.run("db", "prune")
     assert (refused.exit_code, "keeps everything" in refused.stderr) == (64, True)
-    (source,) = shell.json("db", "prune", "--keep-days", "0")["sources"]
+    _, source = shell.json("db", "prune", "--keep-days", "0")["sources"]
     assert (source["source"], source["horizon"], source["records"]) == ("lake", 2, 1)
     gone = shell.run("tree", "lake", "--as-of", two[0])
     assert (gone.exit_code, "the history of lake is kept from" in gone.stderr) == (1, True)

@@ -123,10 +123,13 @@ def test_a_rename_is_one_line_and_a_recreation_is_loud(shell: Shell) -> None:
 def test_approving_and_rejecting_is_recorded(shell: Shell) -> None:
     created = plan(held=True)
     saved(shell, created)
-    assert shell.json("plans", "list", "--held")["plans"][0]["digest"] == created.digest
+    (waiting,) = shell.json("plans", "list", "--held")["plans"]
+    guard = waiting["held"][0].split(":")[0]
+    assert (waiting["digest"], guard in shell.run("plans", "list").stdout) == (created.digest, True)
     approved = shell.run("plans", "approve", created.digest[:10])
     assert (approved.exit_code, approved.stdout) == (0, f"approved plan {created.digest[:12]} of mirror nightly\n")
     assert "federator sync nightly" in approved.stderr
+    assert guard not in shell.run("plans", "list").stdout
     assert shell.json("plans", "reject", created.digest)["state"] == "rejected"
     assert shell.json("plans", "list", "--held") == {"plans": []}
     proof = shell.json("audit", "verify")
@@ -140,7 +143,7 @@ def test_only_a_held_plan_is_decided(shell: Shell) -> None:
     assert result.exit_code == 1
     assert "is ready and cannot be approved" in result.stderr
     assert shell.run("plans", "reject", created.digest).exit_code == 0
-    assert shell.run("plans", "approve", "no such").exit_code == 1
+    assert shell.run("plans", "approve", "no such").exit_code == 64
 
 
 def test_plans_travel_through_a_file(shell: Shell) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from federator.connector import ServiceUnavailable, Shard, SourceSpec, TableNotFound, Unsupported
-from federator.connector.call_metrics import BUCKET_BOUNDS_SECONDS, BUCKET_LABELS, CallCounts, CallMeter, MeteredCatalog
+from federator.connector.call_metrics import BUCKET_BOUNDS_SECONDS, BUCKET_LABELS, CallCounts, CallMeter
+from federator.connector.opened_catalog import OpenedCatalog
 from federator.connector.port import Catalog
 from federator.model import ROOT, Coverage, failed_evidence
 from federator.pipeline.shard_reader import CrawlTask, plan_crawl_tasks, read_crawl_task
-from federator.registry import open_catalog
+from federator.registry import crawl_concurrency, get_connector, open_catalog
 from federator.testing import get_memory_store
 
 SPEC = SourceSpec("lake", "federator.testing:CONNECTOR", {"store": "counted"})
@@ -20,20 +21,20 @@ SPEC = SourceSpec("lake", "federator.testing:CONNECTOR", {"store": "counted"})
 
 @pytest.fixture(autouse=True)
 def store() -> None:
-    made = get_memory_store("counted")
-    with made.locked_state(write=True) as state:
+    memory = get_memory_store("counted")
+    with memory.locked_state(write=True) as state:
         for part in ("namespaces", "tables", "foreign"):
             state[part].clear()
         state["faults"] = ""
-    made.add_table(("sales", "orders"))
+    memory.add_table(("sales", "orders"))
 
 
 def test_every_operation_of_the_port_is_its_own() -> None:
-    """Whoever adds an operation to the port says here whether it is a call."""
+    """A new operation of the port is added here, with whether it is a call."""
     uncounted = {"default_location", "canonical_path", "describe_recreate_loss", "json_schema", "close"}
     port = {name for name in vars(Catalog) if not name.startswith("_")} - {"source", "thread_safe"}
     # It is a call of describe_namespace, which counts.
-    assert port - set(vars(MeteredCatalog)) == {"find_namespace"}
+    assert port - set(vars(OpenedCatalog)) == {"find_namespace"}
     meter = CallMeter()
     with open_catalog(SPEC, meter) as catalog:
         record = catalog.describe_table(("sales", "orders"))
@@ -133,8 +134,26 @@ def test_only_what_the_catalog_fails_at_is_its_error() -> None:
 
     Gone.__abstractmethods__ = frozenset()
     meter = CallMeter()
-    items = MeteredCatalog(Gone(), meter).read_shard(Shard((("x",),)))  # type: ignore[abstract]
+    items = OpenedCatalog(Gone(), meter).read_shard(Shard((("x",),)))  # type: ignore[abstract]
     assert len([next(items)]) == 1
     with pytest.raises(ServiceUnavailable):
         next(items)
     assert meter.drain().errors == {("a", "read", "17"): 1}
+
+
+@pytest.mark.parametrize(
+    ("properties", "tasks", "limits"),
+    [
+        ({}, 2, (None, None)),
+        ({"limit.requests-per-second": "20"}, 2, (10.0, None)),
+        ({"limit.concurrent-requests": "5"}, 2, (None, 2)),
+        ({"limit.concurrent-requests": "1", "limit.requests-per-second": "20"}, 1, (20.0, 1)),
+    ],
+)
+def test_the_tasks_of_a_crawl_have_the_limits_of_a_source_together(
+    properties: dict[str, str], tasks: int, limits: tuple[float | None, int | None]
+) -> None:
+    spec = SourceSpec("lake", SPEC.impl, properties)
+    assert crawl_concurrency(spec) == tasks
+    shared = get_connector(spec.impl).parse_settings(properties).share_limits(tasks).limits
+    assert (shared.requests_per_second, shared.concurrency) == limits

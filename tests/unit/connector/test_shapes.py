@@ -1,4 +1,4 @@
-"""Shapes of responses, page tokens, and the edge of a connector."""
+"""Shapes of responses, page tokens, and exceptions of connectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from federator.connector import Catalog, Internal, Observation, Shard, TableNotFound
-from federator.connector.call_metrics import MeteredCatalog
+from federator.connector.opened_catalog import OpenedCatalog
 from federator.connector.shapes import NAME, TEXTS, maybe, mismatch
 from federator.connector.tokens import MAX_IDLE_PAGES, PageTokens
 from federator.model import Coverage, NamespaceRecord, Path, Record, TableRecord
@@ -61,7 +61,7 @@ def test_pages_without_anything_new_end_though_each_token_is_another() -> None:
 
 
 class _Broken(Catalog):
-    """Every call but one raises what no port promises."""
+    """A faulty connector: all calls except ``describe_table`` raise an exception that is not a FederatorError."""
 
     source = "lake"
 
@@ -95,16 +95,16 @@ class _Broken(Catalog):
 
 
 def test_a_connectors_exception_becomes_a_federator_error() -> None:
-    counted = MeteredCatalog(_Broken())
+    metered = OpenedCatalog(_Broken())
     for call in (
-        lambda: counted.list_tables(("s",)),
-        lambda: counted.observe(("s", "t")),
-        lambda: counted.canonical_path(("s", "t")),
-        lambda: counted.default_location(("s", "t")),
-        lambda: list(counted.read_shard(Shard(((),)))),
+        lambda: metered.list_tables(("s",)),
+        lambda: metered.observe(("s", "t")),
+        lambda: metered.canonical_path(("s", "t")),
+        lambda: metered.default_location(("s", "t")),
+        lambda: list(metered.read_shard(Shard(((),)))),
     ):
         with pytest.raises(Internal, match="lake: the connector failed with KeyError") as caught:
             call()
         assert "secret" not in str(caught.value)
     with pytest.raises(TableNotFound):
-        counted.describe_table(("s", "t"))
+        metered.describe_table(("s", "t"))

@@ -16,8 +16,9 @@ from federator.connector import (
     Throttled,
     Unauthenticated,
 )
+from federator.connector.errors import split_hint
 from federator.connector.storage import translate_storage_errors
-from federator.model import TableRecord
+from federator.model import Coverage, TableRecord
 from federator_connectors._dir.catalog import DirCatalog
 from federator_connectors._dir.settings import DirSettings
 from federator_connectors._dir.storage import Directory
@@ -55,6 +56,15 @@ def test_each_native_error_has_its_code(native: Exception, expected: type[Catalo
     assert "s3://b/p" in caught.value.message
 
 
+def test_the_words_of_the_aws_client_are_not_shown() -> None:
+    text = "curlCode: 7, Could not connect to server; Details: Failed to connect to 127.0.0.1:9 after 0 ms"
+    native = OSError(AWS.format("NETWORK_CONNECTION").removesuffix("text") + text)
+    with pytest.raises(ServiceUnavailable) as caught, translate_storage_errors("s3://b/p"):
+        raise native
+    assert caught.value.message == "s3://b/p: the store cannot be reached (Failed to connect to 127.0.0.1:9 after 0 ms)"
+    assert caught.value.hint == "check the endpoint and the state of the store"
+
+
 def test_a_file_instead_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ServiceUnavailable):
@@ -85,3 +95,10 @@ def test_only_one_of_two_makes_a_directory(tmp_path: Path) -> None:
     directory = Directory(str(tmp_path), {})
     assert directory.create("x.lance")
     assert not directory.create("x.lance")
+
+
+def test_the_message_of_a_source_that_cannot_be_read_has_the_hint(tmp_path: Path) -> None:
+    catalog = DirCatalog("mine", DirSettings(root=str(tmp_path / "absent")))
+    (coverage,) = [item for shard in catalog.plan_shards() for item in catalog.read_shard(shard)]
+    assert isinstance(coverage, Coverage)
+    assert split_hint(coverage.presence.reason) == (f"{tmp_path}/absent: the directory does not exist", "create or mount it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path as Path_
 
 import pytest
@@ -14,6 +14,7 @@ from federator.connector import ConfigError, InvalidInput
 from federator.connector.crawl import distribute
 from federator.lance.identifiers import IdentifierParser
 from federator.model import Path
+from federator_connectors._hive.base_connector import HiveConnector
 from federator_connectors._hive.crawl import _SHARDS_PER_PART
 from federator_connectors._hive.settings import parse_endpoints
 from federator_connectors.hive2 import CONNECTOR as HIVE2
@@ -158,3 +159,12 @@ def test_ugi_is_a_user_with_groups_and_needs_a_metastore_without_login() -> None
 def test_a_root_is_a_uri(root: str | None, uri: str) -> None:
     properties = {"uri": "thrift://h:1"} if root is None else {"uri": "thrift://h:1", "root": root}
     assert HIVE3.parse_settings(properties).root_uri == uri
+
+
+@pytest.mark.parametrize("connector", [HIVE2, HIVE3])
+def test_a_filter_hook_is_known_by_a_setting(connector: HiveConnector) -> None:
+    """Plans of a mirror whose origin filters its listings are held if a namespace is emptied at once."""
+    for text, filtered in (("true", True), ("false", False)):
+        settings = connector.parse_settings({"uri": "thrift://a", "listing_filtered": text})
+        assert connector.capabilities_for(settings) == replace(connector.capabilities, listing_filtered=filtered)
+    assert not connector.capabilities_for(connector.parse_settings({"uri": "thrift://a"})).listing_filtered

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import ThreadingHTTPServer
 
 import pytest
@@ -71,9 +74,9 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> Iterator[HttpClient]:
-    made = HttpClient("lake", server.url, error_of=error_for_status, authentication=FixedHeaders.bearer("hunter2"))
-    yield made
-    made.close()
+    http_client = HttpClient("lake", server.url, error_of=error_for_status, authentication=FixedHeaders.bearer("hunter2"))
+    yield http_client
+    http_client.close()
 
 
 def test_a_read_carries_the_token_and_its_parameters(server: Server, client: HttpClient) -> None:
@@ -140,6 +143,25 @@ def test_a_refused_token_is_fetched_once_more(server: Server) -> None:
     assert [asked[2]["Authorization"] for asked in server.asked] == ["Bearer old", "Bearer new"]
 
 
+def test_a_refused_token_that_another_call_has_replaced_is_not_discarded() -> None:
+    fetched = iter(["old", "new"])
+    sign_in = RefreshingToken(lambda: AccessToken(next(fetched), expires_in=100))
+    sent = sign_in.headers()
+    for _ in range(3):
+        assert sign_in.discard_refused_token(sent)
+        assert sign_in.headers() == {"Authorization": "Bearer new"}
+
+
+def test_calls_that_wait_for_a_connection_are_not_made_once_the_server_is_known_to_hang() -> None:
+    limits = CallLimits(attempts=1, breaker_failures=2, breaker_pause=600.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(12) as threads:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        client = HttpClient("lake", url, error_of=error_for_status, limits=limits, connections=1, read_timeout=0.2)
+        calls = [threads.submit(client.get, "/x", about="reading") for _ in range(12)]
+        errors = [call.exception() for call in calls]
+    assert Counter(map(type, errors)) == {ServiceUnavailable: 2, CircuitOpen: 10}
+
+
 def test_a_token_is_renewed_before_it_ends() -> None:
     now = [0.0]
     count = iter(range(10))
@@ -162,10 +184,30 @@ def test_netrc_is_not_read(
     assert "Authorization" not in server.asked[0][2]
 
 
-def test_a_server_that_is_not_there_is_unavailable() -> None:
-    client = HttpClient("lake", "http://127.0.0.1:9", error_of=error_for_status, limits=CallLimits(attempts=1))
-    with pytest.raises(ServiceUnavailable, match=r"is not reachable: .*refused"):
+@pytest.mark.parametrize(
+    ("url", "reason"), [("http://127.0.0.1:9", "Connection refused"), ("http://nowhere.invalid", "Name or service not known")]
+)
+def test_a_server_that_is_not_there_is_unavailable(url: str, reason: str) -> None:
+    client = HttpClient("lake", url, error_of=error_for_status, limits=CallLimits(attempts=1))
+    with pytest.raises(ServiceUnavailable) as raised:
         client.get("/x", about="reading")
+    assert raised.value.message == f"lake: reading: {url} cannot be reached ({reason})"
+    assert raised.value.hint == "check the address and the network"
+
+
+def test_a_connection_that_is_closed_without_a_response_is_unavailable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=lambda: listener.accept()[0].close())
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        client = HttpClient("lake", url, error_of=error_for_status, limits=CallLimits(attempts=1))
+        with pytest.raises(ServiceUnavailable) as raised:
+            client.get("/x", about="reading")
+        thread.join()
+    assert raised.value.message in {
+        f"lake: reading: {url} cannot be reached ({reason})"
+        for reason in ("Remote end closed connection without response", "Connection reset by peer")
+    }
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(server: Server) -> None:

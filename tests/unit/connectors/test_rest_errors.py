@@ -51,10 +51,23 @@ def answer(status: int, text: str = "", **fields: object) -> HttpResponse:
     ],
 )
 def test_each_code_has_its_error_for_any_status(code: int, status: int, error: type[CatalogError]) -> None:
-    for given in (status, 500):
+    # Only absence also needs the status of absence: the recorded statuses of pylance's server, and those of the stubs, are 404.
+    for given in (status, 400 if code in (1, 4) else 500):
         found = error_for_lance_response(answer(given, error="said", code=code, instance="/v1"))
         assert type(found) is error
         assert found.message == f"r: asking: said (HTTP {given})"
+
+
+@pytest.mark.parametrize("code", [1, 4])
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (401, Unauthenticated), (403, PermissionDenied), (429, Throttled),
+        (500, Internal), (502, ServiceUnavailable), (503, ServiceUnavailable), (504, ServiceUnavailable), (507, Internal),
+    ],
+)  # fmt: skip
+def test_a_denial_or_an_outage_never_proves_absence(code: int, status: int, error: type[CatalogError]) -> None:
+    assert type(error_for_lance_response(answer(status, error="said", code=code))) is error
 
 
 def test_codes_of_what_we_never_ask_for_are_internal() -> None:

@@ -117,8 +117,8 @@ def test_a_schema_comes_back_from_unitys_columns(schema: str) -> None:
 @given(spark_schemas)
 @example('[{"name":"a","nullable":false,"type":"void"}]')
 def test_every_column_has_an_arrow_field(schema: str) -> None:
-    found = [(field.name, field.nullable, field.metadata) for field in record_to_arrow_schema(schema)]
-    assert found == [
+    rows = [(field.name, field.nullable, field.metadata) for field in record_to_arrow_schema(schema)]
+    assert rows == [
         (
             column["name"],
             column.get("nullable", True) or column["type"] == "void",

@@ -23,7 +23,7 @@ import pytest
 
 from federator.connector import Internal, InvalidInput, ServiceUnavailable
 from federator.connector.errors import InvalidTableState
-from federator.data import DataLimits, TableHandle, TableProcessPool
+from federator.data import DataLimits, PrincipalPool, TableHandle, TableProcessPool
 from federator.data.crashes import WINDOW_SECONDS, CrashLog
 from federator.data.fair_executor import FairExecutor
 from federator.data.process_pool import ProcessTimeout
@@ -42,9 +42,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> TableHandle:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[TableProcessPool]:
-    made = TableProcessPool(PATIENT, 1)
-    yield made
-    made.close()
+    pool = TableProcessPool(PATIENT, 1)
+    yield pool
+    pool.close()
 
 
 @pytest.fixture
@@ -67,22 +67,26 @@ def silent() -> Iterator[TableHandle]:
         yield TableHandle("s3://bucket/t.lance", storage)
 
 
-def rows(pool: TableProcessPool, handle: TableHandle, **query: Any) -> Any:
-    with pool.file() as path:
-        return pool.run("query", handle, query=query, output=str(path))
+def run(pool: TableProcessPool, operation: str, handle: TableHandle, **arguments: Any) -> Any:
+    return PrincipalPool(pool, "").run(operation, handle, **arguments)
+
+
+def query_rows(pool: TableProcessPool, handle: TableHandle, **query: Any) -> Any:
+    with pool.open_file("") as file:
+        return run(pool, "query", handle, query=query, output=str(file.path))
 
 
 def test_one_process_answers_many(pool: TableProcessPool, table: TableHandle) -> None:
-    assert pool.run("count", table) == 100
+    assert run(pool, "count", table) == 100
     first = pool._idle[0].pid
-    assert pool.run("count", table, predicate="id < 7") == 7
+    assert run(pool, "count", table, predicate="id < 7") == 7
     assert [child.pid for child in pool._idle] == [first]
 
 
 def test_a_store_that_hangs_costs_its_process_and_the_next_request_has_another(
     pool: TableProcessPool, table: TableHandle, silent: TableHandle
 ) -> None:
-    pool.run("count", table)
+    run(pool, "count", table)
     first = pool._idle[0]
 
     def hang(ask: Any) -> Any:
@@ -90,10 +94,10 @@ def test_a_store_that_hangs_costs_its_process_and_the_next_request_has_another(
         return ask("count", silent)
 
     with pytest.raises(ProcessTimeout, match=r"\[serve.data\] max_seconds = 0.5"):
-        pool.submit(hang).result()
+        pool.submit(hang, "").result()
     assert not first.is_alive
     pool.limits = PATIENT
-    assert pool.run("count", table) == 100
+    assert run(pool, "count", table) == 100
 
 
 def test_all_rounds_of_references_share_one_time_limit(pool: TableProcessPool, tmp_path: Path) -> None:
@@ -111,7 +115,7 @@ def test_all_rounds_of_references_share_one_time_limit(pool: TableProcessPool, t
         return True
 
     handle = TableHandle(location, may_read=may_read)
-    assert pool.run("count", handle) == 1
+    assert run(pool, "count", handle) == 1
     assert len(rounds) == 5
 
     def count(ask: Any) -> Any:
@@ -119,26 +123,26 @@ def test_all_rounds_of_references_share_one_time_limit(pool: TableProcessPool, t
         return ask("count", handle)
 
     with pytest.raises(ProcessTimeout, match=r"\[serve.data\] max_seconds = 1"):
-        pool.submit(count).result()
+        pool.submit(count, "").result()
 
 
 def test_a_process_that_dies_is_an_error_of_that_request_only(
     pool: TableProcessPool, table: TableHandle, silent: TableHandle
 ) -> None:
-    pool.run("count", table)
-    asked = pool.submit(lambda ask: ask("count", silent))
+    run(pool, "count", table)
+    future = pool.submit(lambda ask: ask("count", silent), "")
     while not pool._busy:
         time.sleep(0.01)
     os.kill(next(iter(pool._busy)).pid, signal.SIGKILL)
     with pytest.raises(Internal, match="ended"):
-        asked.result()
-    assert pool.run("count", table) == 100
+        future.result()
+    assert run(pool, "count", table) == 100
 
 
 def test_one_that_died_between_requests_is_not_asked(pool: TableProcessPool, table: TableHandle) -> None:
-    pool.run("count", table)
+    run(pool, "count", table)
     pool._idle[0].kill()
-    assert pool.run("count", table) == 100
+    assert run(pool, "count", table) == 100
 
 
 def test_waiting_too_long_for_a_process_is_an_error(pool: TableProcessPool) -> None:
@@ -148,10 +152,10 @@ def test_waiting_too_long_for_a_process_is_an_error(pool: TableProcessPool) -> N
         begun.set()
         return held.wait()
 
-    first = pool.submit(hold)
+    first = pool.submit(hold, "")
     begun.wait()
     pool.limits = data_limits(max_seconds=0.01)
-    second = pool.submit(lambda ask: ask("count", TableHandle("/nothing")))
+    second = pool.submit(lambda ask: ask("count", TableHandle("/nothing")), "")
     time.sleep(0.05)
     held.set()
     assert first.result()
@@ -161,14 +165,14 @@ def test_waiting_too_long_for_a_process_is_an_error(pool: TableProcessPool) -> N
 
 def test_closing_ends_hanging_processes(table: TableHandle, silent: TableHandle) -> None:
     pool = TableProcessPool(PATIENT, 1)
-    asked = pool.submit(lambda ask: ask("count", silent))
+    future = pool.submit(lambda ask: ask("count", silent), "")
     while not pool._busy:
         time.sleep(0.01)
     child = next(iter(pool._busy))
-    spooled = pool.new_file()
+    spooled = pool.open_file("").path
     pool.close()
     with pytest.raises(Internal):
-        asked.result()
+        future.result()
     assert not child.is_alive
     assert not spooled.parent.exists()
 
@@ -196,16 +200,16 @@ def test_an_answer_beyond_a_limit_is_an_error_that_names_it(
 ) -> None:
     pool.limits = limits
     with pytest.raises(InvalidInput, match=rf"\[serve.data\] {name}"):
-        rows(pool, table, k=0)
-    assert rows(pool, table, k=50, columns={"column_names": ["id"]}) == {"rows": 50, "bytes": 400}
+        query_rows(pool, table, k=0)
+    assert query_rows(pool, table, k=50, columns={"column_names": ["id"]}) == {"rows": 50, "bytes": 400}
 
 
 def test_what_no_table_is_has_its_own_error(pool: TableProcessPool, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text", encoding="utf-8")
     with pytest.raises(InvalidTableState, match="without Lance's _versions"):
-        pool.run("count", TableHandle(str(tmp_path)))
+        run(pool, "count", TableHandle(str(tmp_path)))
     with pytest.raises(InvalidInput, match="not a location"):
-        pool.run("count", TableHandle("not a place"))
+        run(pool, "count", TableHandle("not a place"))
 
 
 def test_a_table_on_s3_is_read_and_written(pool: TableProcessPool, s3_storage_options: dict[str, str]) -> None:
@@ -214,14 +218,14 @@ def test_a_table_on_s3_is_read_and_written(pool: TableProcessPool, s3_storage_op
     handle = TableHandle(f"s3://lance-data/{key}", s3_storage_options)
     assert s3_storage_options["aws_secret_access_key"] not in repr(handle)
     rows = pa.table({"id": [1, 2, 3]})
-    with pool.file() as body:
-        with pa.OSFile(str(body), "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as writer:
+    with pool.open_file("") as body:
+        with pa.OSFile(str(body.path), "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
-        assert pool.run("create", handle, input=str(body))["version"] == 1
-        assert pool.run("insert", handle, input=str(body)) == {"num_inserted_rows": 3, "version": 2}
+        assert run(pool, "create", handle, input=str(body.path))["version"] == 1
+        assert run(pool, "insert", handle, input=str(body.path)) == {"num_inserted_rows": 3, "version": 2}
     dataset = lance.dataset(handle.location, storage_options=s3_storage_options)
-    assert pool.run("count", handle) == dataset.count_rows() == 6
-    paths = [version["manifest_path"] for version in pool.run("versions", handle)["versions"]]
+    assert run(pool, "count", handle) == dataset.count_rows() == 6
+    paths = [version["manifest_path"] for version in run(pool, "versions", handle)["versions"]]
     assert [path.rpartition("/")[0] for path in paths] == [f"{key}/_versions"] * 2
 
 
@@ -240,10 +244,10 @@ def test_work_beyond_the_memory_is_ended_and_the_next_request_is_served(
         lance.write_dataset(pa.table({"text": [str(number) * (4 << 20) for number in range(10)]}), large, mode=mode)
     pool.limits = data_limits(max_seconds=120.0, max_bytes=1 << 40, max_memory=128 << 20)
     with pytest.raises(InvalidInput, match="max_memory = 134217728"):
-        rows(pool, TableHandle(large), columns={"column_names": ["text"]}, k=60)
-    assert pool.run("count", table) == 100
+        query_rows(pool, TableHandle(large), columns={"column_names": ["text"]}, k=60)
+    assert run(pool, "count", table) == 100
     pool.limits = PATIENT
-    assert pool.run("count", TableHandle(large)) == 60
+    assert run(pool, "count", TableHandle(large)) == 60
 
 
 def test_a_location_that_crashes_its_process_twice_is_left_alone(
@@ -251,18 +255,18 @@ def test_a_location_that_crashes_its_process_twice_is_left_alone(
 ) -> None:
     crashing = replace(silent, location="s3://bucket/crashing.lance")
     for _ in range(2):
-        future = pool.submit(lambda ask: ask("count", crashing))
+        future = pool.submit(lambda ask: ask("count", crashing), "")
         while not pool._busy:
             time.sleep(0.01)
         os.kill(next(iter(pool._busy)).pid, signal.SIGKILL)
         with pytest.raises(Internal, match="the process that opened the table ended"):
             future.result()
     with pytest.raises(ServiceUnavailable, match="is not opened for"):
-        pool.run("count", crashing)
-    assert pool.run("count", table) == 100
+        run(pool, "count", crashing)
+    assert run(pool, "count", table) == 100
 
 
-def test_an_expression_that_crashes_the_process_closes_the_table_for_its_caller_only(
+def test_an_expression_that_crashes_the_process_closes_the_table_for_its_principal_only(
     pool: TableProcessPool, table: TableHandle
 ) -> None:
     deep = "+".join(["1"] * 30_000) + " > 0"
@@ -289,24 +293,24 @@ def test_crashes_are_forgotten_after_a_while() -> None:
     crashes.check("x", "s3://a")
 
 
-def test_a_caller_with_many_slow_requests_delays_no_other(table: TableHandle, silent: TableHandle) -> None:
-    made = TableProcessPool(PATIENT, 2)
+def test_a_principal_with_many_slow_requests_delays_no_other(table: TableHandle, silent: TableHandle) -> None:
+    pool = TableProcessPool(PATIENT, 2)
     try:
-        slow = [made.submit(lambda ask: ask("count", silent), "busy") for _ in range(12)]
-        assert made.submit(lambda ask: ask("count", table), "another").result(60) == 100
+        slow = [pool.submit(lambda ask: ask("count", silent), "busy") for _ in range(12)]
+        assert pool.submit(lambda ask: ask("count", table), "another").result(60) == 100
         assert not any(future.done() for future in slow)
-        assert len(made._busy) == 1
+        assert len(pool._busy) == 1
     finally:
-        made.close()
+        pool.close()
     assert all(future.done() for future in slow)
 
 
-def test_of_several_waiting_callers_none_is_served_twice_in_a_row() -> None:
+def test_of_several_waiting_principals_none_is_served_twice_in_a_row() -> None:
     executor, begun, order = FairExecutor(1, "test"), threading.Event(), []
     release = threading.Event()
     first = executor.submit("a", lambda: (begun.set(), release.wait(60)))
     assert begun.wait(60)
-    waiting = [executor.submit(caller, partial(order.append, caller)) for caller in "aaabbc"]
+    waiting = [executor.submit(principal, partial(order.append, principal)) for principal in "aaabbc"]
     release.set()
     first.result(60)
     for future in waiting:

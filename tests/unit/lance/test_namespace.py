@@ -95,8 +95,8 @@ def test_every_error_becomes_its_official_class(store: tuple[str, MemoryStore]) 
 def test_overwrite_replaces_an_empty_namespace(store: tuple[str, MemoryStore]) -> None:
     facade = lance.connect(PATH, {"store": store[0]})
     facade.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"a": "1"}))
-    made = facade.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"b": "2"}, mode="Overwrite"))
-    assert made.properties == {"b": "2"}
+    created = facade.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"b": "2"}, mode="Overwrite"))
+    assert created.properties == {"b": "2"}
     kept = facade.create_namespace(lance.CreateNamespaceRequest(id=["sales"], properties={"c": "3"}, mode="ExistOk"))
     assert kept.properties == {"b": "2"}
 

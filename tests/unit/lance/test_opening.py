@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from federator.connector import ConnectorSettings, PermissionDenied, SourceSpec
-from federator.data import TableHandle, TableProcessPool
-from federator.lance.opening import lacks_credentials, opening_options
+from federator.data import PrincipalPool, TableHandle, TableProcessPool
+from federator.lance.opening import digest_access, lacks_credentials, name_store, opening_options
 from federator.pipeline.verify import InspectorProcess
 from tests.fixtures.data import data_limits
 from tests.fixtures.network import METADATA_SERVICE
@@ -128,7 +128,9 @@ def test_no_metadata_service_is_asked_for_credentials(metadata_service: list[str
     settings = ConnectorSettings.from_properties("x", {**storage, "storage.secret_access_key": "s"})
     pool = TableProcessPool(data_limits(max_rows=10, max_seconds=60, max_bytes=1000), 1)
     try:
-        pool.run("inspect", TableHandle(location, opening_options(settings, location, {"endpoint": "http://evil"})))
+        PrincipalPool(pool, "").run(
+            "inspect", TableHandle(location, opening_options(settings, location, {"endpoint": "http://evil"}))
+        )
     finally:
         pool.close()
     assert metadata_service == []
@@ -136,3 +138,59 @@ def test_no_metadata_service_is_asked_for_credentials(metadata_service: list[str
     with InspectorProcess(ambient, 60.0) as inspector:
         inspector.inspect(location)
     assert metadata_service, "the listener stands for the service"
+
+
+@pytest.mark.parametrize(
+    ("storage", "store"),
+    [
+        ({}, ""),
+        ({"region": "us-west-2"}, ""),
+        ({"endpoint": "https://s3.amazonaws.com"}, ""),
+        ({"endpoint": "https://s3.us-west-2.amazonaws.com:443"}, ""),
+        ({"endpoint": "https://bucket.s3-fips.dualstack.us-east-1.amazonaws.com"}, ""),
+        ({"endpoint": "https://bucket.vpce-1a2b.s3.us-east-1.vpce.amazonaws.com"}, ""),
+        ({"endpoint": "https://s3.us-gov-west-1.amazonaws.com"}, "us-gov-"),
+        ({"region": "us-gov-west-1"}, "us-gov-"),
+        ({"endpoint": "https://s3.cn-north-1.amazonaws.com.cn"}, "cn-"),
+        ({"endpoint": "http://minio-1.us-east-1.elb.amazonaws.com"}, "minio-1.us-east-1.elb.amazonaws.com"),
+        ({"endpoint": "http://s3-minio.us-east-1.elb.amazonaws.com"}, "s3-minio.us-east-1.elb.amazonaws.com"),
+        ({"endpoint": "https://ec2-1-2-3-4.compute-1.amazonaws.com:443"}, "ec2-1-2-3-4.compute-1.amazonaws.com"),
+        ({"aws_endpoint_url_s3": "http://minio:9000"}, "minio:9000"),
+        ({"endpoint": "http://user:password@MinIO:80/"}, "minio"),
+    ],
+)
+def test_the_name_of_a_store(storage: dict[str, str], store: str) -> None:
+    """Buckets have one owner in each cloud of AWS. Any other host is a store of its own, also one in AWS's domain."""
+    assert name_store(storage) == store
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_equal"),
+    [
+        ({}, True), ({"storage.aws_region": "eu-1", "storage.region": None}, True), ({"storage.timeout": "9s"}, True),
+        ({"storage.endpoint": "http://store:9000/"}, True), ({"storage.endpoint": "http://other:9000"}, False),
+        ({"storage.region": "eu-2"}, False), ({"storage.secret_access_key": "${OTHER}"}, False),
+        ({"storage.secret_access_key": None}, False), ({"storage.skip_signature": "true"}, False),
+        ({"storage.x-tenant": "two", "plain": "x-tenant"}, False), ({"ambient_credentials": "true"}, False),
+        ({"schemes": "s3"}, False), ({"endpoints": "http://more:9000"}, False), ({"storage.user_agent": "allowed"}, False),
+        ({"storage.allow_invalid_certificates": "true"}, False), ({"storage.allow_http": "true"}, False),
+    ],
+)  # fmt: skip
+def test_sources_have_one_access_if_they_open_the_same(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, str | None], is_equal: bool
+) -> None:
+    """The secrets have one value: only their references are compared, so that a renewed one changes nothing."""
+    base = {
+        "storage.endpoint": "http://store:9000", "storage.region": "eu-1", "storage.access_key_id": "${KEY}",
+        "storage.secret_access_key": "${SECRET}",
+    }  # fmt: skip
+
+    def digest(properties: dict[str, str], value: str) -> str:
+        for name in ("KEY", "SECRET", "OTHER"):
+            monkeypatch.setenv(name, value)
+        settings = ConnectorSettings.from_properties("dir", properties)
+        references = {key.removeprefix("storage."): text for key, text in properties.items()}
+        return digest_access(settings, references, name_store(settings.storage))
+
+    changed = {key: text for key, text in (base | changes).items() if text is not None}
+    assert (digest(changed, "renewed secret") == digest(base, "first secret")) is is_equal

@@ -122,7 +122,7 @@ class RunOutputs:
 
 
 def attribute(span: Span, key: str) -> str:
-    return next((each.value.string_value for each in span.attributes if each.key == key), "")
+    return next((attribute.value.string_value for attribute in span.attributes if attribute.key == key), "")
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +169,9 @@ def outputs(spark: None, postgres_url: str, tmp_path_factory: pytest.TempPathFac
         deliver_due(index, settings, at_once=True)
         written.log = stream.getvalue()
         api = Api(create_app(settings), {"Authorization": f"Bearer {SECRETS['SERVE_TOKEN']}"})
-        answer = api.get("/metrics")
-        assert answer.status_code == 200, answer.text
-        written.scrape = answer.text
+        response = api.get("/metrics")
+        assert response.status_code == 200, response.text
+        written.scrape = response.text
         yield written
         federator.index.close()
         index.close()
@@ -327,7 +327,9 @@ def test_every_line_of_a_run_is_bound_to_it(outputs: RunOutputs) -> None:
 
 def test_calls_are_counted_where_they_are_made(outputs: RunOutputs) -> None:
     with outputs.index.read() as connection:
-        found = {(each.source, each.operation): each.cumulative[-1] for each in call_metrics.list_latencies(connection)}
+        found = {
+            (latency.source, latency.operation): latency.cumulative[-1] for latency in call_metrics.list_latencies(connection)
+        }
         errors = call_metrics.count_errors(connection)
     # Three crawls: one plan of shards each, and a shard for the root and each namespace.
     assert (found["a", "shards"], found["a", "read"]) == (3, 3 * 3)

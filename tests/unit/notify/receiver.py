@@ -33,13 +33,13 @@ class Receiver:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    kept = Receiver()
+    receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            kept.received.append(Received(self.path, {name.title(): value for name, value in self.headers.items()}, body))
-            status, headers = kept.answers.pop(0) if kept.answers else (200, {})
+            receiver.received.append(Received(self.path, {name.title(): value for name, value in self.headers.items()}, body))
+            status, headers = receiver.answers.pop(0) if receiver.answers else (200, {})
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
@@ -54,9 +54,9 @@ def receiving() -> Iterator[Receiver]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    kept.url = f"http://127.0.0.1:{server.server_address[1]}"
+    receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        yield kept
+        yield receiver
     finally:
         server.shutdown()
         server.server_close()

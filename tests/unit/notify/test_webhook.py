@@ -148,9 +148,9 @@ def test_pauses_grow_and_obey() -> None:
 def test_retry_after_is_a_number_or_a_date() -> None:
     assert parse_retry_after({"Retry-After": " 12 "}) == 12
     soon = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    found = parse_retry_after({"Retry-After": soon})
-    assert found is not None
-    assert 3000 < found <= 3600
+    retry_after = parse_retry_after({"Retry-After": soon})
+    assert retry_after is not None
+    assert 3000 < retry_after <= 3600
     assert parse_retry_after({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert [parse_retry_after({"Retry-After": text}) for text in ("", "soon", "-5")] == [None, None, None]
 

@@ -47,12 +47,12 @@ def test_only_a_whole_archive_is_kept(tmp_path: Path, code: int) -> None:
 
 def test_preparing_leaves_an_archive_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = find_class_archive(find_java())
-    assert made is not None
-    made.file.write_bytes(b"as it was")
-    assert prepare_class_archive() == made
-    assert made.file.read_bytes() == b"as it was"
-    assert not list(made.file.parent.glob("*.draft"))
+    class_archive = find_class_archive(find_java())
+    assert class_archive is not None
+    class_archive.file.write_bytes(b"as it was")
+    assert prepare_class_archive() == class_archive
+    assert class_archive.file.read_bytes() == b"as it was"
+    assert not list(class_archive.file.parent.glob("*.draft"))
 
 
 def test_preparing_needs_a_target_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

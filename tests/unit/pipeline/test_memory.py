@@ -35,7 +35,7 @@ def stage(directory: Path, number: int) -> RevisionDelta:
     )
     staging = StagingArea(cast(Any, None), str(directory))
     pq.write_table(table, staging.path("rows.parquet"), row_group_size=number)
-    keys = table.select(["is_table", "path"]).append_column("what", pa.array([Effect.CHANGED.value] * number))
+    keys = table.select(["is_table", "path"]).append_column("effect", pa.array([Effect.CHANGED.value] * number))
     pq.write_table(keys, staging.path("keys.parquet"), row_group_size=number)
     differing = DifferingKeys(staging, staging.path("keys.parquet"), unchanged_crawl("s", {}, began_at=0.0))
     counts = Counter({(Effect.CHANGED, 1): number})

@@ -32,9 +32,9 @@ def test_every_text_with_a_secret_is_found(parts: list[tuple[str, str, str]]) ->
 
 def test_few_other_texts_are_found() -> None:
     texts = [f'{{"team": "team-{number}", "revision": "{number * 7919}"}}' for number in range(20_000)]
-    found = SecretFingerprints.of_known_secrets().find_suspects([*texts, "has swordfish in it"])
-    assert found[-1] == len(texts)
-    assert len(found) < len(texts) / 100
+    suspects = SecretFingerprints.of_known_secrets().find_suspects([*texts, "has swordfish in it"])
+    assert suspects[-1] == len(texts)
+    assert len(suspects) < len(texts) / 100
 
 
 def test_what_is_sent_has_no_part_of_a_secret_and_differs_by_job() -> None:

@@ -50,8 +50,8 @@ def case(
 
 def refused(origin: TableRecord, reason: Reason, at: MirrorContext | None = None, row: str = "impossible") -> Any:
     where = at or context()
-    made = Case((row, "any", "any"), reason, lambda: refuse_unmappable(where, map_table(where, origin)))
-    return pytest.param(made, id=f"{row} → {reason.value}")
+    case = Case((row, "any", "any"), reason, lambda: refuse_unmappable(where, map_table(where, origin)))
+    return pytest.param(case, id=f"{row} → {reason.value}")
 
 
 DARK = knows(target=coverage("b", s=BROKEN))
@@ -187,9 +187,9 @@ class TestOwnership:
                 Cell(PATH, desired(where, MOVED), target, entry()),
                 Cell(PATH, (), target, entry(OriginState.UNSELECTED)),
             ):
-                kept = decide(where, cell, knows(s_t=TWICE))
-                assert isinstance(kept, Refusal)
-                assert kept.reason is Reason.NOT_OURS
+                decision = decide(where, cell, knows(s_t=TWICE))
+                assert isinstance(decision, Refusal)
+                assert decision.reason is Reason.NOT_OURS
 
     def test_without_a_kept_mark_the_identity_must_be_known_on_both_sides(self) -> None:
         bare = table("b", "s$t", native_id="n1")
@@ -206,28 +206,28 @@ class TestOwnership:
 class TestANameThatPassesToAnotherOrigin:
     def test_it_passes_at_once_where_the_location_stays(self) -> None:
         renamed = table("a", "s$t", properties={"team": "x"})
-        found = decide(context(), Cell(PATH, desired(context(), renamed), owned(), OTHER), knows())
-        assert isinstance(found, Change)
-        assert (found.action, found.moves_location) == (Action.UPDATE_TABLE, False)
+        decision = decide(context(), Cell(PATH, desired(context(), renamed), owned(), OTHER), knows())
+        assert isinstance(decision, Change)
+        assert (decision.action, decision.moves_location) == (Action.UPDATE_TABLE, False)
 
     def test_a_removed_target_is_declared_for_the_new_origin(self) -> None:
-        found = decide(context(), Cell(PATH, desired(context(), MOVED), None, OTHER), knows())
-        assert isinstance(found, Change)
-        assert found.action is Action.DECLARE_TABLE
+        decision = decide(context(), Cell(PATH, desired(context(), MOVED), None, OTHER), knows())
+        assert isinstance(decision, Change)
+        assert decision.action is Action.DECLARE_TABLE
 
 
 class TestWhatAChangeSays:
     def test_a_removal_depends_on_the_origins_absence_and_the_targets_content(self) -> None:
         target = owned()
-        found = decide(context(), Cell(PATH, (), target, entry(GONE)), knows(s_t=TWICE))
-        assert isinstance(found, Change)
-        assert dict(found.precondition) == {"target": target.digest, "origin": "absent", "absent_since": "0.0"}
-        assert (found.before, found.after) == (target, None)
+        decision = decide(context(), Cell(PATH, (), target, entry(GONE)), knows(s_t=TWICE))
+        assert isinstance(decision, Change)
+        assert dict(decision.precondition) == {"target": target.digest, "origin": "absent", "absent_since": "0.0"}
+        assert (decision.before, decision.after) == (target, None)
 
     def test_pruning_does_not_ask_for_the_origin(self) -> None:
-        found = decide(context(prune_unselected=True), Cell(PATH, (), owned(), entry(OriginState.UNSELECTED)), knows())
-        assert isinstance(found, Change)
-        assert found.precondition["origin"] == "any"
+        decision = decide(context(prune_unselected=True), Cell(PATH, (), owned(), entry(OriginState.UNSELECTED)), knows())
+        assert isinstance(decision, Change)
+        assert decision.precondition["origin"] == "any"
 
     def test_a_removal_reads_the_same_after_one_more_miss(self) -> None:
         one, two = (
@@ -236,34 +236,34 @@ class TestWhatAChangeSays:
         assert one == two
 
     def test_a_declaration_carries_the_mark_bound_to_its_path(self) -> None:
-        found = decide(context(), Cell(PATH, desired(context(), ORIGIN)), knows())
-        assert isinstance(found, Change)
-        assert found.after is not None
-        marks = {key: value for key, value in found.after.properties.items() if key.startswith("federator.")}
+        decision = decide(context(), Cell(PATH, desired(context(), ORIGIN)), knows())
+        assert isinstance(decision, Change)
+        assert decision.after is not None
+        marks = {key: value for key, value in decision.after.properties.items() if key.startswith("federator.")}
         assert marks == {
             "federator.instance": "me", "federator.mirror": "m", "federator.origin": "a$s$t", "federator.path": "s$t",
         }  # fmt: skip
-        assert dict(found.precondition) == {"target": "absent", "origin": ORIGIN.digest}
+        assert dict(decision.precondition) == {"target": "absent", "origin": ORIGIN.digest}
 
     def test_an_update_keeps_the_targets_own_properties_and_the_ledger_does_not_claim_them(self) -> None:
         where = context()
         target = owned(properties={"team": "old", "dropped": "1", "own": "kept"})
         ledger = entry(declared={"properties": {"team": "old", "dropped": "1"}})
-        found = decide(where, Cell(PATH, desired(where, ORIGIN), target, ledger), knows())
-        assert isinstance(found, Change)
-        assert found.after is not None
-        plain = {key: value for key, value in found.after.properties.items() if not key.startswith("federator.")}
+        decision = decide(where, Cell(PATH, desired(where, ORIGIN), target, ledger), knows())
+        assert isinstance(decision, Change)
+        assert decision.after is not None
+        plain = {key: value for key, value in decision.after.properties.items() if not key.startswith("federator.")}
         assert plain == {"team": "x", "own": "kept"}
-        assert found.declared == declaration_json(table("b", "s$t", properties={"team": "x"}))
+        assert decision.declared == declaration_json(table("b", "s$t", properties={"team": "x"}))
 
     def test_an_adoption_does_not_claim_existing_properties(self) -> None:
         where = context(on_conflict="adopt_if_same_location")
         target = table("b", "s$t", properties={"own": "kept"})
-        found = decide(where, Cell(PATH, desired(where, ORIGIN), target), knows())
-        assert isinstance(found, Change)
-        assert found.declared == declaration_json(table("b", "s$t", properties={"team": "x"}))
-        assert found.after is not None
-        assert found.after.properties["own"] == "kept"
+        decision = decide(where, Cell(PATH, desired(where, ORIGIN), target), knows())
+        assert isinstance(decision, Change)
+        assert decision.declared == declaration_json(table("b", "s$t", properties={"team": "x"}))
+        assert decision.after is not None
+        assert decision.after.properties["own"] == "kept"
 
     def test_merging_keeps_the_targets_spelling_of_one_location(self) -> None:
         merged = merge_desired(table("b", "s$t", "s3a://x/t.lance/"), table("b", "s$t", "s3://x/t.lance"), {})
@@ -305,9 +305,9 @@ class TestComments:
     def test_a_new_comment_alone_is_a_change_and_says_so(self) -> None:
         where = context()
         ledger = entry(declared={"properties": {}, "doc": "old"})
-        found = decide(where, Cell(PATH, desired(where, table("a", "s$t", doc="new")), owned(doc="old"), ledger), knows())
-        assert isinstance(found, Change)
-        assert (found.action, found.reason) == (Action.UPDATE_TABLE, "the comment differs")
+        decision = decide(where, Cell(PATH, desired(where, table("a", "s$t", doc="new")), owned(doc="old"), ledger), knows())
+        assert isinstance(decision, Change)
+        assert (decision.action, decision.reason) == (Action.UPDATE_TABLE, "the comment differs")
         silent = context(doc=False)
         assert (
             decide(silent, Cell(PATH, desired(silent, table("a", "s$t", doc="new")), owned(doc="old"), ledger), knows()) is None
@@ -350,5 +350,7 @@ def test_a_taken_over_location_does_not_keep_what_described_another_dataset() ->
 
 def test_a_name_is_free_only_where_the_nearest_listing_is_complete() -> None:
     for known, free in ((coverage("b", s=COMPLETE), True), (coverage("b"), True), (coverage("b", BROKEN), False), ({}, False)):
-        found = decide(context(), Cell(PATH, desired(context(), ORIGIN)), knows(target=known or {"other": coverage("b")[""]}))
-        assert isinstance(found, Change) == free
+        decision = decide(
+            context(), Cell(PATH, desired(context(), ORIGIN)), knows(target=known or {"other": coverage("b")[""]})
+        )
+        assert isinstance(decision, Change) == free

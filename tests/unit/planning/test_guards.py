@@ -113,8 +113,8 @@ class TestEmptySources:
     @pytest.mark.parametrize(("new", "stops"), [("o", False), ("elsewhere", True)])
     def test_a_rename_out_of_a_namespace_may_be_a_revoked_grant_too(self, new: str, stops: bool) -> None:
         old = replace(removal(0), pair="s$t0 -> s$t1")
-        made = replace(declared(1), origin_path=f"{new}$t1", pair="s$t0 -> s$t1")
-        assert ("emptied_namespace" in held([old, made], facts(origins={"o": 0}, filtered=True))) is stops
+        changed = replace(declared(1), origin_path=f"{new}$t1", pair="s$t0 -> s$t1")
+        assert ("emptied_namespace" in held([old, changed], facts(origins={"o": 0}, filtered=True))) is stops
 
     def test_pruning_empties_a_namespace_on_purpose(self) -> None:
         assert not held([removal(0, proof="any")], facts(origins={"o": 0}, filtered=True))
@@ -176,9 +176,9 @@ class TestMeasurements:
     def test_a_guard_that_objects_measured_what_its_hold_says(self) -> None:
         known = facts(9, namespaces={"s": 4, "u": 5})
         results = measure_guards(rule(), [removal(number) for number in range(4)], known)
-        found = {m.guard: (m.measured, m.total, hold.detail.partition(" tables")[0]) for m, hold in results if hold}
-        assert found["max_delete_percent"] == (4, 9, "4 of 9")
-        assert found["namespace_delete_percent"] == (4, 4, "4 of 4")
+        by_guard = {m.guard: (m.measured, m.total, hold.detail.partition(" tables")[0]) for m, hold in results if hold}
+        assert by_guard["max_delete_percent"] == (4, 9, "4 of 9")
+        assert by_guard["namespace_delete_percent"] == (4, 4, "4 of 4")
 
     def test_measurements_are_kept_with_the_plan_and_are_no_part_of_its_digest(self) -> None:
         guards = tuple(m for m, _ in measure_guards(rule(), [removal(0)], facts()))

@@ -186,8 +186,8 @@ def test_the_losses_of_both_sources_count_from_the_revisions_of_the_last_accepte
     def after(source: str, revision: int) -> list[Loss]:
         return [loss for loss in revisions[source] if loss.revision > revision]
 
-    rule, entry = MirrorRule(name="m", origin="a", target="b"), owned("a", "t", "elsewhere")
+    rule = MirrorRule(name="m", origin="a", target="b")
     accepted = {("a", "origin"): 3, ("b", "target"): 5}
-    assert [loss.revision for loss in list_unapproved(rule, accepted, [], after)] == [4, 6]
-    assert [loss.revision for loss in list_unapproved(rule, {}, [entry], after)] == [2, 4]
-    assert list_unapproved(rule, {}, [], after) == []
+    assert [loss.revision for loss in list_unapproved(rule, accepted, (), after)] == [4, 6]
+    assert [loss.revision for loss in list_unapproved(rule, {}, {("a", "origin"), ("elsewhere", "target")}, after)] == [2, 4]
+    assert list_unapproved(rule, {}, (), after) == []

@@ -94,8 +94,11 @@ def test_a_declaration_that_met_something_else_leaves_its_path() -> None:
 def test_the_last_recreate_of_a_path_tells_whether_it_was_refused() -> None:
     change = replace(DECLARE, action=Action.RECREATE_TABLE, before=THERE)
     undone, made = JournalLine(change, "failed", "restored"), JournalLine(change, "done", None)
-    kept = JournalLine(replace(change, target_path="s$u"), "skipped", "not_restorable")
-    assert list_refused_recreates([made, undone, kept, JournalLine(DROP, "done", None)]) == {"s$t": undone, "s$u": kept}
+    journal_line = JournalLine(replace(change, target_path="s$u"), "skipped", "not_restorable")
+    assert list_refused_recreates([made, undone, journal_line, JournalLine(DROP, "done", None)]) == {
+        "s$t": undone,
+        "s$u": journal_line,
+    }
     assert list_refused_recreates([undone, made, JournalLine(change, "skipped", "lease")]) == {}
 
 

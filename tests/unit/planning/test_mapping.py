@@ -44,9 +44,9 @@ def test_globs_select_by_the_whole_path(include: list[str], exclude: list[str], 
 class TestLocations:
     def test_a_location_that_the_target_does_not_accept_is_refused(self) -> None:
         target = replace(ANY, locations=LocationRules(r"[^ ]+"))
-        made = map_table(context(target), table("a", "s$t", location="s3://lake/a b"))
-        assert (made.refusal, made.record) == (Reason.NO_LOCATION, None)
-        assert "s3://lake/a b" in made.detail
+        mapped = map_table(context(target), table("a", "s$t", location="s3://lake/a b"))
+        assert (mapped.refusal, mapped.record) == (Reason.NO_LOCATION, None)
+        assert "s3://lake/a b" in mapped.detail
         assert map_table(context(target), table("a", "s$t", location="s3://lake/a%20b")).refusal is None
 
     @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ class TestLocations:
     )
     def test_a_directory_declares_only_what_is_below_it(self, path: str, location: str, allowed: bool) -> None:
         target = replace(ANY, min_depth=0, locations=LocationRules(directory="file:///lake"))
-        made = map_table(context(target), table("a", path, location=location))
-        assert (made.refusal, made.record is not None) == (None if allowed else Reason.NO_LOCATION, allowed)
+        mapped = map_table(context(target), table("a", path, location=location))
+        assert (mapped.refusal, mapped.record is not None) == (None if allowed else Reason.NO_LOCATION, allowed)
 
     @pytest.mark.parametrize(
         ("origin", "target", "refusal"),
@@ -84,18 +84,18 @@ class TestLocations:
             (rule, refusal),
             (replace(rule, location=(LocationReplacement("s3://lake", "s3://copy"),)), None),
         ):
-            made = map_table(
+            mapped = map_table(
                 MirrorContext.from_rule(moved, "me", first, second, (), [rule]), table("a", "s$t", location="s3://lake/t")
             )
-            assert made.refusal == expected
+            assert mapped.refusal == expected
 
 
 def test_columns_are_declared_where_the_target_keeps_them() -> None:
     origin = table("a", "s$t", schema='[{"name":"id","type":"bigint"}]')
     for keeps_columns, expected in ((True, origin.schema), (False, None)):
-        made = map_table(context(replace(ANY, keeps_columns=keeps_columns)), origin)
-        assert made.record is not None
-        assert made.record.schema == expected
+        mapped = map_table(context(replace(ANY, keeps_columns=keeps_columns)), origin)
+        assert mapped.record is not None
+        assert mapped.record.schema == expected
 
 
 class TestRefusedNames:
@@ -114,17 +114,17 @@ class TestRefusedNames:
     def test_a_refused_name_shows_the_mildest_rule_that_refuses_it(
         self, refused: tuple[str, ...], allowed: list[str], not_allowed: list[str]
     ) -> None:
-        rules = self.RULES.refusing(refused)
+        rules = self.RULES.restricted_by(refused)
         assert [name for name in (*allowed, *not_allowed) if rules.allows(name)] == allowed
 
     def test_names_of_namespaces_and_of_tables_are_learned_apart(self) -> None:
-        learned = replace(ANY, names=self.RULES).refusing({"a:b"}, {"a/b"})
+        learned = replace(ANY, names=self.RULES).restricted_by({"a:b"}, {"a/b"})
         assert learned.name_rules(namespace=False).allows("x:y")
         assert not learned.name_rules(namespace=False).allows("x/y")
         assert not learned.name_rules(namespace=True).allows("x:y")
-        made = map_table(context(learned), table("a", "s$x/y"))
-        assert made.refusal == Reason.NAME_NOT_ALLOWED
-        assert ANY.refusing((), ()) == ANY
+        mapped = map_table(context(learned), table("a", "s$x/y"))
+        assert mapped.refusal == Reason.NAME_NOT_ALLOWED
+        assert ANY.restricted_by((), ()) == ANY
 
 
 class TestNames:
@@ -256,6 +256,15 @@ class TestMirrorsOfMirrors:
         assert mapping.record is not None
         assert find_bound_marker(mapping.record) == OwnershipMarker("me", "m", "a$s$t")
         assert mapping.record.properties["team"] == "x"
+
+    @pytest.mark.parametrize("key", ["other$s$t", "other$main$s$t", "t"])
+    def test_a_copy_that_is_read_with_more_or_fewer_levels_is_no_origin(self, key: str) -> None:
+        """Through another federator, or one metastore by Hive 2 and Hive 3."""
+        copy = table("a", key, properties=OwnershipMarker("other", "x", "z$s$t").to_properties(("s", "t")))
+        assert map_table(context(), copy).refusal is Reason.LOOP
+        commented = table("a", key, doc=append_comment_marker("orders", OwnershipMarker("other", "x", "z$s$t"), ("s", "t")))
+        assert map_table(context(), commented).refusal is Reason.LOOP
+        assert find_bound_marker(copy) is None, "it is not owned"
 
     def test_forwarding_keeps_the_first_origin(self) -> None:
         mapping = map_table(context(transitive=True), owned("s$t", mark=OwnershipMarker("me", "first", "z$s$t")))

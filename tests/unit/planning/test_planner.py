@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from federator.model import COMPLETE, Coverage, NamespaceRecord, failed_evidence
-from federator.planning.cells import Candidates
+from federator.planning.cells import Candidates, LedgerCounts
 from federator.planning.changes import Action, Change, Decision
 from federator.planning.guards import GuardFacts
 from federator.planning.mapping import MirrorContext
@@ -36,7 +36,7 @@ UPDATE = replace(NEW, action=Action.UPDATE_TABLE, before=owned(), after=owned(pr
 def build(*decisions: Decision, at: MirrorContext | None = None, knowing: Any = None, **facts: Any) -> Plan:
     guards = GuardFacts(100, {"s": 100}, {"s": 100}, 0, {}, 5, origin_filters_listings=False)
     known = {"guards": guards, "namespaces": {"s"}, "origin_observations": {"s$t": OriginObservation()}} | facts
-    return build_plan(at or context(), knowing or knows(), Candidates(list(decisions), 5), PlanFacts(**known))
+    return build_plan(at or context(), knowing or knows(), Candidates(list(decisions), 5, LedgerCounts()), PlanFacts(**known))
 
 
 def refused(plan: Plan) -> list[tuple[Reason, str]]:
@@ -46,7 +46,7 @@ def refused(plan: Plan) -> list[tuple[Reason, str]]:
 class TestOriginObservations:
     def test_only_origins_of_deregistrations_are_observed(self) -> None:
         pruned = replace(GONE, origin_path="s$p", precondition={"target": "d", "origin": "any"})
-        assert required_facts(context(), Candidates([NEW, GONE, pruned], 1)).origins == ("s$t",)
+        assert required_facts(context(), Candidates([NEW, GONE, pruned], 1, LedgerCounts())).origins == ("s$t",)
 
     @pytest.mark.parametrize(
         ("observation", "reason"),
@@ -154,7 +154,7 @@ class TestOnlyValid:
 
     def test_the_origins_location_counts_not_the_replicas(self) -> None:
         at = context(only_valid=True, location=(LocationReplacement("s3://first", "s3://x"),))
-        assert required_facts(at, Candidates([NEW], 1)).locations == ("s3://first/t.lance", "s3://x/t.lance")
+        assert required_facts(at, Candidates([NEW], 1, LedgerCounts())).locations == ("s3://first/t.lance", "s3://x/t.lance")
         assert refused(build(NEW, at=at, verification_states={"s3://first/t.lance": "valid"})) == []
         assert refused(build(NEW, at=at, verification_states={"s3://x/t.lance": "valid"})) == [(Reason.NOT_VALID, "s$t")]
 

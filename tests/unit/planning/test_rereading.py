@@ -50,7 +50,7 @@ def by_name(
     changes = CatalogChanges("c", frozenset(), frozenset(map(parse_path_key, tables)))
     state = replace(of or known(), named=[parse_path_key(key) for key in named])
     shards = tables_to_read(changes, state, namespaces_to_read(changes, state))
-    return {path_key(each.namespace): (each.names, set(each.expected)) for each in shards}
+    return {path_key(shard.namespace): (shard.names, set(shard.expected)) for shard in shards}
 
 
 class TestEvents:

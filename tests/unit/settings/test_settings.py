@@ -50,7 +50,7 @@ MISTAKES = [
     ("[reports.x]\nkind = 'drift'\nkinds = 'drift'", "[reports.x] kinds: unknown key; allowed: kind, schedule, formats, keep", ""),
     ("[reports.x]\nkind = 'drifts'", "[reports.x] kind: 'drifts' is not allowed: 'inventory', 'drift', 'mirrors', 'fresh", ""),
     ("[serve]\nhosts = 'x'", "[serve] hosts: unknown key; allowed: host, port, token", ""),
-    ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "allowed: allowed_bases, "),
+    ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "did you mean dir.path?"),
     ("[sources.c]\nimpl = 'dir'\nglue.region = 'x'", "[sources.c] glue.region: unknown key", "allowed: allowed_bases, "),
     (MIRROR + "includ = ['x']", "[mirrors.m] includ: unknown key; allowed: from, to, include, exclude, where, only_valid, namespace, table,", ""),  # noqa: E501
     # values
@@ -168,7 +168,7 @@ def test_a_database_without_a_password_in_clear_is_taken(url: str, monkeypatch: 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"[sources", "not TOML"), (b"\xff\xfe", "cannot be read"), (None, "no such file")],
+    [(b"[sources", "not TOML"), (b"\xff\xfe", "not UTF-8 at byte 0"), (None, "no such file")],
     ids=["TOML", "bytes", "none"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:

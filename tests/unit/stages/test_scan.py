@@ -30,27 +30,27 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-def walked(lake: Path, *, budget: int = 100, depth: int = 12, path: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """What one task says, by kind; places below the lake."""
+def walk(lake: Path, *, budget: int = 100, depth: int = 12, path: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Return the rows of one task by kind. Locations are relative to the lake."""
     skip = canonical_location(f"{lake}/skip")
-    walk = ScanSpec(SourceSpec("disk", "dir", {"root": str(lake)}), str(lake), depth, (skip,), 60.0, 1000)
-    found: dict[str, list[str]] = {}
-    for kind, body in scan._walk_directories(walk, [path], budget):
-        found.setdefault(kind, []).append(body.replace(f"file://{lake}", "").replace(str(lake), ""))
-    return found
+    spec = ScanSpec(SourceSpec("disk", "dir", {"root": str(lake)}), str(lake), depth, (skip,), 60.0, 1000)
+    rows: dict[str, list[str]] = {}
+    for kind, body in scan._walk_directories(spec, [path], budget):
+        rows.setdefault(kind, []).append(body.replace(f"file://{lake}", "").replace(str(lake), ""))
+    return rows
 
 
 class InProcess:
-    """The lister without its process."""
+    """The lister without its process. ``fault`` acts before it, or responds instead of it."""
 
-    answers: Callable[[list[str]], dict[str, object] | None] = staticmethod(lambda _: None)
+    fault: Callable[[list[str]], dict[str, object] | None] = staticmethod(lambda _: None)
 
     def __init__(self, module: str) -> None:
         assert module == "federator.pipeline.directory_lister"
 
     def request(self, request: dict[str, object], timeout: float) -> dict[str, object]:
         path = list(request["path"])  # type: ignore[call-overload]
-        return self.answers(path) or directory_lister.inspect_directory(str(request["root"]), {}, path)
+        return self.fault(path) or directory_lister.inspect_directory(str(request["root"]), {}, path)
 
     def kill(self) -> None:
         pass
@@ -59,12 +59,11 @@ class InProcess:
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "ChildProcess", InProcess)
-    monkeypatch.setattr(InProcess, "answers", staticmethod(lambda _: None))
+    monkeypatch.setattr(InProcess, "fault", staticmethod(lambda _: None))
 
 
 def test_a_table_has_manifests_and_nothing_in_it_is_one(lake: Path) -> None:
-    found = walked(lake)
-    assert found == {
+    assert walk(lake) == {
         "table": ["/a.lance", "/deep/er/b"],
         # The root, a.lance, deep, er, b, torn; neither links nor what is left out.
         "summary": [json.dumps({"listed": 6, "vanished": False})],
@@ -72,45 +71,45 @@ def test_a_table_has_manifests_and_nothing_in_it_is_one(lake: Path) -> None:
 
 
 def test_directories_beyond_the_limit_are_left_to_another_task(lake: Path) -> None:
-    assert sorted(walked(lake, budget=1)["left"]) == ['["a.lance"]', '["deep"]', '["torn"]']
+    assert sorted(walk(lake, budget=1)["left"]) == ['["a.lance"]', '["deep"]', '["torn"]']
 
 
 def test_depth_is_a_gap(lake: Path) -> None:
-    found = walked(lake, depth=1)
-    assert found["table"] == ["/a.lance"]
-    assert [(gap["location"], gap["code"]) for gap in map(json.loads, found["gap"])] == [("/deep", "depth")]
+    rows = walk(lake, depth=1)
+    assert rows["table"] == ["/a.lance"]
+    assert [(gap["location"], gap["code"]) for gap in map(json.loads, rows["gap"])] == [("/deep", "depth")]
 
 
 def test_a_root_that_is_not_there_or_holds_nothing_is_not_empty(tmp_path: Path) -> None:
     for name, code in (("none", "unreachable"), ("bare", "failed")):
         (tmp_path / "bare").mkdir(exist_ok=True)
-        (gap,) = map(json.loads, walked(tmp_path / name)["gap"])
+        (gap,) = map(json.loads, walk(tmp_path / name)["gap"])
         assert (gap["location"], gap["code"]) == ("", code)
 
 
-def test_a_store_that_does_not_answer_is_asked_three_times_and_not_again(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
+def test_a_store_that_does_not_respond_gets_three_requests_and_no_more(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requested: list[list[str]] = []
 
     def silent(path: list[str]) -> None:
         if path:
-            asked.append(path)
+            requested.append(path)
             raise TimeoutError
 
-    monkeypatch.setattr(InProcess, "answers", staticmethod(silent))
+    monkeypatch.setattr(InProcess, "fault", staticmethod(silent))
     for name in ("x", "y", "z"):
         (lake / name).mkdir()
-    gaps = [json.loads(gap) for gap in walked(lake)["gap"]]
-    assert (len(asked), len(gaps), {gap["code"] for gap in gaps}) == (3, 6, {"unreachable"})
+    gaps = [json.loads(gap) for gap in walk(lake)["gap"]]
+    assert (len(requested), len(gaps), {gap["code"] for gap in gaps}) == (3, 6, {"unreachable"})
 
 
 def test_the_process_answers_as_the_function_does(lake: Path) -> None:
     child = ChildProcess("federator.pipeline.directory_lister")
     try:
-        found = child.request({"root": str(lake), "storage": {}, "path": ["a.lance"]}, 60.0)
+        response = child.request({"root": str(lake), "storage": {}, "path": ["a.lance"]}, 60.0)
     finally:
         child.kill()
     assert (
-        found
+        response
         == directory_lister.inspect_directory(str(lake), {}, ["a.lance"])
         == {"location": f"file://{lake}/a.lance", "message": None, "found": "table"}
     )
@@ -122,18 +121,18 @@ def index(sqlite_index: Index) -> Index:
 
 
 def test_only_a_listing_forgets_a_table(index: Index) -> None:
-    def scanned(state: str, orphans: list[str], *gaps: ScanGap) -> list[str]:
+    def save_scan(state: str, orphans: list[str], *gaps: ScanGap) -> list[str]:
         row = ScanResult("lake", "s3://b", state, None, 1.0, 1, len(orphans), len(gaps))
         with index.write() as connection:
             roots.save_scan(connection, row, orphans, gaps, LocationAliases())
             return [orphan.canonical for orphan in roots.iter_orphans(connection)]
 
-    assert scanned("complete", ["s3a://b/x/1", "s3://b/y/2"]) == ["s3://b/x/1", "s3://b/y/2"]
-    assert scanned("failed", [], ScanGap("s3://b", "denied", "no")) == ["s3://b/x/1", "s3://b/y/2"]
-    assert scanned("partial", [], ScanGap("s3://b/x", "denied", "no")) == ["s3://b/x/1"]
-    assert scanned("complete", ["s3://b/z"]) == ["s3://b/z"]
-    ((kept, gaps),) = list_scans(index)
-    assert (kept.state, kept.tables, gaps) == ("complete", 1, [])
+    assert save_scan("complete", ["s3a://b/x/1", "s3://b/y/2"]) == ["s3://b/x/1", "s3://b/y/2"]
+    assert save_scan("failed", [], ScanGap("s3://b", "denied", "no")) == ["s3://b/x/1", "s3://b/y/2"]
+    assert save_scan("partial", [], ScanGap("s3://b/x", "denied", "no")) == ["s3://b/x/1"]
+    assert save_scan("complete", ["s3://b/z"]) == ["s3://b/z"]
+    ((last_scan, gaps),) = list_scans(index)
+    assert (last_scan.state, last_scan.tables, gaps) == ("complete", 1, [])
     with index.write() as connection:
         roots.delete_other_roots(connection, [])
         assert list(roots.iter_orphans(connection)) == []

@@ -75,7 +75,7 @@ def test_a_server_with_a_fixed_depth_gets_namespaces_of_this_depth_only() -> Non
     target.namespace = ("hive", target.scope.name)
     assert not target.nests
     contract = build_contract(target)
-    assert not contract.knows_names, "the server may refuse names that the client can send"
+    assert not contract.has_complete_name_rules, "the server may refuse names that the client can send"
     unlimited = Target(get_connector("rest"), {"uri": "http://127.0.0.1:9"}, server_only=True)
     unlimited.namespace = (unlimited.scope.name,)
     assert unlimited.nests

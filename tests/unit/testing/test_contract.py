@@ -69,8 +69,8 @@ WRONG = {
     "nothing": ("class Catalog(Base): pass", ""),
     "a failed listing is empty": (
         """class Catalog(Base):
-    def _read(self, namespace):
-        for item in super()._read(namespace):
+    def _read_namespace(self, namespace):
+        for item in super()._read_namespace(namespace):
             yield Coverage(self.source, namespace) if isinstance(item, Coverage) and not item.complete else item""",
         "test_a_catalog_that_does_not_answer_is_an_error_and_not_empty",
     ),
@@ -85,8 +85,8 @@ WRONG = {
     ),
     "the crawl loses a row": (
         """class Catalog(Base):
-    def _read(self, namespace):
-        return (item for item in super()._read(namespace) if not isinstance(item, TableRecord))""",
+    def _read_namespace(self, namespace):
+        return (item for item in super()._read_namespace(namespace) if not isinstance(item, TableRecord))""",
         "test_the_crawl_says_what_a_direct_look_says",
     ),
     "the crawl says something else than a direct look": (
@@ -103,9 +103,9 @@ WRONG = {
     ),
     "what has moved is written over": (
         """class Catalog(Base):
-    def _expected(self, state, expected, confirm=lambda: None):
+    def _get_unchanged_table(self, state, expected, confirm=lambda: None):
         confirm()
-        return self._table(state, expected.path)""",
+        return self._get_table(state, expected.path)""",
         "test_what_has_moved_is_not_written_over",
     ),
     "a managed table is listed": (
@@ -129,8 +129,8 @@ WRONG = {
     ),
     "a page of the crawl is read twice": (
         """class Catalog(Base):
-    def _read(self, namespace):
-        for item in super()._read(namespace):
+    def _read_namespace(self, namespace):
+        for item in super()._read_namespace(namespace):
             yield item
             if isinstance(item, TableRecord):
                 yield item""",
@@ -158,33 +158,33 @@ WRONG = {
     ),
     "a denied namespace is empty": (
         """class Catalog(Base):
-    def _read(self, namespace):
+    def _read_namespace(self, namespace):
         try:
-            self._faults_of({"faults": ""}).before_read(namespace)
+            self._parse_faults({"faults": ""}).before_read(namespace)
         except PermissionDenied:
             yield Coverage(self.source, namespace)
             return
-        yield from super()._read(namespace)""",
+        yield from super()._read_namespace(namespace)""",
         "test_what_is_denied_is_neither_empty_nor_gone",
     ),
     "a denied namespace is gone": (
         """class Catalog(Base):
-    def _read(self, namespace):
-        for item in super()._read(namespace):
+    def _read_namespace(self, namespace):
+        for item in super()._read_namespace(namespace):
             yield replace(item, found=False) if isinstance(item, Coverage) and not item.complete else item""",
         "test_what_is_denied_is_neither_empty_nor_gone",
     ),
     "a namespace that does not answer is gone": (
         """class Catalog(Base):
-    def _read(self, namespace):
-        for item in super()._read(namespace):
+    def _read_namespace(self, namespace):
+        for item in super()._read_namespace(namespace):
             yield replace(item, found=False) if isinstance(item, Coverage) and item.presence.code == 17 else item""",
         "test_a_shard_that_cannot_be_read_is_covered_as_failed",
     ),
     "a namespace that is gone is empty": (
         """class Catalog(Base):
-    def _read(self, namespace):
-        for item in super()._read(namespace):
+    def _read_namespace(self, namespace):
+        for item in super()._read_namespace(namespace):
             gone = isinstance(item, Coverage) and not item.found
             yield Coverage(self.source, namespace) if gone else item""",
         "test_a_namespace_that_went_away_is_not_empty_but_gone",
@@ -207,8 +207,8 @@ WRONG = {
     ),
     "the digest holds what is volatile": (
         """class Catalog(Base):
-    def _read(self, namespace):
-        for item in super()._read(namespace):
+    def _read_namespace(self, namespace):
+        for item in super()._read_namespace(namespace):
             if isinstance(item, TableRecord):
                 item = replace(item, properties={"seen": str(time.time_ns())})
             yield item""",

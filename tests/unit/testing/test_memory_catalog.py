@@ -19,13 +19,19 @@ IMPL = "federator.testing:CONNECTOR"
 
 
 @pytest.fixture
-def store() -> tuple[str, MemoryStore]:
+def store_name() -> str:
+    """The name of a store with four tables in ``sales`` and one in ``hr``."""
     name = unique_name("store")
-    made = get_memory_store(name)
+    store = get_memory_store(name)
     for number in range(4):
-        made.add_table(("sales", f"t{number}"))
-    made.add_table(("hr", "people"))
-    return name, made
+        store.add_table(("sales", f"t{number}"))
+    store.add_table(("hr", "people"))
+    return name
+
+
+@pytest.fixture
+def store(store_name: str) -> MemoryStore:
+    return get_memory_store(store_name)
 
 
 def crawl(properties: dict[str, str]) -> tuple[list[Record], dict[str, Coverage]]:
@@ -36,30 +42,30 @@ def crawl(properties: dict[str, str]) -> tuple[list[Record], dict[str, Coverage]
 
 
 @pytest.mark.parametrize(("fault", "code"), [("fail:sales", 17), ("fail:sales=21", 21), ("deny:sales", 15)])
-def test_a_failing_namespace_is_covered_as_failed(store: tuple[str, MemoryStore], fault: str, code: int) -> None:
-    store[1].faults(fault)
-    records, coverage = crawl({"store": store[0]})
+def test_a_failing_namespace_is_covered_as_failed(store_name: str, store: MemoryStore, fault: str, code: int) -> None:
+    store.faults(fault)
+    records, coverage = crawl({"store": store_name})
     assert (coverage["sales"].presence.code, coverage["sales"].records) == (code, 0)
     assert coverage["hr"].complete
     assert {record.path for record in records} == {("sales",), ("hr",), ("hr", "people")}
 
 
-def test_a_short_listing_hands_over_half_and_fails(store: tuple[str, MemoryStore]) -> None:
-    records, coverage = crawl({"store": store[0], "faults": "short:sales"})
+def test_a_short_listing_hands_over_half_and_fails(store_name: str) -> None:
+    records, coverage = crawl({"store": store_name, "faults": "short:sales"})
     assert not coverage["sales"].complete
     assert coverage["sales"].records == 2 == sum(record.path[:-1] == ("sales",) for record in records)
 
 
-def test_a_table_that_cannot_be_described_is_present(store: tuple[str, MemoryStore]) -> None:
-    records, coverage = crawl({"store": store[0], "faults": "undescribed:sales$t1"})
+def test_a_table_that_cannot_be_described_is_present(store_name: str) -> None:
+    records, coverage = crawl({"store": store_name, "faults": "undescribed:sales$t1"})
     assert coverage["sales"].complete
     assert not coverage["sales"].detail.complete
     assert next(record for record in records if record.path == ("sales", "t1")).kind is Kind.UNDESCRIBED
 
 
-def test_writes_are_refused_or_their_answers_lost(store: tuple[str, MemoryStore]) -> None:
-    with open_catalog(SourceSpec("m", IMPL, {"store": store[0]})) as catalog:
-        store[1].faults("refuse:sales$new=21; lose:sales$lost")
+def test_writes_are_refused_or_their_answers_lost(store_name: str, store: MemoryStore) -> None:
+    with open_catalog(SourceSpec("m", IMPL, {"store": store_name})) as catalog:
+        store.faults("refuse:sales$new=21; lose:sales$lost")
         with pytest.raises(CatalogError) as caught:
             catalog.declare_table(TableRecord("m", ("sales", "new"), "s3://b/new.lance"))
         assert caught.value.code == 21
@@ -67,7 +73,7 @@ def test_writes_are_refused_or_their_answers_lost(store: tuple[str, MemoryStore]
         with pytest.raises(ServiceUnavailable, match="lost"):
             catalog.declare_table(TableRecord("m", ("sales", "lost"), "s3://b/lost.lance"))
         assert catalog.observe(("sales", "lost")).record
-        assert store[1].calls() == ["declare_table sales$lost"]
+        assert store.calls() == ["declare_table sales$lost"]
 
 
 def test_faults_are_checked() -> None:

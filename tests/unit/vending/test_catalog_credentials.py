@@ -72,8 +72,8 @@ class StubbedClients(Clients):
         super().__init__("s", GlueSettings(region="eu-1"))
         make: Any = boto3.client
         keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
-        self._lake_formation = make("lakeformation", region_name="eu-1", **keys)
-        self.stubber = Stubber(self._lake_formation)
+        self._clients["lake_formation"] = make("lakeformation", region_name="eu-1", **keys)
+        self.stubber = Stubber(self._clients["lake_formation"])
         self.stubber.activate()
 
 

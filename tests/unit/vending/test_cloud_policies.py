@@ -131,8 +131,8 @@ def test_the_order_is_that_of_the_list() -> None:
     assert several.vend_methods == ("catalog", "gcs", "azure")
     built = build_vendor(several)
     assert built is not None
-    assert [each.method for each in built.vendors] == ["catalog", "gcs", "azure"]
-    assert [each.method for each in built.vendors if each.applies_to("gs://lake/t")] == ["catalog", "gcs"]
+    assert [vendor.method for vendor in built.vendors] == ["catalog", "gcs", "azure"]
+    assert [vendor.method for vendor in built.vendors if vendor.applies_to("gs://lake/t")] == ["catalog", "gcs"]
     assert not built.applies_to("/lake/t")
     assert [source(vend, **UNITY).vend_methods for vend in ("none", "static", "gcs")] == [(), (), ("gcs",)]
 

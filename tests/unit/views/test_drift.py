@@ -31,7 +31,7 @@ def mirrored(index: Index, path: str, *, mirror: str = "m") -> None:
 
 def opened(index: Index, canonical: str, state: str, schema: str | None = None) -> None:
     row = {"canonical": canonical, "location": canonical, "state": state, "schema": schema, "checked_at": time.time()} | {
-        "checked_through": "lake", "message": None, "version": None, "rows": None, "fragments": None,
+        "checked_through": "lake", "access": "", "message": None, "version": None, "rows": None, "fragments": None,
     }  # fmt: skip
     with index.write() as connection:
         verifications.save_verifications(connection, [row])

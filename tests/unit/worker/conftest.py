@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from federator.service import Federator
 from federator.settings import Settings, load_settings
 from federator.store import Index
 from federator.testing import MemoryStore
+from tests.fixtures.index import new_index
 
 CONFIG = """
 [instance]
@@ -51,4 +51,4 @@ def configure(tmp_path: Path) -> Callable[..., Settings]:
 
 @pytest.fixture
 def index(configure: Callable[..., Settings]) -> Index:
-    return Federator.open(configure()).index
+    return new_index(configure().base)

@@ -21,34 +21,35 @@ WRONG = (
 )  # fmt: skip
 
 
-def following(schedule: str, count: int, start: datetime = FRIDAY) -> list[datetime]:
-    made, found = build_trigger(schedule), []
+def list_fire_times(schedule: str, count: int, start: datetime = FRIDAY) -> list[datetime]:
+    trigger = build_trigger(schedule)
+    times: list[datetime] = []
     last, now = None, start
     for _ in range(count):
-        last = made.get_next_fire_time(last, now)
+        last = trigger.get_next_fire_time(last, now)
         now = last + timedelta(microseconds=1)
-        found.append(last)
-    return found
+        times.append(last)
+    return times
 
 
 @pytest.mark.parametrize(("field", "days"), WEEKDAYS.items())
 def test_weekdays_count_from_sunday(field: str, days: str) -> None:
-    found = {moment.strftime("%a") for moment in following(f"0 0 * * {field}", 7)}
+    found = {moment.strftime("%a") for moment in list_fire_times(f"0 0 * * {field}", 7)}
     assert found == set(days.split())
 
 
 def test_day_and_weekday_together_mean_either() -> None:
-    found = following("0 0 13 * 5", 4, datetime(2026, 1, 10, tzinfo=UTC))
-    assert [moment.day for moment in found] == [13, 16, 23, 30]
+    fire_times = list_fire_times("0 0 13 * 5", 4, datetime(2026, 1, 10, tzinfo=UTC))
+    assert [moment.day for moment in fire_times] == [13, 16, 23, 30]
 
 
 def test_times_are_utc() -> None:
-    assert following("*/15 * * * *", 2) == [FRIDAY, FRIDAY + timedelta(minutes=15)]
+    assert list_fire_times("*/15 * * * *", 2) == [FRIDAY, FRIDAY + timedelta(minutes=15)]
 
 
 def test_every_counts_from_the_last_time() -> None:
     assert interval_seconds("@every 15m") == 900
-    first, second = following("@every 15m", 2)
+    first, second = list_fire_times("@every 15m", 2)
     assert second - first == timedelta(minutes=15)
 
 

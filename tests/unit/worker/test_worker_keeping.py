@@ -39,7 +39,7 @@ def old(index: Index) -> Index:
     for state, days in (("valid", 3), ("missing", 2)):
         row = {"canonical": location, "location": location, "state": state, "checked_at": time.time() - days * 86_400}
         with index.write() as connection:
-            verifications.save_verifications(connection, [{**nothing, **row, "checked_through": "lake"}])
+            verifications.save_verifications(connection, [{**nothing, **row, "checked_through": "lake", "access": ""}])
     with index.write() as connection:
         connection.execute(update(t.revision).values(published_at=time.time() - 2 * 86_400))
     return index
@@ -57,9 +57,9 @@ def test_reports_and_pruning_are_done_when_due(
     assert done == dict.fromkeys(("report", "prune"), ("ok", "schedule", None))
     assert _past(old) == (0, 0)
     with old.read() as connection:
-        (kept,) = reports.list_reports(connection, name="weekly")
-    figures = json.loads((Path(kept.directory) / "report.json").read_text(encoding="utf-8"))
-    assert (figures["report"], figures["details"]["rows"], [file.name for file in kept.files]) == (
+        (report,) = reports.list_reports(connection, name="weekly")
+    figures = json.loads((Path(report.directory) / "report.json").read_text(encoding="utf-8"))
+    assert (figures["report"], figures["details"]["rows"], [file.name for file in report.files]) == (
         "inventory", 1, ["inventory.csv", "report.json"],
     )  # fmt: skip
 

@@ -9,12 +9,14 @@ LEFT JOIN {revision} r ON r.source = c.source AND r.number = c.valid_from
 ORDER BY c.source, c.namespace
 
 -- tiles
-WITH places AS (SELECT DISTINCT canonical FROM {current} WHERE is_table = 1 AND canonical IS NOT NULL)
+WITH places AS (
+  SELECT max(d.checked_at) AS checked_at FROM {current} c LEFT JOIN {dataset} d ON d.canonical = c.canonical AND d.access = c.access
+  WHERE c.is_table = 1 AND c.canonical IS NOT NULL GROUP BY c.canonical, c.store)
 SELECT (SELECT count(*) FROM {source}) AS `sources`,
        (SELECT count_if(state <> 'ok') FROM {source}) AS `not read in full`,
        (SELECT round((:now - min(crawled_at)) / 3600, 1) FROM {source}) AS `hours since the oldest crawl`,
        (SELECT count_if(NOT whole) FROM {details}) AS `namespaces with gaps`,
-       (SELECT count(*) FROM places LEFT ANTI JOIN {dataset} d ON d.canonical = places.canonical) AS `locations never opened`
+       (SELECT count_if(checked_at IS NULL) FROM places) AS `locations never opened`
 
 -- bars: Hours since each source was read
 SELECT name AS source, round((:now - crawled_at) / 3600, 1) AS hours, impl, state, revision, crawled_at, published_at AS changed_at,
@@ -28,12 +30,13 @@ FROM {details} GROUP BY 1 ORDER BY namespaces DESC, listing
 
 -- bars: When locations were last opened
 SELECT age AS opened, count(*) AS locations FROM (
-  SELECT CASE WHEN d.checked_at IS NULL THEN 'never' WHEN :now - d.checked_at < 86400 THEN 'within a day'
-              WHEN :now - d.checked_at < 7 * 86400 THEN 'within a week' WHEN :now - d.checked_at < 30 * 86400 THEN 'within a month'
+  SELECT CASE WHEN checked_at IS NULL THEN 'never' WHEN :now - checked_at < 86400 THEN 'within a day'
+              WHEN :now - checked_at < 7 * 86400 THEN 'within a week' WHEN :now - checked_at < 30 * 86400 THEN 'within a month'
               ELSE 'longer ago' END AS age,
-         d.checked_at
-  FROM (SELECT DISTINCT canonical FROM {current} WHERE is_table = 1 AND canonical IS NOT NULL) c
-  LEFT JOIN {dataset} d ON d.canonical = c.canonical)
+         checked_at
+  FROM (SELECT max(d.checked_at) AS checked_at FROM {current} c
+        LEFT JOIN {dataset} d ON d.canonical = c.canonical AND d.access = c.access
+        WHERE c.is_table = 1 AND c.canonical IS NOT NULL GROUP BY c.canonical, c.store))
 GROUP BY age ORDER BY max(checked_at) DESC NULLS LAST
 
 -- table: Namespaces that were not read in full

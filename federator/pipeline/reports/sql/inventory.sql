@@ -4,16 +4,16 @@
 SELECT c.source, c.path, c.kind, c.location, coalesce(a.place, c.canonical) AS place, c.owner, c.native_id, c.problem,
        CASE WHEN c.canonical IS NULL THEN 'no location' ELSE coalesce(d.state, 'unverified') END AS state,
        d.version, d.rows, d.size AS bytes, d.fragments, d.format, d.changed_at, d.checked_at, r.published_at AS since_at,
-       c.parent
+       c.parent, c.store
 FROM {current} c
 LEFT JOIN {alias} a ON a.canonical = c.canonical
-LEFT JOIN {dataset} d ON d.canonical = c.canonical
+LEFT JOIN {dataset} d ON d.canonical = c.canonical AND d.access = c.access
 LEFT JOIN {revision} r ON r.source = c.source AND r.number = c.valid_from
 WHERE c.is_table = 1
 ORDER BY c.source, c.path
 
 -- tiles
-WITH places AS (SELECT place, max(bytes) AS bytes, max(rows) AS rows, count(*) AS declared FROM {details} WHERE place IS NOT NULL GROUP BY place)
+WITH places AS (SELECT place, max(bytes) AS bytes, max(rows) AS rows, count(*) AS declared FROM {details} WHERE place IS NOT NULL GROUP BY place, store)
 SELECT (SELECT count(*) FROM {source} WHERE revision > 0) AS `sources`,
        (SELECT count(*) FROM {current} WHERE is_table = 0) AS `namespaces`,
        (SELECT count(*) FROM {details}) AS `tables`,
@@ -33,7 +33,7 @@ SELECT replace(state, '_', ' ') AS state, count(*) AS tables FROM {details} GROU
 
 -- bars: In how many catalogs a dataset is declared
 SELECT concat(catalogs, CASE WHEN catalogs = 1 THEN ' catalog' ELSE ' catalogs' END) AS `declared in`, count(*) AS datasets
-FROM (SELECT place, count(DISTINCT source) AS catalogs FROM {details} WHERE place IS NOT NULL GROUP BY place)
+FROM (SELECT place, count(DISTINCT source) AS catalogs FROM {details} WHERE place IS NOT NULL GROUP BY place, store)
 GROUP BY catalogs ORDER BY catalogs
 
 -- bars: Tables by storage
@@ -49,4 +49,4 @@ FROM {details} GROUP BY source, parent ORDER BY tables DESC, source, namespace
 
 -- table: The largest datasets
 SELECT place AS location, max(bytes) AS bytes, max(rows) AS rows, count(*) AS declarations
-FROM {details} WHERE bytes IS NOT NULL GROUP BY place ORDER BY bytes DESC, location
+FROM {details} WHERE bytes IS NOT NULL GROUP BY place, store ORDER BY bytes DESC, location

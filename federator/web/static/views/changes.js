@@ -2,10 +2,12 @@
 import {get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, words} from "../format.js";
-import {empty, freshness, more, panel, path} from "../parts.js";
+import {empty, freshness, more, panel, path, UI} from "../parts.js";
 import {setQuery} from "../router.js";
 
 const SIGNS = {added: ["add", "+"], removed: ["del", "−"], changed: ["mod", "~"], dataset: ["not", "!"]};
+/** @type {[string, string][]} */
+const KINDS = [["", "all"], ["added", "added"], ["changed", "changed"], ["removed", "removed"]];
 const PERIODS = [["-1h", "hour"], ["-1d", "day"], ["-7d", "week"], ["-30d", "30 days"]];
 
 export const changeRow = item => {
@@ -18,18 +20,21 @@ export const changeRow = item => {
 };
 
 export async function show({query: given, signal}) {
-  const filters = {from: given.get("from") ?? "-1d", to: given.get("to"), source: given.get("source"), kind: given.get("kind")};
+  const filters = {from: given.get("from") ?? "-1d", to: given.get("to"), source: given.get("source"), kind: given.get("kind"), path: given.get("path")};
   const chips = make("div", {class: "chips bar", role: "group", "aria-label": "Period"}, PERIODS.map(([from, text]) => make("button", {type: "button", class: "chip", "aria-pressed": String(filters.from === from),
     onclick: () => setQuery({from, to: ""}), text: `last ${text}`})));
   // The overview, which shows changes too, does not need the sliders.
-  const {listMoments, timeSlider} = await import("./time_slider.js");
-  const [page, moments] = await Promise.all([get(query("/api/v1/diff", {...filters, limit: 100}), signal), listMoments(signal)]), list = make("ol", {class: "rows log", "aria-label": "Changes"}, page.differences.map(changeRow));
+  const [{listMoments, timeSlider}, {chips: kinds, choice, entry}] = await Promise.all([import("./time_slider.js"), import("./filters.js")]);
+  const [page, moments, {sources}] = await Promise.all([get(query("/api/v1/diff", {...filters, limit: 100}), signal), listMoments(signal), get("/api/v1/sources", signal)]), list = make("ol", {class: "rows log", "aria-label": "Changes"}, page.differences.map(changeRow));
   const following = more(page.next, async cursor => {
     const next = await get(query("/api/v1/diff", {...filters, limit: 100, cursor}), signal);
     list.append(...next.differences.map(changeRow));
     return next.next;
   });
   const totals = Object.entries(page.totals).map(([kind, number]) => `${count(number)} ${words(kind)}`).join(", ");
-  return {title: "Changes", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Changes"}), make("p", {class: "q"}, "from ", ago(page.from.at), " to ", ago(page.to.at))), chips, timeSlider(moments, page, filters.to),
-    panel("Differences", {note: totals}, page.differences.length ? list : empty("No differences in this period", null, {state: "ok"}), following), freshness(page.freshness)]};
+  const bar = make("div", {class: "filters"}, kinds("Kind", KINDS, filters.kind, "kind"), choice("Source", sources.map(source => [source.name, source.name]), filters.source, "source"), entry("At or below, such as lake$sales", filters.path, "path"));
+  const none = filters.source || filters.kind || filters.path ? empty("No difference matches", make("a", {href: `${UI}/changes?${new URLSearchParams({from: filters.from, ...filters.to ? {to: filters.to} : {}})}`, text: "Clear the filter"}))
+    : empty("No differences in this period", null, {state: "ok"});
+  return {title: "Changes", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Changes"}), make("p", {class: "q"}, "from ", ago(page.from.at), " to ", filters.to ? ago(page.to.at) : "now")), chips, timeSlider(moments, page, filters.to), bar,
+    panel("Differences", {note: totals}, page.differences.length ? list : none, following), freshness(page.freshness)]};
 }

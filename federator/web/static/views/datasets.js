@@ -4,6 +4,7 @@ import {getElement, make, name} from "../dom.js";
 import {ago, count, state, words} from "../format.js";
 import {empty, freshness, link, more, panel, table, tableRow, UI} from "../parts.js";
 import {setQuery} from "../router.js";
+import {choice} from "./filters.js";
 
 const COLUMNS = [["Location", "name"], ["State"], ["Declarations", "n"], ["Agreement"], ["Rows", "n"], ["Verified"]];
 const STATES = ["", "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", "refers_outside", "unverified"];
@@ -16,7 +17,7 @@ const cellsOf = dataset => [link("datasets", dataset.location, dataset.location)
 
 export async function show({query: given, signal}) {
   const filters = {state: given.get("state"), declared_in: given.get("declared_in"), conflicts: given.get("conflicts"), limit: 100};
-  const page = await get(query("/api/v1/datasets", filters), signal), list = table(COLUMNS, page.datasets.map(cellsOf), "Datasets"), body = getElement(list, "tbody");
+  const [page, {sources}] = await Promise.all([get(query("/api/v1/datasets", filters), signal), get("/api/v1/sources", signal)]), list = table(COLUMNS, page.datasets.map(cellsOf), "Datasets"), body = getElement(list, "tbody");
   const following = more(page.next, async cursor => {
     const next = await get(query("/api/v1/datasets", {...filters, cursor}), signal);
     body.append(...next.datasets.map(each => tableRow(COLUMNS, cellsOf(each))));
@@ -26,5 +27,6 @@ export async function show({query: given, signal}) {
   const chips = make("div", {class: "chips bar", role: "group", "aria-label": "State"}, STATES.map(each => chip(words(each) || "all", (filters.state ?? "") === each, {state: each})),
     chip("disagreements and duplicates", Boolean(filters.conflicts), {conflicts: filters.conflicts ? "" : "true"}));
   const none = filters.state || filters.conflicts || filters.declared_in ? empty("No dataset matches", make("a", {href: `${UI}/datasets`, text: "Clear the filter"})) : empty("No dataset yet", "Crawl a source first.");
-  return {title: "Datasets", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Datasets"})), chips, panel("Datasets", {}, page.datasets.length ? list : none, following), freshness(page.freshness)]};
+  return {title: "Datasets", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Datasets"})), chips,
+    make("div", {class: "filters"}, choice("Declared in", sources.map(source => [source.name, source.name]), filters.declared_in, "declared_in")), panel("Datasets", {}, page.datasets.length ? list : none, following), freshness(page.freshness)]};
 }

@@ -15,31 +15,40 @@ async function apply(row, signal) {
   const queued = await send("POST", `/api/v1/plans/${row.digest}/apply`, undefined, row.digest), waiting = queued.waiting.length;
   announce(`Application requested: it starts when the worker is free${waiting ? `; ${plural(waiting, "change")} of it wait for an approval` : ""}`);
   const line = make("p", {class: "pad", role: "status"});
-  byId("decision").replaceWith(panel("Application", {id: "decision"}, line));
+  const progress = panel("Application", {id: "decision"}, line);
+  progress.toggleAttribute("data-kept", true);
+  byId("decision").replaceWith(progress);
   const show = (request, run) => line.replaceChildren(...requestLine(request, run).filter(Boolean));
   const {request, run} = await followRequest(queued, show, signal);
+  progress.removeAttribute("data-kept");
   await reload();
   byId("result").replaceChildren(panel("Result", {}, make("p", {class: "pad"}, requestLine(request, run))));
 }
 
 function form(row, field, signal) {
   const removals = row.plan.changes.filter(change => REMOVALS.includes(change.action)).length, effect = removals ? ` (${plural(removals, "removal")})` : "";
-  const isHeld = row.state === "held", needsCommand = (row.plan.holds ?? []).some(hold => hold.command);
+  const hasChanges = row.plan.changes.length > 0, isHeld = row.state === "held", needsCommand = (row.plan.holds ?? []).some(hold => hold.command);
   const act = (text, run, kind, shape) => button(text, () => attempt(run), {kind, shape});
   const said = action => decide(row, action, field.value.trim());
   // A decision about a held plan is explained to those who read the audit log.
-  const explained = run => async () => { if (!isHeld || field.reportValidity()) await run(); };
+  const explained = run => async () => {
+    if (!isHeld || field.checkValidity()) return run();
+    field.focus();
+    throw new Error("A decision about a held plan needs a comment");
+  };
   const decided = (action, message) => explained(async () => {
     await said(action);
+    field.value = "";
     await reload();
     announce(message);
   });
-  const approves = isHeld && !needsCommand ? [act(`Approve and apply${effect}`, explained(async () => {
+  const approves = isHeld && hasChanges && !needsCommand ? [act(`Approve and apply${effect}`, explained(async () => {
     await said("approve");
+    field.value = "";
     await apply(row, signal);
   }), "main wide", "run"), act("Approve only", decided("approve", "Approved"), "wide", "ok")] : [];
-  const some = row.waiting.length && row.waiting.length < row.plan.changes.length;
-  const applies = isHeld ? some && act("Apply the others", () => apply(row, signal), "wide", "run") : act(`Apply${effect}`, () => apply(row, signal), "main wide", "run");
+  const some = row.waiting.length > 0 && row.waiting.length < row.plan.changes.length;
+  const applies = isHeld ? some && act("Apply the others", () => apply(row, signal), "wide", "run") : hasChanges && act(`Apply${effect}`, () => apply(row, signal), "main wide", "run");
   return [...approves, applies, act("Reject", decided("reject", "Rejected"), "danger wide", "stop")];
 }
 
@@ -52,7 +61,7 @@ const comment = row => (row.decision_comment ? make("blockquote", {}, make("bdi"
  * @param {AbortSignal} signal
  */
 export function decision(row, signal) {
-  const result = make("div", {id: "result"});
+  const result = make("div", {id: "result", "data-kept": true});
   if (row.partial) return [panel("Decision", {}, make("p", {class: "pad", text: "You see a part of this plan. A principal whose scopes cover all of it decides."})), result];
   if (!["held", "ready", "approved"].includes(row.state)) {
     return [row.decided_by ? panel("Decision", {}, make("div", {class: "pad stack"}, decidedBy(row), comment(row))) : null, result];
@@ -61,6 +70,6 @@ export function decision(row, signal) {
   const commands = (row.plan.holds ?? []).map(hold => hold.command).filter(Boolean);
   return [panel("Decision", {id: "decision"}, make("div", {class: "pad stack"}, decidedBy(row), comment(row),
     commands.length && row.state === "held" ? make("p", {}, "It can be approved after: ", make("code", {text: commands.join("; ")})) : null,
-    make("label", {for: "comment"}, make("span", {class: "q2", text: "Comment, kept in the audit log"}), field), form(row, field, signal),
+    make("label", {for: "comment"}, make("span", {class: "q2", text: `Comment, kept in the audit log${row.state === "held" ? " (required)" : ""}`}), field), form(row, field, signal),
     make("p", {class: "q small", text: `You decide on ${row.digest.slice(0, 12)} as it is shown. Each object is observed again directly before its change, and a change whose objects have moved is skipped.`}))), result];
 }

@@ -20,17 +20,17 @@ async function request(body, into, signal) {
 }
 
 export async function show({query: given, signal}) {
-  const location = given.get("location") ?? "", sources = (await get("/api/v1/sources", signal)).sources.filter(source => source.configured);
+  const locations = given.getAll("location"), sources = (await get("/api/v1/sources", signal)).sources.filter(source => source.configured);
   const into = make("select", {id: "into"}, sources.map(source => make("option", {value: source.name, text: source.name})));
   const as = make("input", {id: "as", maxlength: 4000, placeholder: "the names of its directories", autocomplete: "off"});
   const submit = make("button", {class: "btn main", text: "Plan the declaration"}), result = make("div", {"aria-live": "polite"});
-  const form = make("form", {class: "pad stack"}, make("label", {for: "into"}, make("span", {class: "q2", text: "Into"}), into), make("label", {for: "as"}, make("span", {class: "q2", text: "As (sales$orders)"}), as), submit);
+  const form = make("form", {class: "pad stack"}, make("label", {for: "into"}, make("span", {class: "q2", text: "Into"}), into), locations.length > 1 ? null : make("label", {for: "as"}, make("span", {class: "q2", text: "As (sales$orders)"}), as), submit);
   form.addEventListener("submit", event => {
     event.preventDefault();
     submit.disabled = true;
-    attempt(() => request({places: [location], into: [into.value], name: as.value.trim() || null}, result, signal)).finally(() => { submit.disabled = false; });
+    attempt(() => request({places: locations, into: [into.value], name: as.value.trim() || null}, result, signal)).finally(() => { submit.disabled = false; });
   });
   return {title: "Declare a table", crumbs: [make("a", {href: "/ui/drift", text: "Drift"}), make("span", {text: "Declare a table"})], nodes: [
-    make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Declare a table"})), panel("Location", {}, pairs([["location", name(location, {mono: true})]]), form),
+    make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Declare a table"})), panel(locations.length > 1 ? "Locations" : "Location", {}, pairs(locations.map(location => ["location", name(location, {mono: true})])), form),
     make("p", {class: "q", text: "The worker opens the location and makes a plan. Nothing is written before the plan is applied. No mirror changes a declaration that a user made."}), result]};
 }

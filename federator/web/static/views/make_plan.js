@@ -26,7 +26,7 @@ async function plan(mirror, line, signal) {
   line.replaceChildren(`Plan of ${mirror.name}: `, ...plans.length ? [planLink(plans[0].digest), ` ${changes}`] : ["no new plan, ", ...requestLine(request, run)]);
 }
 
-export const resultLine = () => make("p", {class: "small", role: "status", id: "planned"});
+export const resultLine = () => make("p", {class: "small", role: "status", id: "planned", "data-kept": true});
 
 /**
  * A button for each mirror; the result is shown in `line`.
@@ -34,4 +34,4 @@ export const resultLine = () => make("p", {class: "small", role: "status", id: "
  * @param {HTMLElement} line
  * @param {AbortSignal} signal
  */
-export const planButtons = (mirrors, line, signal) => mirrors.map(mirror => button(`Plan ${mirror.name}`, () => attempt(() => plan(mirror, line, signal)), {shape: "plan"}));
+export const planButtons = (mirrors, line, signal) => mirrors.map(mirror => button(`Plan ${mirror.name}`, () => attempt(() => plan(mirror, line, signal)), {shape: "plan", "data-shared": true}));

@@ -1,10 +1,12 @@
 // All mirrors: whether each is in sync, and the state of both of its sources.
 import {get} from "../api.js";
+import {readOverview} from "../attention.js";
 import {make, name} from "../dom.js";
 import {ago, count, counted, state} from "../format.js";
 import {empty, link, path, table} from "../parts.js";
 import {catalogGraph} from "./catalogs.js";
 import {planLink} from "./plans.js";
+import {brokenTables} from "./sources.js";
 
 const PENDING = ["ready", "approved", "held"];
 
@@ -15,27 +17,40 @@ export function syncState(mirror) {
   if (mirror.paused) return state("paused");
   if (mirror.held.length) return state("held");
   if (pending) return state("pending");
-  return plan ? state("in sync") : state("never");
+  if (!plan) return state("never");
+  // A difference that the mirror leaves alone is still one.
+  const refused = Object.values(plan.refusals).reduce((sum, number) => sum + number, 0);
+  return refused ? state("drifted", {text: `${count(refused)} refused`}) : state("in sync");
 }
 
-export function healthState(mirror) {
-  const poor = mirror.freshness.filter(fresh => fresh.state !== "ok");
+/* Both of its sources by name, as the overview has them. */
+export const sourcesByName = overview => new Map(overview.sources.map(source => [source.name, source]));
+
+/**
+ * @param {any} mirror
+ * @param {Map<string, any>} sources those of the overview, by name
+ */
+export function healthState(mirror, sources) {
+  const poor = mirror.freshness.filter(fresh => fresh.state !== "ok"), ends = [mirror.from, mirror.to].map(name => sources.get(name)).filter(Boolean);
   const run = mirror.last_run?.state;
   if (["failed", "interrupted"].includes(run)) return state(run, {text: `last run ${run}`});
   if (poor.length) return state(poor.some(fresh => fresh.state === "failed") ? "failed" : poor.some(fresh => fresh.state === "partial") ? "partial" : "never",
     {text: poor.map(fresh => `${fresh.source} ${fresh.state}`).join(", ")});
-  return mirror.freshness.length === 2 ? state("ok", {text: "healthy"}) : state("never", {text: "not crawled"});
+  if (mirror.freshness.length < 2) return state("never", {text: "not crawled"});
+  const overdue = ends.filter(source => source.overdue_since).map(source => `${source.name} overdue`);
+  const broken = ends.map(source => [source.name, brokenTables(source)]).filter(([, number]) => number).map(([name, number]) => `${name}: ${count(number)} not well`);
+  return overdue.length || broken.length ? state(overdue.length ? "stale" : "warn", {text: [...overdue, ...broken].join(", ")}) : state("ok", {text: "healthy"});
 }
 
-const COLUMNS = [["Mirror"], ["From, to"], ["Sync"], ["Health"], ["Tables", "n"], ["Pending", "long"], ["Schedule"], ["Last run"]];
+const COLUMNS = [["Mirror"], ["From, to", "full"], ["Sync", "full"], ["Health", "long"], ["Tables", "n"], ["Pending"], ["Schedule"], ["Last run"]];
 
-export const mirrorCells = mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror), count(mirror.tables),
+export const mirrorCells = sources => mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror, sources), count(mirror.tables),
   mirror.last_plan && PENDING.includes(mirror.last_plan.state) && Object.keys(mirror.last_plan.changes).length ? make("span", {}, counted(mirror.last_plan.changes), " ", planLink(mirror.last_plan.digest)) : "nothing",
   mirror.paused ? "paused" : mirror.schedule || "by hand", mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
 
 export async function show({signal}) {
-  const {mirrors} = await get("/api/v1/mirrors", signal);
+  const [{mirrors}, overview] = await Promise.all([get("/api/v1/mirrors", signal), readOverview(signal)]), sources = sourcesByName(overview);
   return {title: "Mirrors", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Mirrors"})),
-    mirrors.length ? make("div", {class: "stack"}, catalogGraph(mirrors, syncState), make("section", {class: "panel", "aria-label": "Mirrors"}, table(COLUMNS, mirrors.map(mirrorCells), "Mirrors")))
+    mirrors.length ? make("div", {class: "stack"}, catalogGraph(mirrors, syncState, sources), make("section", {class: "panel", "aria-label": "Mirrors"}, table(COLUMNS, mirrors.map(mirrorCells(sources)), "Mirrors")))
       : empty("No mirror is configured", make("span", {}, "A section ", name("[mirrors.NAME]"), " of the configuration declares one."))]};
 }

@@ -1,23 +1,54 @@
-// The children of a namespace.
-import {get, query} from "../api.js";
+// The children of a source or a namespace, with what is stored at the tables' locations.
+import {asOf, find, get, query} from "../api.js";
 import {getElement, icon, make, name} from "../dom.js";
-import {state, words} from "../format.js";
-import {copyButton, empty, freshness, more, panel, path, staleNote, table, tableRow} from "../parts.js";
+import {ago, count, size, state, words} from "../format.js";
+import {copyButton, empty, freshness, more, note, panel, path, staleNote, table, tableRow} from "../parts.js";
+import {setQuery} from "../router.js";
+import {driftRows} from "./drift.js";
 import {heading} from "./object.js";
+import {crawlButton} from "./sources.js";
 
-const COLUMNS = [["Name", "name"], ["Kind"], ["State"], ["Location", "name"], ["Note", "long"]];
+/* Each column with its class and its order in the API. @type {[string, string, string?][]} */
+const COLUMNS = [["Name", "name"], ["State", "", "state"], ["Rows", "n", "rows"], ["Size", "n", "size"], ["Last write", "nw", "written"], ["Location", "name"]];
 const SHAPES = {namespace: "namespace", source: "source"};
+const AT_ONCE = 50;
 
 function cellsOf(node) {
-  const holds = node.kind === "namespace", address = path("t", node.id) + (holds ? "?kind=namespace" : "");
-  return [make("span", {}, icon(SHAPES[node.kind] ?? "table"), make("a", {href: address}, name(node.name))), words(node.kind),
-    holds ? (node.coverage ? state(node.coverage) : null) : state(node.verified ?? "unverified"), node.location ? name(node.location, {mono: true}) : null, node.message];
+  const holds = node.kind === "namespace", address = path("t", node.id) + (holds ? "?kind=namespace" : ""), {stored} = node;
+  const odd = ["namespace", "table"].includes(node.kind) ? null : make("span", {class: "tag warn", text: words(node.kind)});
+  return [make("span", {}, icon(SHAPES[node.kind] ?? "table"), make("a", {href: address}, name(node.name)), odd),
+    holds ? (node.coverage ? state(node.coverage, {text: node.coverage === "complete" ? "listed" : undefined}) : null) : state(node.verified ?? "unverified"),
+    stored && stored.rows !== null ? count(stored.rows) : null, size(stored?.size), stored?.written_at ? ago(stored.written_at) : null,
+    node.location || node.message ? make("div", {}, node.location ? name(node.location, {mono: true}) : null, node.message ? make("small", {class: "lacking", text: node.message}) : null) : null];
 }
 
-/* The children of a path as a table that loads further pages. */
-export async function childrenPanel(id, signal) {
-  const address = cursor => query("/api/v1/tree", {path: id, limit: 80, cursor}), page = await get(address(), signal);
-  const list = table(COLUMNS, page.nodes.map(cellsOf), "Contents"), body = getElement(list, "tbody");
+/* The heads that sort: numbers and times from the largest, states from A to Z; the second time the other way, then by name. */
+function sortable(list, sort) {
+  for (const [at, head] of list.querySelectorAll("th").entries()) {
+    const [title, , field] = COLUMNS[at];
+    if (!field) continue;
+    const [first, second] = field === "state" ? [field, `-${field}`] : [`-${field}`, field];
+    if (sort === first || sort === second) head.setAttribute("aria-sort", sort.startsWith("-") ? "descending" : "ascending");
+    head.replaceChildren(make("button", {type: "button", "data-keep-focus": true, "data-sort": field, onclick: async () => {
+      await setQuery({sort: sort === first ? second : sort === second ? "" : first}, {replace: true});
+      /** @type {HTMLElement | null} */ (document.querySelector(`[data-sort=${field}]`))?.focus();
+    }, text: title}));
+  }
+}
+
+/**
+ * The children of a path as a table that loads further pages.
+ * @param {string} id
+ * @param {AbortSignal} signal
+ * @param {string} [sort] an order of the API
+ */
+export async function childrenPanel(id, signal, sort = "") {
+  const shown = asOf() ? {} : {with: "verified", sort};
+  const address = cursor => query("/api/v1/tree", {path: id, limit: AT_ONCE, ...shown, cursor}), page = await get(address(), signal);
+  // Namespaces have a name and a state only.
+  const columns = !page.next && page.nodes.every(node => node.kind === "namespace") ? COLUMNS.slice(0, 2) : COLUMNS;
+  const list = table(columns, page.nodes.map(node => cellsOf(node).slice(0, columns.length)), "Contents"), body = getElement(list, "tbody");
+  if (!asOf()) sortable(list, sort);
   const following = more(page.next, async cursor => {
     const next = await get(address(cursor), signal);
     body.append(...next.nodes.map(node => tableRow(COLUMNS, cellsOf(node))));
@@ -26,8 +57,16 @@ export async function childrenPanel(id, signal) {
   return {page, element: panel("Contents", {}, page.nodes.length ? list : empty("Empty", "The last crawl listed nothing here."), following)};
 }
 
-export async function showNamespace(id, signal) {
-  const {page, element} = await childrenPanel(id, signal);
-  return {nodes: [heading("namespace", id), make("div", {class: "sub"}, make("span", {}, name(id, {mono: true}), copyButton(id, "id"))),
-    staleNote([page.freshness]), element, freshness([page.freshness])]};
+/* Whether the namespace was read completely, if that is not so. */
+const incomplete = entry => (entry && [entry.presence, entry.detail].some(each => ["failed", "skipped"].includes(each))
+  ? note("warn", make("strong", {text: "Not read completely: "}), entry.presence_reason || entry.detail_reason || "the last crawl gave no reason", ". Nothing in it is treated as absent because of that.") : null);
+
+export async function showNamespace(id, given, signal) {
+  const source = id.split("$")[0], isPast = asOf() !== null;
+  const [{page, element}, drift, coverage] = await Promise.all([childrenPanel(id, signal, given.get("sort") ?? ""), isPast ? null : find(query("/api/v1/drift", {below: id, limit: 20}), signal),
+    isPast ? null : find(query(`/api/v1/sources/${encodeURIComponent(source)}/coverage`, {short: true, limit: 1000}), signal)]);
+  const entry = coverage?.namespaces.find(each => each.namespace === id);
+  return {nodes: [heading("namespace", id, isPast ? null : make("div", {class: "acts"}, crawlButton(`Crawl ${source}`, {sources: [source]}))), make("div", {class: "sub"}, make("span", {}, name(id, {mono: true}), copyButton(id, "id"))),
+    page.freshness ? staleNote([page.freshness]) : null, incomplete(entry), element,
+    drift?.drift.length ? panel("Drift below", {note: drift.next ? "the first 20" : count(drift.drift.length)}, driftRows(drift.drift)) : null, page.freshness ? freshness([page.freshness]) : null]};
 }

@@ -6,10 +6,10 @@ import {make} from "../dom.js";
 import {ago, count, plural, state} from "../format.js";
 import {empty, link, panel, rows, table} from "../parts.js";
 import {changeRow} from "./changes.js";
-import {crawlButton} from "./sources.js";
+import {crawlButton, sourceState} from "./sources.js";
 
 const KINDS = [["plan", "Plans"], ["source", "Sources"], ["tables", "Tables"], ["drift", "Drift"]];
-const SOURCES = [["Source"], ["Kind", "drop"], ["State"], ["Crawled"], ["30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Growth", "growth drop"], ["Not read", "n"], ["Schedule", "drop"]];
+const SOURCES = [["Source"], ["Kind", "drop"], ["State", "full"], ["Crawled"], ["30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Growth", "growth drop"], ["Not read", "n"], ["Schedule", "drop"]];
 
 function figure(title, value, detail, graph) {
   return make("div", {}, make("dt", {text: title}), make("dd", {}, value, detail ? make("small", {}, detail) : null), graph ? make("dd", {class: "fig"}, graph) : null);
@@ -24,10 +24,12 @@ function figures(overview, series) {
     figure("Oldest crawl", oldest ? ago(oldest) : "never", `${fresh} of ${overview.sources.length} fresh`));
 }
 
+const nothing = snoozed => (snoozed ? empty("Nothing else needs attention", "What you snoozed is below. It returns when it changes, or when its time is over.")
+  : empty("Nothing needs attention", "Held plans, sources that were not read as planned, broken tables and drift appear here.", {state: "ok"}));
+
 function attention(overview) {
-  const {attention: items} = overview, body = make("div");
-  const show = kind => body.replaceChildren(items.length ? rows(items.filter(item => !kind || item.kind === kind).map(attentionRow))
-    : empty("Nothing needs attention", "Held plans, sources that were not read as planned, broken tables and drift appear here.", {state: "ok"}));
+  const items = overview.attention.filter(item => !item.snoozed_until), snoozed = overview.attention.filter(item => item.snoozed_until), body = make("div");
+  const show = kind => body.replaceChildren(items.length ? rows(items.filter(item => !kind || item.kind === kind).map(attentionRow)) : nothing(snoozed.length));
   const chips = KINDS.map(([kind, title]) => [kind, title, items.filter(item => item.kind === kind).length]).filter(([, , number]) => number).map(([kind, title, number]) =>
     make("button", {class: "chip", type: "button", "aria-pressed": "false", onclick: event => {
       const chosen = event.currentTarget, pressed = chosen.getAttribute("aria-pressed") !== "true";
@@ -35,17 +37,8 @@ function attention(overview) {
       show(pressed ? kind : null);
     }}, title, make("small", {text: count(number)})));
   show(null);
-  return panel("Needs attention", {note: items.length ? count(items.length) : null, more: chips.length > 1 ? make("div", {class: "chips", role: "group", "aria-label": "Kind"}, chips) : null}, body);
-}
-
-// States of tables that are not well. A source that was read completely is not shown in green while it has such tables.
-const POOR = ["empty", "refers_outside", "denied", "unreachable", "missing", "corrupt", "not_lance"];
-
-function sourceState(source) {
-  if (source.freshness.state !== "ok") return state(source.freshness.state);
-  if (source.overdue_since) return state("stale", {text: "overdue"});
-  const poor = POOR.reduce((sum, each) => sum + (source.states[each] ?? 0), 0);
-  return poor ? state("warn", {text: `fresh, ${count(poor)} not well`}) : state("ok", {text: "fresh"});
+  return panel("Needs attention", {note: items.length ? count(items.length) : null, more: chips.length > 1 ? make("div", {class: "chips", role: "group", "aria-label": "Kind"}, chips) : null}, body,
+    snoozed.length ? make("details", {id: "snoozed"}, make("summary", {class: "pad", text: `${count(snoozed.length)} snoozed`}), rows(snoozed.map(attentionRow))) : null);
 }
 
 const cellsOf = series => source => {
@@ -55,7 +48,7 @@ const cellsOf = series => source => {
 };
 
 export async function show({signal}) {
-  const [overview, history, changes] = await Promise.all([readOverview(signal), get("/api/v1/overview/history", signal), find("/api/v1/diff?from=-1d&limit=8", signal).catch(error => {
+  const [overview, history, changes] = await Promise.all([readOverview(signal), get("/api/v1/overview/history", signal), find("/api/v1/diff?from=-1d&newest=true&limit=8", signal).catch(error => {
     if (error.status === 400 || error.status === 409) return null;
     throw error;
   })]);

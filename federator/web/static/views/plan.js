@@ -1,11 +1,12 @@
 // One plan: its changes by risk with before and after, what was refused, and the decision.
-import {get} from "../api.js";
+import {get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, state, words} from "../format.js";
 import {button, empty, freshness, note, panel, path} from "../parts.js";
 import {decision} from "./decision.js";
 import {guardPanel, heldPanel} from "./guards.js";
-import {mirrorLink} from "./plans.js";
+import {mirrorLink, planLink} from "./plans.js";
+import {preconditionsPanel} from "./preconditions.js";
 import {runLink} from "./runs.js";
 
 /** @type {[string, string, string, string][]} */
@@ -37,12 +38,16 @@ function delta(line) {
 
 const targetId = line => (line.target_path ? `${line.target_source}$${line.target_path}` : line.origin_path || line.target_source);
 
-function changeItem(change, [, , tone, sign], wait) {
-  const lines = deltas(change);
+/* What verification last found at the location of a change. */
+const stored = content => (content ? make("p", {class: "small stored"}, state(content.state), content.version === null ? null : ` version ${count(content.version)}`,
+  content.rows === null ? null : `, ${plural(content.rows, "row")}`, make("span", {class: "q"}, ", verified ", ago(content.checked_at))) : make("p", {class: "small stored"}, state("unverified", {text: "never verified"})));
+
+function changeItem(change, [, , tone, sign], wait, content) {
+  const lines = deltas(change), isTable = Boolean((change.after ?? change.before)?.location);
   return make("li", {class: "delta"}, make("span", {class: `sign ${tone}`, "aria-hidden": "true", text: sign}),
     make("div", {class: "path"}, make("a", {href: path("t", targetId(change))}, name(targetId(change), {mono: true}))),
     wait === undefined ? null : wait ? state("held", {text: `waits: ${words(wait)}`}) : state("ready", {text: "can be applied"}),
-    change.reason ? make("p", {text: change.reason}) : null, lines.length ? make("dl", {}, lines.map(delta)) : null);
+    change.reason ? make("p", {text: change.reason}) : null, isTable ? stored(content) : null, lines.length ? make("dl", {}, lines.map(delta)) : null);
 }
 
 /* A list that shows 200 items, and 200 more at a time. */
@@ -59,12 +64,12 @@ function longList(items, build) {
 }
 
 function changeGroups(plan, row) {
-  const waits = new Map(row.waiting.map(each => [each.change, each.held_by]));
+  const waits = new Map(row.waiting.map(each => [each.change, each.held_by])), contents = new Map(row.contents.map(each => [each.change, each]));
   return GROUPS.map(group => {
     const changes = plan.changes.map((change, at) => ({change, at})).filter(({change}) => change.action === group[0]);
     if (!changes.length) return null;
     return make("details", {class: "panel group", open: true}, make("summary", {}, group[1], make("span", {class: "q", text: plural(changes.length, "change")})),
-      ...longList(changes, ({change, at}) => changeItem(change, group, waits.size ? waits.get(at) ?? null : undefined)));
+      ...longList(changes, ({change, at}) => changeItem(change, group, waits.size ? waits.get(at) ?? null : undefined, contents.get(at))));
   }).filter(Boolean);
 }
 
@@ -77,11 +82,12 @@ function refusals(plan) {
 
 export async function show({argument: digest, signal}) {
   const row = await get(`/api/v1/plans/${encodeURIComponent(digest)}`, signal), {plan} = row;
-  const groups = changeGroups(plan, row);
+  const groups = changeGroups(plan, row), [newest] = row.state === "outdated" ? (await get(query("/api/v1/plans", {mirror: row.mirror, limit: 1}), signal)).plans : [];
   return {title: `Plan ${digest.slice(0, 12)}`, crumbs: [make("a", {href: "/ui/plans", text: "Plans"}), mirrorLink(row.mirror), make("bdi", {class: "mono", text: digest.slice(0, 8)})],
     nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), state(row.state, {tag: true})),
       make("div", {class: "sub"}, make("bdi", {class: "mono", text: digest.slice(0, 12)}), make("span", {}, "made ", ago(row.created_at)), make("span", {}, "run ", runLink(row.run_id))),
+      newest && newest.digest !== digest ? note("warn", "Nothing is decided on this plan any more. The newest one is ", planLink(newest.digest), " ", state(newest.state)) : null,
       row.partial ? note("warn", "Only the changes and refusals in your scopes are shown.") : null,
-      make("div", {class: "decide"}, make("div", {class: "stack", role: "region", "aria-label": "Changes"}, groups.length ? groups : empty("No changes", null, {state: "ok"}), refusals(plan)),
-        make("aside", {"aria-label": "Decision"}, heldPanel(row), decision(row, signal), guardPanel(plan))), freshness(row.freshness)]};
+      make("div", {class: "decide"}, make("div", {class: "stack", role: "region", "aria-label": "Changes"}, groups.length ? groups : empty("No changes", null, {state: plan.refusals.length || plan.held.length ? "skipped" : "ok"}), refusals(plan)),
+        make("aside", {"aria-label": "Decision"}, heldPanel(row), decision(row, signal), preconditionsPanel(row), guardPanel(plan))), freshness(row.freshness)]};
 }

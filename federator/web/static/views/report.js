@@ -6,7 +6,10 @@ import {empty, panel, table, UI} from "../parts.js";
 import {fileButtons, titleOf} from "./reports.js";
 import {runLink} from "./runs.js";
 
-const heading = column => titleOf(column === "bytes" ? "size" : words(column.replace(/_at$/, "")));
+// Columns that the other views call otherwise.
+const NAMES = {bytes: "size", impl: "kind"};
+
+const heading = column => titleOf(NAMES[column] ?? words(column.replace(/_at$/, "")));
 
 function shown(value, column) {
   if (value === null || value === undefined) return null;

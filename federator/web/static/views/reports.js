@@ -14,7 +14,7 @@ export const titleOf = kind => kind[0].toUpperCase() + kind.slice(1);
 
 /* Buttons that save the files of a report; they show the kind of each file. */
 export const fileButtons = report => report.files.map(file =>
-  button(`${file.name.split(".").pop()} (${size(file.size)})`, () => attempt(() => download(`/api/v1/reports/${encodeURIComponent(report.id)}/${encodeURIComponent(file.name)}`, file.name)), {shape: "report", "aria-label": `Save ${file.name}`}));
+  button(`${file.name.split(".").pop()} (${size(file.size)})`, () => attempt(() => download(`/api/v1/reports/${encodeURIComponent(report.id)}/${encodeURIComponent(file.name)}`, file.name)), {shape: "save", "aria-label": `Save ${file.name}`}));
 
 const cellsOf = report => [make("a", {href: path("reports", report.id)}, report.name === report.kind ? titleOf(report.kind) : [name(report.name), ` (${titleOf(report.kind)})`]),
   ago(report.made_at), name(report.actor), make("span", {class: "files"}, fileButtons(report))];

@@ -1,8 +1,10 @@
 // A request to the worker: it waits for the worker, then its run is followed until it ends.
-import {follow, get} from "../api.js";
+import {follow, get, send} from "../api.js";
+import {readOverview} from "../attention.js";
 import {make} from "../dom.js";
 import {counted, state} from "../format.js";
 import {path} from "../parts.js";
+import {announce, refresh} from "../router.js";
 
 const WAIT = 1000;
 
@@ -35,4 +37,17 @@ export function requestLine(request, run) {
   if (!run) return [state(request.state), " ", ["queued", "running"].includes(request.state) ? "It starts when the worker is free." : "It did not start."];
   const writes = run.writes && Object.keys(run.writes).length ? ` ${counted(run.writes)}.` : "";
   return [state(run.state), writes, run.error ? ` ${run.error}.` : "", " ", make("a", {href: path("runs", run.id), text: run.finished_at ? "Open the run" : "Follow the run"})];
+}
+
+/**
+ * Request a run, and say how it ended, in whatever view that is. A crawl that failed makes no revision: what shows its sources is read again.
+ * @param {string} title
+ * @param {{kind: string, sources?: string[], [field: string]: any}} body
+ */
+export async function requestRun(title, body) {
+  const queued = await send("POST", "/api/v1/runs", body);
+  announce(`${title} requested. It starts when the worker is free.`);
+  const {request, run} = await followRequest(queued, () => {}, new AbortController().signal), {sources} = await readOverview();
+  refresh(["overview", "runs", "plans"], body.sources ?? sources.map(source => source.name));
+  announce(make("span", {}, `${title}: `, requestLine(request, run)), run?.state === "ok" ? "ok" : "bad");
 }

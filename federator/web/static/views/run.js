@@ -16,8 +16,17 @@ const STAGES = [["Stage"], ["Of", "name"], ["State"], ["Time", "time drop"], ["T
 
 const exact = seconds => (seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds));
 
+const keyOf = stage => JSON.stringify([stage.stage, stage.subject]);
+
+/* How long a stage took, beside what is usual for it. More than twice as long, by at least 10 s, is worth a look. */
+function durationOf(seconds, usual) {
+  if (usual === undefined || usual === null) return exact(seconds);
+  const text = make("small", {class: "q lacking", text: `usually ${exact(usual)}`});
+  return make("span", {}, seconds > 2 * usual && seconds > usual + 10 ? state("warn", {text: exact(seconds)}) : exact(seconds), text);
+}
+
 /* The stages on one time axis: a bar starts and ends where its stage did. A stage that runs reaches to now. */
-function stagePanel(run) {
+function stagePanel(run, usual) {
   if (!run.stages.length) return null;
   const start = Date.parse(run.started_at), now = run.finished_at ? Date.parse(run.finished_at) : Date.now(), whole = Math.max(1, now - start);
   const cells = run.stages.map(stage => {
@@ -26,24 +35,27 @@ function stagePanel(run) {
     const text = `starts after ${exact((from - start) / 1000)}, takes ${exact((to - from) / 1000)}`;
     return [words(stage.stage), name(stage.subject), state(stage.state), makeSvg("svg", {class: "gantt", role: "img", "aria-label": text}, makeSvg("title", {text}),
       makeSvg("rect", {class: `f-${tone === "run" ? "accent" : tone}`, x: `${Math.min(99.2, x).toFixed(2)}%`, y: "4", height: "8", width: `${width.toFixed(2)}%`})),
-    exact((to - from) / 1000), stage.calls === null ? null : count(stage.calls), stage.errors === null ? null : stage.errors ? state("failed", {text: count(stage.errors)}) : "0", stage.detail];
+    durationOf((to - from) / 1000, usual.get(keyOf(stage))), stage.calls === null ? null : count(stage.calls), stage.errors === null ? null : stage.errors ? state("failed", {text: count(stage.errors)}) : "0", stage.detail];
   });
   return panel("Stages", {note: `${exact(whole / 1000)}${run.finished_at ? "" : " so far"}`}, table(STAGES, cells, "Stages of the run"));
 }
 
-function content(run) {
+function content(run, usual) {
   const sources = run.sources.map(part => [make("bdi", {text: part.source}), state(part.state), count(part.tables), count(part.added), count(part.changed), count(part.removed),
     count(part.failed_namespaces), part.message]);
   const writes = run.writes && Object.keys(run.writes).length ? counted(run.writes) : null;
   return [run.error ? note("bad", make("strong", {text: "Error: "}), run.error) : null,
     panel("Progress", {}, pairs([["State", state(run.state)], ["By", `${run.actor} (${run.trigger})`], ["Started", ago(run.started_at)],
-      ["Ended", run.finished_at ? ago(run.finished_at) : null], ["Took", took(run)], ["Writes", writes]]), run.progress && !run.stages.length ? make("pre", {text: run.progress, tabindex: "0"}) : null), stagePanel(run),
+      ["Ended", run.finished_at ? ago(run.finished_at) : null], ["Took", took(run)], ["Writes", writes]]), run.progress && !run.stages.length ? make("pre", {text: run.progress, tabindex: "0"}) : null), stagePanel(run, usual),
     sources.length ? panel("Sources", {}, table(SOURCES, sources, "Sources of the run")) : null, freshness(run.freshness)].filter(part => part !== null);
 }
 
 export async function show({argument: id, signal}) {
   const key = encodeURIComponent(id), run = await get(`/api/v1/runs/${key}`, signal);
-  const into = make("div", {id: "run", class: "stack"}, content(run)), writes = make("div", {class: "stack"});
+  // Events do not have the usual durations: a stage that appears later is read with the run.
+  const usual = new Map(), learn = stages => { for (const stage of stages) usual.set(keyOf(stage), stage.usual_seconds); };
+  learn(run.stages);
+  const into = make("div", {id: "run", class: "stack"}, content(run, usual)), writes = make("div", {class: "stack"});
   const badge = make("span", {}, state(run.state, {tag: true}));
   const cancel = button("Cancel", () => attempt(async () => {
     await send("POST", `/api/v1/runs/${key}/cancel`);
@@ -60,7 +72,11 @@ export async function show({argument: id, signal}) {
     let ended = run.finished_at !== null;
     while (!ended && !signal.aborted) {
       await follow(`/api/v1/runs/${key}/events`, (type, state_) => {
-        into.replaceChildren(...content(state_));
+        into.replaceChildren(...content(state_, usual));
+        if (state_.stages.some(stage => !usual.has(keyOf(stage)))) {
+          for (const stage of state_.stages) usual.set(keyOf(stage), usual.get(keyOf(stage)));
+          attempt(async () => learn((await get(`/api/v1/runs/${key}`, signal)).stages));
+        }
         badge.replaceChildren(state(state_.state, {tag: true}));
         cancel.hidden = state_.state !== "running";
         ended = type === "end";

@@ -1,19 +1,22 @@
 // One source: its freshness, the namespaces that were not read completely, its contents.
 import {find, get} from "../api.js";
+import {readOverview} from "../attention.js";
+import {bar} from "../charts.js";
 import {make, name} from "../dom.js";
 import {ago, count, state} from "../format.js";
 import {empty, panel, pairs, path, staleNote, table} from "../parts.js";
 import {childrenPanel} from "./namespace.js";
 import {heading} from "./object.js";
-import {crawlButton} from "./sources.js";
+import {crawlButton, sourceState} from "./sources.js";
 
 const COLUMNS = [["Namespace", "name"], ["Listed"], ["Described"], ["Reason", "long"]];
 
-export async function showSource(id, signal) {
+export async function showSource(id, given, signal) {
   const key = encodeURIComponent(id);
-  const source = await get(`/api/v1/sources/${key}`, signal), fresh = source.freshness;
+  const [source, overview] = await Promise.all([get(`/api/v1/sources/${key}`, signal), readOverview(signal)]), fresh = source.freshness;
+  const health = overview.sources.find(each => each.name === id);
   const crawled = fresh.state !== "never";
-  const [coverage, children] = await Promise.all([find(`/api/v1/sources/${key}/coverage?short=true`, signal), crawled ? childrenPanel(id, signal) : null]);
+  const [coverage, children] = await Promise.all([find(`/api/v1/sources/${key}/coverage?short=true`, signal), crawled ? childrenPanel(id, signal, given.get("sort") ?? "") : null]);
   const carried = source.carried_namespaces;
   const cells = (coverage?.namespaces ?? []).map(entry => [make("a", {href: `${path("t", entry.namespace)}?kind=namespace`}, name(entry.namespace)), state(entry.presence),
     state(entry.detail), entry.presence_reason || entry.detail_reason]);
@@ -25,8 +28,8 @@ export async function showSource(id, signal) {
   const figures = make("dl", {class: "figures thin"}, ...[["Tables", count(source.tables)], ["Namespaces", count(source.namespaces)],
     ["Not read", count(source.failed_namespaces)], ["Carried", count(carried)], ["Revision", count(fresh.revision)], ["Crawled", ago(fresh.crawled_at)]].map(([title, value]) =>
     make("div", {}, make("dt", {text: title}), make("dd", {}, value))));
-  return {nodes: [heading("source", id, state(fresh.state, {tag: true}), acts), crawled ? staleNote([fresh]) : null, figures,
+  return {nodes: [heading("source", id, health ? sourceState(health, {tag: true}) : state(fresh.state, {tag: true}), acts), crawled ? staleNote([fresh]) : null, figures,
     make("div", {class: "cols"}, make("div", {class: "stack"}, children?.element, incomplete),
-      panel("About", {}, pairs([["Kind", source.impl], ["Note", fresh.message], ["Changed", ago(fresh.published_at)], ["Read in full", ago(source.full_at)],
+      panel("About", {}, pairs([["Kind", source.impl], ["Tables", health ? bar(health.states) : null], ["Note", fresh.state === "ok" ? fresh.message : null], ["Changed", ago(fresh.published_at)], ["Read in full", ago(source.full_at)],
         ["Carried", carried ? `${count(carried)}: the change feed did not name them` : null], ["Schedule", source.schedule ?? "by hand"]])))]};
 }

@@ -2,10 +2,11 @@
 import {find, get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, size, state, words} from "../format.js";
-import {copyButton, empty, freshness, link, note, pairs, panel, path, rows, staleNote, table} from "../parts.js";
+import {copyButton, empty, freshness, link, note, pairs, panel, path, staleNote, table} from "../parts.js";
 import {readPerson} from "../sign_in.js";
 import {graphPanel} from "./declarations.js";
 import {driftRows} from "./drift.js";
+import {events, explanation} from "./explanation.js";
 import {heading} from "./object.js";
 import {openPanels} from "./open_in.js";
 import {countDifferences, schemaPanel} from "./schema.js";
@@ -17,14 +18,15 @@ function figures(verified, dataset) {
   const written = dataset?.verified?.changed_at;
   const values = [["Version", verified.version], ["Rows", verified.rows === null ? null : count(verified.rows)], ["Size", size(dataset?.verified?.size)],
     ["Fragments", verified.fragments === null ? null : count(verified.fragments)], ["Indices", dataset?.verified?.indices], ["Written", written ? ago(written) : null]];
-  return make("dl", {class: "figures thin"}, values.filter(([, value]) => value !== null && value !== undefined).map(([title, value]) =>
-    make("div", {}, make("dt", {text: title}), make("dd", {}, value.nodeType ? value : String(value)))));
+  const known = values.filter(([, value]) => value !== null && value !== undefined);
+  return known.length ? make("dl", {class: "figures thin"}, known.map(([title, value]) =>
+    make("div", {}, make("dt", {text: title}), make("dd", {}, value.nodeType ? value : String(value))))) : null;
 }
 
-function verification(verified) {
-  if (!verified) return panel("Verification", {}, empty("Not verified yet", "The location was never opened.", {state: "unverified"}));
+function verification(verified, unverifiable, since) {
+  if (!verified) return panel("Verification", {}, empty(unverifiable ? "Not verified" : "Not verified yet", unverifiable ?? "The location was never opened.", {state: "unverified"}));
   return panel("Verification", {}, pairs([["State", state(verified.state)], ["Note", verified.message], ["Version", verified.version],
-    ["Rows", verified.rows === null ? null : count(verified.rows)], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
+    ["Rows", verified.rows === null ? null : count(verified.rows)], ["Since", since ? ago(since) : null], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
 }
 
 /* What is odd about declarations of the location, by object id. */
@@ -46,23 +48,17 @@ function declarations(found, dataset, odd) {
     make("a", {class: "location", href: path("datasets", dataset.location)}, "Dataset ", name(dataset.location, {mono: true}), state(dataset.state)));
 }
 
-const events = list => make("ol", {class: "rows log"}, list.map(event => make("li", {}, make("span", {class: "sign mod", "aria-hidden": "true", text: "~"}),
-  make("div", {class: "what"}, make("span", {}, make("bdi", {text: event.what})), event.detail || event.mirror ? make("small", {}, make("bdi", {text: [event.mirror, event.detail].filter(Boolean).join(": ")})) : null),
-  ago(event.at, {suffix: ""}))));
-
-function explanation(why) {
-  const parts = why.parts.map(part => ({state: part.reason ? "held" : part.next.startsWith("nothing") ? "ok" : "pending", title: make("bdi", {text: `${part.mirror}, ${part.role}: ${part.next}`}),
-    detail: part.other ? link("t", part.other) : null}));
-  const {evidence} = why;
-  parts.push({state: evidence.proves ? "ok" : "unverified", title: make("span", {}, `Evidence: the listing of ${evidence.namespace || why.source} is ${evidence.state}`), detail: evidence.proves
-    ? "It proves what exists and what is absent." : evidence.reason || "It proves nothing."});
-  return panel("Explanation", {}, make("p", {class: "pad"}, make("bdi", {text: why.summary})), rows(parts));
+/* Since when a location is not well, and what was stored when it was. */
+function loss(why) {
+  const {last_valid: last} = why;
+  return make("p", {}, why.verified_since ? make("span", {}, "So since ", ago(why.verified_since), ". ") : null, last ? make("span", {}, "Last valid", last.checked_at ? [" ", ago(last.checked_at)] : null,
+    last.version === null ? null : [": ", make("strong", {text: `version ${count(last.version)}`})], last.rows === null ? null : `, ${plural(last.rows, "row")}`, ".") : "It was not found valid before.");
 }
 
-function problem(found) {
+function problem(found, why) {
   const verified = found.dataset;
   if (found.problem) return note("bad", make("strong", {text: "The catalog could not describe this table: "}), found.problem);
-  if (verified && !["valid", "declared_only"].includes(verified.state)) return note("bad", make("strong", {text: `The location is ${words(verified.state)}. `}), verified.message);
+  if (verified && !["valid", "declared_only"].includes(verified.state)) return note("bad", make("strong", {text: `The location is ${words(verified.state)}. `}), verified.message, loss(why));
   return null;
 }
 
@@ -72,6 +68,7 @@ export async function showTable(found, given, signal) {
     get(`/api/v1/graph/${key}`, signal), get(`/api/v1/schema/${key}`, signal),
     found.location ? find(`/api/v1/datasets/${encodeURIComponent(found.location)}`, signal) : null]);
   const properties = Object.entries(found.properties), verified = found.dataset, differing = countDifferences(schema), odd = oddDeclarations(dataset), verify = verifyParts(found, person, signal);
+  const newest = [...why.history].reverse();
   let versions = null;
   const about = panel("About", {}, pairs([["Comment", found.doc], ["Owner", found.owner], ["Kind", found.kind === "table" ? null : state("partial", {text: words(found.kind)})],
     ["Native id", found.native_id], ["Format", dataset?.verified?.format], ["Since", `revision ${count(found.since_revision)}`]]));
@@ -79,18 +76,19 @@ export async function showTable(found, given, signal) {
   const views = [
     {id: "overview", title: "Overview", content: () => [verified ? figures(verified, dataset) : null, graphPanel(graph, why, {drift: drifted.drift, odd}), make("div", {class: "cols"}, make("div", {class: "stack"}, declarations(found, dataset, odd),
       panel("Drift", {note: drifted.drift.length ? count(drifted.drift.length) : null}, drifted.drift.length ? driftRows(drifted.drift) : empty("No drift is known", null, {state: "ok"})),
-      why.history.length ? panel("Latest changes", {}, events(why.history.slice(0, 5))) : null), make("div", {class: "stack"}, verification(verified), about, listed))]},
+      why.history.length ? panel("Latest changes", {}, events(newest.slice(0, 5))) : null), make("div", {class: "stack"}, verification(verified, found.unverifiable, why.verified_since), about, listed))]},
     {id: "schema", title: "Schema", badge: differing ? `${differing} differ` : null, content: () => [schemaPanel(schema)]},
     {id: "versions", title: "Versions", content: () => (versions ??= versionsPanels(found.id, signal))},
-    {id: "history", title: "History", content: () => [panel("History", {}, why.history.length ? events(why.history) : empty("No change since the first crawl"))]},
+    {id: "history", title: "History", content: () => [panel("History", {}, why.history.length ? events(newest) : empty("No change since the first crawl"))]},
     {id: "explain", title: "Explain", content: () => [explanation(why)]},
     {id: "open", title: "Open in …", content: () => openPanels(found.id, signal)},
   ];
   return {nodes: [heading("table", found.id, state(verified?.state ?? "unverified", {tag: true}), drifted.drift.length ? state(drifted.drift.some(each => each.severity === "high") ? "high" : "drifted",
     {tag: true, text: `drift: ${count(drifted.drift.length)}`}) : null, verify.button),
   make("div", {class: "sub"}, make("span", {}, name(found.id, {mono: true}), copyButton(found.id, "id")),
-    found.location ? make("span", {}, name(found.location, {mono: true}), copyButton(found.location, "location")) : null, make("span", {}, "as crawled ", ago(found.freshness.crawled_at))),
+    found.location ? make("span", {}, name(found.location, {mono: true}), copyButton(found.location, "location")) : null, make("span", {}, "as crawled ", ago(found.freshness.crawled_at)),
+    verified?.checked_at ? make("span", {}, "verified ", ago(verified.checked_at)) : null),
   verify.line,
-  staleNote([found.freshness]), problem(found), ...tabs("About this table", views, given.get("tab")), freshness([found.freshness])]};
+  staleNote([found.freshness]), problem(found, why), ...tabs("About this table", views, given.get("tab")), freshness([found.freshness])]};
 }
 

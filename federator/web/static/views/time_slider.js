@@ -1,7 +1,7 @@
 // Two moments on the line of crawls: sliders for the beginning and the end of a period.
 import {get, query} from "../api.js";
 import {make} from "../dom.js";
-import {ago} from "../format.js";
+import {ago, clock} from "../format.js";
 import {setQuery} from "../router.js";
 
 const KINDS = ["crawl", "sync"], MOST = 200;
@@ -20,7 +20,7 @@ function positionOf(moments, time) {
 
 function slider(label, position, moments, last, choose) {
   const shown = make("output", {class: "small q"});
-  const text = at => (at >= moments.length ? "now" : new Date(moments[at].finished_at).toLocaleString());
+  const text = at => (at >= moments.length ? "now" : clock(moments[at].finished_at));
   const input = make("input", {type: "range", min: 0, max: last, step: 1, "aria-label": label});
   const describe = () => {
     const at = Number(input.value);

@@ -10,8 +10,8 @@ import {followRequest, requestLine} from "./requests.js";
 
 /* The button, and the line that follows its request. Both are null for a table that verification does not open. */
 export function verifyParts(found, person, signal) {
-  if (!found.location || (found.kind === "managed_table" && !found.problem)) return {button: null, line: null};
-  const line = make("p", {id: "verifying", role: "status"});
+  if (found.unverifiable) return {button: null, line: null};
+  const line = make("p", {id: "verifying", role: "status", "data-kept": true});
   const ask = button("Verify now", () => attempt(async () => {
     ask.disabled = true;
     try {

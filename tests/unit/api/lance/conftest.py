@@ -10,18 +10,21 @@ from typing import Any
 
 import pytest
 import requests
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from federator.api import dependencies
 from federator.api.app import create_app
-from federator.api.principals import LOCAL_PRINCIPAL, Principal, Role
+from federator.api.principals import Principal, Role
 from federator.model import Coverage
 from federator.model.scopes import Scopes
 from federator.registry import open_catalog
 from federator.settings import Settings, parse_settings
-from federator.store import Index, migrations, open_index
+from federator.store import Index
 from federator.testing import MemoryStore, get_memory_store
 from federator.testing.contract import unique_name
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill
 from tests.fixtures.rest import reference_server
 from tests.fixtures.serving import serve_app
@@ -77,12 +80,12 @@ def served(
     root.mkdir()
     own = {"lake": {"impl": "dir", "root": str(root)}, "mem": {"impl": "federator.testing:CONNECTOR", "store": store}}
     settings = parse_settings({"sources": {**({} if bare else own), **sources}, **more}, directory / "federator.toml")
-    index = open_index("sqlite:///federator.db", base=directory)
-    migrations.upgrade_schema(index)
+    index = new_index(directory)
     for name in settings.sources:
         fill(index, name)
     app = create_app(settings)
-    app.dependency_overrides[dependencies._get_principal] = _caller
+    # The innermost one, behind authentication.
+    app.user_middleware.append(Middleware(_TestCallers))
     try:
         with serve_app(app) as url:
             yield Service(url, app, index, settings, root, get_memory_store(store))
@@ -90,12 +93,18 @@ def served(
         index.close()
 
 
-def _caller(request: Request) -> Principal:
-    response = request.headers.get(CALLER)
-    if response is None:
-        return LOCAL_PRINCIPAL
-    role, _, paths = response.partition(" ")
-    return Principal("somebody", Role.parse(role), Scopes.parse(filter(None, paths.split(","))))
+class _TestCallers:
+    """Requests with the header are those of a principal with this role and these scopes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller = Headers(scope=scope).get(CALLER) if scope["type"] == "http" else None
+        if caller is not None:
+            role, _, paths = caller.partition(" ")
+            scope["principal"] = Principal("somebody", Role.parse(role), Scopes.parse(filter(None, paths.split(","))))
+        await self._app(scope, receive, send)
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,7 @@ _ENGINE = "not served here, and said before the body is looked at; the reference
 _VERSIONS = "managed_versioning is false, as the newer specs have it; the reference omits it"
 #: label → why the service answers otherwise
 DIFFERENCES = {
+    "root": "has the deployment, by which another one that reads it recognises a circle",
     "a batch commit": "code 0 and 406, as the specification has what is not supported; the reference says 18 and 500",
     "a declared table in full": _URI,
     "a declared table, checked": _URI,
@@ -149,11 +150,11 @@ def _normalize(url: str, case: ReferenceCase, source: str, root: str) -> Any:
     sent: dict[str, Any] = {"json": case.body} if not isinstance(case.body, bytes) else {
         "data": case.body, "headers": {"Content-Type": "application/json"},
     }  # fmt: skip
-    answer = requests.request(case.method, f"{url}/v1/{path}", params=case.params, timeout=60, **sent)
-    if answer.status_code >= 400:
-        body = answer.json() if answer.content else {}
-        return answer.status_code, body.get("code")
-    return answer.status_code, _plain(answer.json(), source, root) if answer.content else None
+    response = requests.request(case.method, f"{url}/v1/{path}", params=case.params, timeout=60, **sent)
+    if response.status_code >= 400:
+        body = response.json() if response.content else {}
+        return response.status_code, body.get("code")
+    return response.status_code, _plain(response.json(), source, root) if response.content else None
 
 
 def _plain(body: dict[str, Any], source: str, root: str) -> dict[str, Any]:

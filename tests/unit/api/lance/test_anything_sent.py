@@ -35,10 +35,10 @@ def test_the_protocol_answers_anything_in_its_own_form(service: Service) -> None
     def ask(route: Any, identifier: str, body: Any, params: dict[str, str]) -> None:
         url = route.url(quote(identifier, safe="", errors="surrogatepass"))
         query = {key: text.encode("utf-8", "surrogatepass") for key, text in params.items()}
-        answer = service.ask(route.method, url, data=json.dumps(body).encode(), params=query)
-        assert answer.status_code < 500, (url, body, params, answer.text)
-        if answer.status_code >= 400:
-            assert set(answer.json()) == {"error", "code", "detail", "instance"}, url
+        response = service.ask(route.method, url, data=json.dumps(body).encode(), params=query)
+        assert response.status_code < 500, (url, body, params, response.text)
+        if response.status_code >= 400:
+            assert set(response.json()) == {"error", "code", "detail", "instance"}, url
 
     ask()
 

@@ -155,10 +155,10 @@ def test_a_catalog_that_refuses_is_final_and_says_why(
         # Reading the table is denied, too; the script lets it pass once.
         row = unity.world.tables["main", "sales", "orders"]
         unity.script.append((200, {}, json.dumps(row)))
-        answer = describe(service, "writer *", "cat$main$sales$orders", vend_credentials=True)
-        assert (answer.status_code, answer.json()["code"]) == (403, 15)
-        assert "PERMISSION_DENIED: Access denied." in answer.json()["error"]
-        assert "storage_options" not in answer.json()
+        description = describe(service, "writer *", "cat$main$sales$orders", vend_credentials=True)
+        assert (description.status_code, description.json()["code"]) == (403, 15)
+        assert "PERMISSION_DENIED: Access denied." in description.json()["error"]
+        assert "storage_options" not in description.json()
         assert not store.assumed, "nothing else is asked after a refusal"
         plain = describe(service, "writer *", "cat$main$sales$orders", vend_credentials=False).json()["storage_options"]
         assert not any("key" in name or "token" in name for name in plain)
@@ -177,9 +177,9 @@ def test_where_the_catalog_does_not_vend_the_next_one_does(
     with serving(tmp_path, store, unity_source(unity, bucket), ["catalog", "sts"]) as service:
         for (role, name), response in zip(askers, responses, strict=True):
             unity.world.issues = None if response is None else lambda *_, response=response: response
-            answer = describe(service, f"{role} cat", f"cat$main$sales${name}")
-            assert "lasting-secret" not in answer.text
-            assert answer.json()["storage_options"]["session_token"] == next(reversed(store.sessions.values())).token
+            description = describe(service, f"{role} cat", f"cat$main$sales${name}")
+            assert "lasting-secret" not in description.text
+            assert description.json()["storage_options"]["session_token"] == next(reversed(store.sessions.values())).token
         assert len(store.assumed) == 4
         assert {event["detail"]["method"] for event in vendings(service)} == {"sts"}
 
@@ -192,14 +192,14 @@ def test_without_another_issuer_there_is_nothing(unity: UnityStub, store: Enforc
         with closing(built):
             assert built.check() == "unity is asked for each table; what it issues is not tested"
         unity.world.issues = None
-        answer = describe(service, "writer *", key)
-        assert (answer.status_code, answer.json()["code"]) == (406, 0)
-        assert OWNER["secret_access_key"] not in answer.text
+        description = describe(service, "writer *", key)
+        assert (description.status_code, description.json()["code"]) == (406, 0)
+        assert OWNER["secret_access_key"] not in description.text
         # A table that was replaced since the crawl is another one, and may be anywhere.
         unity.world.drop_table("main.sales.orders")
         declare(unity, "orders", f"s3://{bucket}/elsewhere.lance")
-        answer = describe(service, "writer *", key)
-        assert (answer.status_code, answer.json()["code"]) == (409, 14)
+        description = describe(service, "writer *", key)
+        assert (description.status_code, description.json()["code"]) == (409, 14)
 
 
 def test_a_catalog_may_limit_credentials_less_exactly(
@@ -207,8 +207,8 @@ def test_a_catalog_may_limit_credentials_less_exactly(
 ) -> None:
     declare(unity, "wild", f"s3://{bucket}/or*.lance")
     with serving(tmp_path, store, unity_source(unity, bucket)) as service:
-        answer = describe(service, "admin *", "cat$main$sales$wild")
-        assert (answer.status_code, answer.json()["code"]) == (400, 13)
+        description = describe(service, "admin *", "cat$main$sales$wild")
+        assert (description.status_code, description.json()["code"]) == (400, 13)
         # The open-source server limited tokens of Google Cloud Storage by the text that a name begins with.
         fill(service.index, "mem", table("mem", "hr", "beside", location=f"s3a://{bucket}/orders.lance2"))
         refused = describe(service, "viewer cat", "cat$main$sales$orders")
@@ -260,14 +260,14 @@ def test_lake_formation_issues_credentials_for_one_table(
             {"TableArn": arn, "Permissions": ["SELECT", "INSERT", "DELETE"], "DurationSeconds": 3600},
         ]
         formation.issue = lambda _: (400, {"__type": "PermissionTypeMismatchException", "Message": "column permissions exist"})
-        answer = describe(service, "viewer *", f"cat${account}$sales$salaries")
-        assert (answer.status_code, answer.json()["code"]) == (403, 15)
-        assert "column permissions exist" in answer.json()["error"]
+        description = describe(service, "viewer *", f"cat${account}$sales$salaries")
+        assert (description.status_code, description.json()["code"]) == (403, 15)
+        assert "column permissions exist" in description.json()["error"]
         formation.issue = lambda _: (200, {
             "AccessKeyId": "A", "SecretAccessKey": "hidden-secret", "SessionToken": "T", "Expiration": 4_000_000_000,
             "VendedS3Path": [f"s3://{bucket}"],
         })  # fmt: skip
-        answer = describe(service, "viewer *", f"cat${account}$sales$salaries")
-        assert (answer.status_code, answer.json()["code"]) == (409, 14)
-        assert "hidden-secret" not in answer.text
+        description = describe(service, "viewer *", f"cat${account}$sales$salaries")
+        assert (description.status_code, description.json()["code"]) == (409, 14)
+        assert "hidden-secret" not in description.text
         assert {event["subject"] for event in vendings(service)} == {key}

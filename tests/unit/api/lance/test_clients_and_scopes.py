@@ -244,8 +244,8 @@ def test_a_scope_of_one_table_shows_its_namespaces_and_no_sibling(service: Servi
         (f"table/mem%24{mine}%24u/deregister", {}), (f"table/mem%24{mine}%24t/rename", {"new_table_name": "u2"}),
         (f"namespace/mem%24{mine}/drop", {}), ("namespace/mem%24else/create", {}),
     ):  # fmt: skip
-        answer = service.post(f"/v1/{path}", body, caller=who)
-        assert (answer.status_code, answer.json()["code"]) == (403, 15), path
+        response = service.post(f"/v1/{path}", body, caller=who)
+        assert (response.status_code, response.json()["code"]) == (403, 15), path
     assert service.store.calls() == before, "refused before the catalog is asked"
 
 

@@ -116,9 +116,9 @@ def describe(service: Service, caller: str, name: str = "orders", **body: Any) -
 
 
 def options(service: Service, caller: str, name: str = "orders") -> dict[str, str]:
-    answer = describe(service, caller, name)
-    assert answer.status_code == 200, answer.text
-    given: dict[str, str] = answer.json()["storage_options"]
+    description = describe(service, caller, name)
+    assert description.status_code == 200, description.text
+    given: dict[str, str] = description.json()["storage_options"]
     return given
 
 
@@ -130,13 +130,13 @@ def test_a_client_reads_and_writes_its_table_and_no_other(service: Service, stor
     assert lancedb.connect_namespace("rest", properties).open_table("orders", namespace_path=["cloud"]).count_rows() == 100
     assert all(allowed for *_, allowed in store.checked)
     assert len(store.issued) == 1, "kept until shortly before it expires"
-    given = options(service, "viewer cloud$orders")
+    vended = options(service, "viewer cloud$orders")
     other = dataset.uri.replace("orders", "orders2")
     with pytest.raises(Exception, match=DENIED):
-        lance.dataset(other, storage_options=given)
+        lance.dataset(other, storage_options=vended)
     assert store.checked[-1] == ("list", "sales/orders2.lance/_versions/", False), "refused by what was issued"
     with pytest.raises(Exception, match=DENIED):
-        lance.write_dataset(ROWS, dataset.uri, mode="append", storage_options=given)
+        lance.write_dataset(ROWS, dataset.uri, mode="append", storage_options=vended)
     assert ("create", False) in {(action, allowed) for action, _, allowed in store.checked}
     writer = lance.namespace.RestNamespace(**{**properties, f"header.{CALLER}": "writer cloud$orders"})
     lance.write_dataset(ROWS, namespace_client=writer, table_id=["cloud", "orders"], mode="append")
@@ -196,28 +196,28 @@ def test_what_is_issued_field_by_field(service: Service, store: CloudStore) -> N
 
 
 def test_each_spelling_alone_opens_the_table(service: Service, store: CloudStore) -> None:
-    given = options(service, "viewer cloud$orders")
+    vended = options(service, "viewer cloud$orders")
     uri = f"{'gs' if isinstance(store, GcsStore) else 'az'}://{store.bucket}/sales/orders.lance"
-    bare = {name for name in given if name in ("account_name", "sas_token")}
-    prefixed = {name for name in given if name.removeprefix("azure_storage_") in bare} - bare
+    bare = {name for name in vended if name in ("account_name", "sas_token")}
+    prefixed = {name for name in vended if name.removeprefix("azure_storage_") in bare} - bare
     assert len(bare) == len(prefixed) == (2 if isinstance(store, AzureStore) else 0)
     for left_out in (bare, prefixed):
-        chosen = {name: text for name, text in given.items() if name not in left_out}
+        chosen = {name: text for name, text in vended.items() if name not in left_out}
         assert lance.dataset(uri, storage_options=chosen).count_rows() == 100
 
 
 def test_every_vending_is_audited_without_the_secret(service: Service, store: CloudStore) -> None:
-    given = options(service, "viewer cloud$orders")
+    vended = options(service, "viewer cloud$orders")
     seal_pending(service.index)
     events = [json.loads(row.event) for row in audit_log.iter_events(service.index)]
     event = [event for event in events if event["kind"] == "credentials_vended"][-1]
     assert (event["actor"], event["subject"], event["detail"]["access"]) == ("somebody", "cloud$orders", "read")
-    secret = given.get("google_storage_token") or given["sas_token"].rpartition("sig=")[2]
+    secret = vended.get("google_storage_token") or vended["sas_token"].rpartition("sig=")[2]
     assert secret not in str(event)
     if isinstance(store, GcsStore):
         assert (event["detail"]["method"], event["detail"]["issuer"]) == ("gcs", ACCOUNT)
     else:
-        correlation = parse_qs(given["sas_token"])["scid"][0]
+        correlation = parse_qs(vended["sas_token"])["scid"][0]
         expected = ("azure", f"the account acct, correlation id {correlation}")
         assert (event["detail"]["method"], event["detail"]["issuer"]) == expected
 
@@ -227,16 +227,16 @@ def test_an_issuer_that_refuses_or_is_silent_is_an_error(service: Service, store
         store.secret = "another"
     elif isinstance(store, GcsStore):
         store.status = 400
-    answer = describe(service, "viewer cloud$orders", vend_credentials=True)
-    assert (answer.status_code, answer.json()["code"]) == (403, 15), answer.text
-    assert "AADSTS7000215" in answer.text or "unauthorized_client" in answer.text
-    assert "storage_options" not in answer.json()
+    description = describe(service, "viewer cloud$orders", vend_credentials=True)
+    assert (description.status_code, description.json()["code"]) == (403, 15), description.text
+    assert "AADSTS7000215" in description.text or "unauthorized_client" in description.text
+    assert "storage_options" not in description.json()
     plain = describe(service, "writer *", vend_credentials=False).json()["storage_options"]
     assert not any(word in name for name in plain for word in ("token", "secret", "service_account"))
     if isinstance(store, GcsStore):
         store.status = 503
-        answer = describe(service, "viewer cloud$orders")
-        assert (answer.status_code, answer.json()["code"]) == (503, 17)
+        description = describe(service, "viewer cloud$orders")
+        assert (description.status_code, description.json()["code"]) == (503, 17)
 
 
 def test_doctor_asks_the_issuer_for_nothing_that_opens_a_table(service: Service, store: CloudStore) -> None:
@@ -259,7 +259,7 @@ def test_locations_that_cannot_be_limited_to_one_table_are_refused(service: Serv
         locations.append("abfss://lake@other.dfs.core.windows.net/t.lance")
     fill(service.index, "cloud", *(table("cloud", f"odd{i}", location=location) for i, location in enumerate(locations)))
     for i, location in enumerate(locations):
-        answer = describe(service, "admin *", f"odd{i}")
-        assert answer.status_code in (400, 406), (location, answer.text)
-        assert "storage_options" not in answer.json()
+        description = describe(service, "admin *", f"odd{i}")
+        assert description.status_code in (400, 406), (location, description.text)
+        assert "storage_options" not in description.json()
     assert not store.issued

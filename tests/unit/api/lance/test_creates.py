@@ -17,7 +17,7 @@ from federator.apply import table_locks
 from federator.apply.table_locks import TableLocks
 from federator.connector import ConcurrentModification
 from federator.connector.errors import TableSchemaValidation
-from federator.data import TableHandle, TableProcessPool
+from federator.data import PrincipalPool, TableHandle, TableProcessPool
 from federator.store import open_index
 from federator.store import tables as t
 from tests.unit.api.lance.conftest import Service
@@ -36,11 +36,11 @@ def _after_writing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> N
     """``act`` happens between the write of the rows and whatever the service does next."""
     honest = TableProcessPool._run_operation
 
-    def ask(pool: TableProcessPool, caller: str, operation: str, *arguments: Any, **named: Any) -> Any:
-        answer = honest(pool, caller, operation, *arguments, **named)
+    def ask(pool: TableProcessPool, principal: str, operation: str, *arguments: Any, **named: Any) -> Any:
+        result = honest(pool, principal, operation, *arguments, **named)
         if operation == "create":
             act()
-        return answer
+        return result
 
     monkeypatch.setattr(TableProcessPool, "_run_operation", ask)
 
@@ -96,10 +96,10 @@ def test_the_name_of_a_refused_table_is_free(own_service: Service, body: str, mo
 def test_a_refused_write_removes_nothing_that_was_there(own_service: Service) -> None:
     location = own_service.root / "orders.lance"
     (location / "data").mkdir(parents=True)
-    with own_service.app.state.pool.file() as body:
-        body.write_bytes(_refused_bodies()["nulls"])
+    with own_service.app.state.pool.open_file("") as body:
+        body.path.write_bytes(_refused_bodies()["nulls"])
         with pytest.raises(TableSchemaValidation):
-            own_service.app.state.pool.run("create", TableHandle(str(location)), input=str(body))
+            PrincipalPool(own_service.app.state.pool, "").run("create", TableHandle(str(location)), input=str(body.path))
     assert (location / "data").is_dir()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import lance
 import lance_namespace as ln
 import lancedb
+import lancedb.query
 import pyarrow as pa
 import pytest
 from lance_namespace_urllib3_client.models import QueryTableRequestVector
@@ -187,11 +189,55 @@ def test_lancedbs_remote_client_queries(service: Service) -> None:
     table.create_fts_index("name")
     assert sorted(table.search("row", query_type="fts").limit(30).to_arrow()["id"].to_pylist()) == list(range(20))
     assert [index.name for index in table.list_indices()] == ["name_idx"]
+    several = table.search([[7.0, 0.0], [2.0, 0.0]], vector_column_name="vector").limit(2).to_arrow()
+    found = [{row["id"] for row in several.to_pylist() if row["query_index"] == number} for number in (0, 1)]
+    assert [7 in found[0], 2 in found[1], len(several)] == [True, True, 4]
+    fts: Any = lancedb.query
+    match, occur = fts.MatchQuery, fts.Occur
+    queries: list[tuple[Any, set[int]]] = [
+        (match("rox", "name", fuzziness=1), set(range(20))),
+        (match("7", "name"), {7}),
+        (fts.BooleanQuery([(occur.MUST, match("row", "name")), (occur.MUST_NOT, match("7", "name"))]), {*range(20)} - {7}),
+        (fts.MultiMatchQuery("7", ["name"]), {7}),
+        (fts.BoostQuery(match("7", "name"), match("8", "name")), {7}),
+    ]
+    for words, expected in queries:
+        assert set(table.search(words, query_type="fts").limit(30).to_arrow()["id"].to_pylist()) == expected
     table.update(where="id = 3", values={"name": "changed"})
     table.merge_insert("id").when_not_matched_insert_all().execute(ROWS.slice(19).append_column("more", [["x"]]).drop("more"))
     assert table.search().where("name = 'changed'").to_arrow()["id"].to_pylist() == [3]
     assert table.count_rows() == 20
     assert len(table.list_versions()) == table.version
+
+
+def test_lancedbs_remote_client_counts_rows_lists_tags_and_adds_columns(service: Service) -> None:
+    key, _ = tokens.create_token(service.index, unique_name("remote"), role="writer", scopes=Scopes.parse(["*"]), lifetime=None, actor="tests")  # fmt: skip  # noqa: E501
+    database = lancedb.connect("db://lake", api_key=key, host_override=service.url)
+    table: Any = database.create_table(name := unique_name("dialect"), ROWS, namespace_path=["lake"])
+    assert table.update(where="id > 16", values={"name": "changed"}).rows_updated == 3
+    assert table.delete("id > 17").num_deleted_rows == 2
+    assert table.tags.list() == {}
+    table.tags.create("first", 1)
+    table.tags.create("tags", 2)
+    assert {tag: content["version"] for tag, content in table.tags.list().items()} == {"first": 1, "tags": 2}
+    table.add_columns(pa.field("plain", pa.int64()))
+    table.add_columns(pa.schema([pa.field("text", pa.utf8()), pa.field("numbers", pa.list_(pa.float32()))]))
+    assert table.schema.names[-3:] == ["plain", "text", "numbers"]
+    assert table.search().limit(1).to_arrow()["numbers"].to_pylist() == [None]
+    with pytest.raises(Exception, match="already has a column 'text'"):
+        table.add_columns(pa.field("text", pa.utf8()))
+    with pytest.raises(Exception, match="must be nullable"):
+        table.add_columns(pa.field("filled", pa.utf8(), nullable=False))
+    # Clients of the protocol get its own fields.
+    route = f"/v1/table/lake%24{name}"
+    assert service.post(f"{route}/delete", {"predicate": "id = 0"}).json().keys() == {"version"}
+    assert service.post(f"{route}/update", {"updates": [["id", "1"]], "predicate": "id = 1"}).json().keys() == {
+        "updated_rows",
+        "version",
+    }
+    assert service.post(f"{route}/tags/list").json().keys() == {"tags"}
+    refused = service.ask("POST", f"{route}/add_columns", data=b"null")
+    assert (refused.status_code, refused.json()["code"]) == (400, 13)
 
 
 def test_pylance_and_lancedb_write_into_a_real_hive(hive3_uri: str, tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def test_the_next_write_resolves_the_open_intents_of_a_dead_process(either: Worl
     ):
         _leave_open(world, "writer:dead", action, name, **change)
     world.declare("t")
-    found = {path: (state, code) for path, state, code in world.journal()}
-    assert found == {
+    by_path = {path: (state, code) for path, state, code in world.journal()}
+    assert by_path == {
         "ns$there": ("done", None), "ns$absent": ("failed", "interrupted"), "ns$gone": ("done", None),
         "ns$old": ("done", None), "ns$rows": ("failed", "interrupted"), "ns$t": ("done", None),
     }  # fmt: skip

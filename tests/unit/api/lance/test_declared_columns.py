@@ -58,8 +58,8 @@ def test_create_table_declares_the_columns_of_its_rows(unity: UnityStub, tmp_pat
         body = pa.BufferOutputStream()
         with pa.ipc.new_stream(body, SCHEMA) as sink:
             sink.write_table(rows)
-        answer = service.ask("POST", "/v1/table/cat%24main%24sales%24own/create", data=body.getvalue().to_pybytes())
-        assert answer.status_code == 200, answer.text
+        response = service.ask("POST", "/v1/table/cat%24main%24sales%24own/create", data=body.getvalue().to_pybytes())
+        assert response.status_code == 200, response.text
         assert columns(unity, "own") == DECLARED
         assert described(service, "own") == EXACT
         # What is no Arrow stream is refused before anything is declared.
@@ -76,8 +76,8 @@ def test_the_general_spec_declares_columns(unity: UnityStub, tmp_path: Path) -> 
     ]
     body = {"name": "empty", "namespace": ["cat", "main", "sales"], "schema": {"fields": fields}}
     with served(tmp_path, source(unity, tmp_path / "data")) as service:
-        answer = service.post("/CreateTable", body)
-        assert answer.status_code == 200, answer.text
+        response = service.post("/CreateTable", body)
+        assert response.status_code == 200, response.text
     assert columns(unity, "empty") == [("id", "bigint", "LONG", False), ("day", "date", "DATE", True)]
 
 
@@ -89,5 +89,5 @@ def test_a_declared_orphan_has_the_columns_of_its_data(unity: UnityStub, tmp_pat
         assert federator.apply([(plan, plan.digest) for plan in planned.plans]).state == "ok"
         assert described(service, "orphan") == EXACT
     assert columns(unity, "orphan") == DECLARED
-    (row,) = (each for each in unity.world.tables["main", "sales", "orphan"]["columns"] if each["name"] == "vector")
+    (row,) = (table for table in unity.world.tables["main", "sales", "orphan"]["columns"] if table["name"] == "vector")
     assert json.loads(row["type_json"])["metadata"] == {"federator.arrow": "fixed_size_list<item: float>[2]"}

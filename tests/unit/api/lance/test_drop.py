@@ -27,7 +27,7 @@ def test_dropping_spares_what_another_table_reaches_by_a_link(tmp_path: Path) ->
         lance.write_dataset(ROWS, str(tmp_path / "disk" / f"{name}.lance"))
     (tmp_path / "beside" / "other.lance").symlink_to(tmp_path / "disk" / "whole.lance")
     # The data of a table of another catalog is elsewhere.
-    theirs = lance.write_dataset(ROWS, str(tmp_path / "elsewhere" / "t.lance")).uri
+    other_table = lance.write_dataset(ROWS, str(tmp_path / "elsewhere" / "t.lance")).uri
     shutil.rmtree(tmp_path / "disk" / "data.lance" / "data")
     (tmp_path / "disk" / "data.lance" / "data").symlink_to(tmp_path / "elsewhere" / "t.lance" / "data")
     (tmp_path / "mount").symlink_to(tmp_path / "disk")
@@ -40,16 +40,16 @@ def test_dropping_spares_what_another_table_reaches_by_a_link(tmp_path: Path) ->
         service.crawl("s")
         service.crawl("beside")
         mounted = record("m", "ns", "mounted", location=f"{tmp_path}/mount/mounted.lance/sub/../")
-        fill(service.index, "m", record("m", "ns", "theirs", location=theirs), mounted)
+        fill(service.index, "m", record("m", "ns", "theirs", location=other_table), mounted)
         for name, other in (("whole", "beside$other"), ("data", "m$ns$theirs"), ("mounted", "m$ns$mounted")):
-            refused = service.post(f"/v1/table/s%24{name}/drop")
-            assert (refused.status_code, refused.json()["code"]) == (400, 13), (name, refused.text)
-            assert other in refused.text
-            hidden = service.post(f"/v1/table/s%24{name}/drop", caller="admin s")
-            assert hidden.status_code == 400
-            assert other not in hidden.text
+            response = service.post(f"/v1/table/s%24{name}/drop")
+            assert (response.status_code, response.json()["code"]) == (400, 13), (name, response.text)
+            assert other in response.text
+            in_scope = service.post(f"/v1/table/s%24{name}/drop", caller="admin s")
+            assert in_scope.status_code == 400
+            assert other not in in_scope.text
             assert service.post(f"/v1/table/s%24{name}/exists").status_code == 200, "refused before it is deregistered"
-        assert lance.dataset(theirs).count_rows() == len(ROWS)
+        assert lance.dataset(other_table).count_rows() == len(ROWS)
         assert lance.dataset(str(tmp_path / "beside" / "other.lance")).count_rows() == len(ROWS)
         assert service.post("/v1/table/s%24free/drop").status_code == 200
     assert not (tmp_path / "disk" / "free.lance").exists()
@@ -120,3 +120,26 @@ def test_a_location_that_lance_reads_otherwise_is_not_opened(tmp_path: Path, s3_
             with pytest.raises(PermissionDenied):
                 require_own_bases(str(tmp_path / f"{number}.lance"), dataset, [])
     assert lance.dataset(hidden, storage_options=s3_storage_options).count_rows() == len(ROWS)
+
+
+@pytest.mark.parametrize("rooted", [True, False])
+def test_a_table_that_is_reached_through_a_link_is_not_dropped(tmp_path: Path, rooted: bool) -> None:
+    """The index may not know yet what is there: the table is new since the last crawl of its source."""
+    lance.write_dataset(ROWS, str(tmp_path / "vault" / "new.lance"))
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "middle").symlink_to(tmp_path / "vault")
+    own = {"impl": "federator.testing:CONNECTOR", "store": unique_name("s"), "allow_drop": True}
+    sources = {
+        "s": {**own, "root": str(tmp_path / "disk")} if rooted else own,
+        "vault": {"impl": "dir", "root": str(tmp_path / "vault")},
+    }
+    with served(tmp_path, sources) as service:
+        fill(service.index, "s", namespace("s", "ns"))
+        service.post("/v1/namespace/s%24ns/create")
+        location = str(tmp_path / "disk" / "middle" / "new.lance")
+        assert service.post("/v1/table/s%24ns%24t/register", {"location": location}).status_code == 200
+        for caller in ("admin s", "admin *"):
+            refused = service.post("/v1/table/s%24ns%24t/drop", caller=caller)
+            assert refused.status_code == 403, refused.text
+        assert service.post("/v1/table/s%24ns%24t/exists").status_code == 200, "refused before it is deregistered"
+    assert lance.dataset(str(tmp_path / "vault" / "new.lance")).count_rows() == len(ROWS)

@@ -152,6 +152,7 @@ def verify(service: Service, spec: SourceSpec) -> None:
         rows = [
             {
                 "canonical": each.canonical, "location": each.location, "checked_at": time.time(), "checked_through": spec.name,
+                "access": "",
                 **inspector.inspect(each.location),
             }
             for each in due
@@ -318,7 +319,7 @@ def test_the_past_shows_no_schema_of_what_is_elsewhere(linked: Service) -> None:
         ("/api/v1/datasets", before),
         ("/api/v1/tables/open%24clone", {}),
     ):
-        answer = linked.get(url, params=query, caller="viewer open$clone")
-        assert answer.status_code == 200
-        assert SECRET not in answer.text, url
+        response = linked.get(url, params=query, caller="viewer open$clone")
+        assert response.status_code == 200
+        assert SECRET not in response.text, url
     assert SECRET in linked.get("/api/v1/tables/open%24vault", params=before).text

@@ -21,9 +21,9 @@ _SCHEMA = {"fields": [{"name": "id", "nullable": False, "type": {"type": "int64"
 
 
 def _ask(service: Service, operation: str, status: int = 200, **body: Any) -> Any:
-    answer = service.post(f"/{operation}", body)
-    assert answer.status_code == status, answer.text
-    return answer.json()
+    response = service.post(f"/{operation}", body)
+    assert response.status_code == status, response.text
+    return response.json()
 
 
 def test_its_operations_are_those_of_the_spec_and_each_is_served(service: Service) -> None:
@@ -188,6 +188,6 @@ def _verified(index: Index, source: str, path: Path, state: str) -> None:
         assert found is not None
         checked = {
             "canonical": found.canonical, "location": found.record.location, "state": state, "message": "a look", "version": None,
-            "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": source,
+            "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": source, "access": "",
         }  # fmt: skip
         verifications.save_verifications(connection, [checked])

@@ -239,9 +239,9 @@ def _local_namespace(service: Service, directory: FilePath) -> str:
 
 
 def _declare(service: Service, table: str, **body: Any) -> str:
-    answer = service.post(f"/v1/table/{table}/declare", body)
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["location"])
+    response = service.post(f"/v1/table/{table}/declare", body)
+    assert response.status_code == 200, response.text
+    return str(response.json()["location"])
 
 
 def test_a_new_table_never_gets_the_location_of_another_one(service: Service, tmp_path: FilePath) -> None:
@@ -285,8 +285,8 @@ def test_a_directory_refuses_a_name_whose_location_another_table_has(service: Se
     name = unique_name("t")
     location = f"{service.root}/{name}.lance"
     fill(service.index, "plain", TableRecord("plain", ("ns", name), location))
-    answer = service.post(f"/v1/table/lake%24{name}/declare")
-    assert (answer.status_code, answer.json()["code"]) == (409, 5), answer.text
+    response = service.post(f"/v1/table/lake%24{name}/declare")
+    assert (response.status_code, response.json()["code"]) == (409, 5), response.text
     fill(service.index, "plain", gone=[("ns", name)])
     # The record of this very name is old: a table of a directory cannot have been renamed.
     fill(service.index, "lake", TableRecord("lake", (name,), location))
@@ -302,8 +302,8 @@ def test_who_may_not_write_is_refused_before_anything_is_looked_up(service: Serv
         (f"namespace/{path[0]}%24{path[1]}%24x/create", {}), (f"table/{path[0]}%24{path[1]}%24t/drop", None),
         ("table/no%24such%24t/register", {"location": "s3://b/t"}),
     ):  # fmt: skip
-        answer = service.ask("POST", f"/v1/{url}", body, caller=f"{role} *")
-        assert (answer.status_code, answer.json()["code"]) == (403, 15), url
+        response = service.ask("POST", f"/v1/{url}", body, caller=f"{role} *")
+        assert (response.status_code, response.json()["code"]) == (403, 15), url
     general = service.post("/RegisterTable", {"name": "t", "namespace": list(path), "location": "s3://b/t"}, caller=f"{role} *")
     assert general.status_code == 403
 

@@ -78,13 +78,59 @@ def test_the_client_has_the_routes_that_are_served_here() -> None:
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
 def test_a_route_is_served(route: Route, service: Service, tables: dict[str, str]) -> None:
     identifier = "%24".join(service.namespace()) if "/namespace/" in route.template else tables[route.operation]
-    answer = service.ask(route.method, route.url(identifier), {} if route.method == "POST" else None)
-    code = answer.json().get("code") if answer.status_code >= 400 else None
-    assert answer.status_code != 405
-    assert answer.status_code < 500, answer.text
+    response = service.ask(route.method, route.url(identifier), {} if route.method == "POST" else None)
+    code = response.json().get("code") if response.status_code >= 400 else None
+    assert response.status_code != 405
+    assert response.status_code < 500, response.text
     # 404 with a code of the spec says that something is not there; the route is.
-    assert not (answer.status_code == 404 and code == 0), answer.text
-    assert (answer.status_code == 406) == (route.operation in MAY_BE_UNSUPPORTED), answer.text
-    if answer.status_code == 406:
+    assert not (response.status_code == 404 and code == 0), response.text
+    assert (response.status_code == 406) == (route.operation in MAY_BE_UNSUPPORTED), response.text
+    if response.status_code == 406:
         assert code == 0
-        assert len(answer.json()["error"].split()) > 5, "a sentence"
+        assert len(response.json()["error"].split()) > 5, "a sentence"
+
+
+#: what a request needs besides the table's id, so that only its id is refused
+BODIES: dict[str, dict[str, Any]] = {
+    "alter_table_add_columns": {"new_columns": [{"name": "b", "expression": "1"}]},
+    "alter_table_alter_columns": {"alterations": [{"path": "a", "rename": "b"}]},
+    "alter_table_drop_columns": {"columns": ["a"]},
+    "analyze_table_query_plan": {"k": 1, "vector": {"single_vector": [1.0]}},
+    "create_table_branch": {"name": "b"},
+    "create_table_index": {"column": "a", "index_type": "BTREE"},
+    "create_table_scalar_index": {"column": "a", "index_type": "BTREE"},
+    "create_table_tag": {"tag": "t", "version": 1},
+    "delete_from_table": {"predicate": "a = 1"},
+    "delete_table_branch": {"name": "b"},
+    "delete_table_tag": {"tag": "t"},
+    "explain_table_query_plan": {"query": {"k": 1, "vector": {"single_vector": [1.0]}}},
+    "get_table_tag_version": {"tag": "t"},
+    "query_table": {"k": 1, "vector": {"single_vector": [1.0]}},
+    "register_table": {"location": "s3://lake/t.lance"},
+    "rename_table": {"new_table_name": "u"},
+    "restore_table": {"version": 1},
+    "update_field_metadata": {"updates": [{"path": "a", "metadata": {}}]},
+    "update_table": {"updates": [["a", "1"]]},
+    "update_table_tag": {"tag": "t", "version": 1},
+}
+_TABLE_ROUTES = [route for route in ROUTES if "/table/ID/" in route.template and route.operation not in MAY_BE_UNSUPPORTED]
+
+
+@pytest.mark.parametrize("route", _TABLE_ROUTES, ids=lambda route: route.operation)
+def test_every_operation_refuses_an_id_with_too_few_levels_alike(route: Route, service: Service) -> None:
+    """A table of ``mem`` has a namespace."""
+    query = "?on=a" if route.operation == "merge_insert_into_table" else ""
+    for identifier, levels in (("mem", 1), ("mem%24t", 2)):
+        response = service.ask(route.method, route.url(identifier) + query, BODIES.get(route.operation, {}))
+        name = identifier.replace("%24", "$")
+        expected = f"the id of a table of mem has at least 3 levels, '{name}' has {levels}"
+        assert (response.status_code, response.json()["code"], response.json()["error"]) == (400, 13, expected)
+
+
+@pytest.mark.parametrize("operation", ["GetTable", "TableExists", "CreateTable", "RegisterTable", "AlterTable", "DropTable"])
+def test_the_general_spec_refuses_an_id_with_too_few_levels(operation: str, service: Service) -> None:
+    schema = {"fields": [{"name": "a", "type": {"type": "int64"}, "nullable": True}]}
+    body = {"name": "t", "namespace": ["mem"], "location": "s3://lake/t.lance", "schema": schema}
+    response = service.post(f"/{operation}", body)
+    assert response.status_code == 400, response.text
+    assert "the id of a table of mem has at least 3 levels" in response.text

@@ -57,7 +57,11 @@ def test_each_client_opens_this_table_and_no_other(service: Service, tmp_path: P
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_spark_code_is_valid_python_with_the_table_as_an_identifier(name: str) -> None:
     """It is not run: the connector's jars are not among those that the tests fetch."""
-    (code,) = (each.code for each in build_snippets("http://h:1", ("mem", name), requires_token=True) if each.client == "spark")
+    (code,) = (
+        build_snippet.code
+        for build_snippet in build_snippets("http://h:1", ("mem", name), requires_token=True)
+        if build_snippet.client == "spark"
+    )
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     settings = {ast.literal_eval(call.args[0]): call.args[1] for call in calls if call.func.attr == "config"}  # type: ignore[attr-defined]
     assert ast.literal_eval(settings["spark.sql.catalog.federator.uri"]) == "http://h:1"
@@ -123,6 +127,6 @@ def test_a_table_that_clients_cannot_open_has_no_code(service: Service) -> None:
         table("mem", namespace, "bare", location=None),
     )  # fmt: skip
     for name, obstacle in (("managed", "managed by its catalog"), ("undescribed", "could not describe"), ("bare", "stored")):
-        answer = service.get(f"/api/v1/snippets/mem%24{namespace}%24{name}").json()
-        assert answer["snippets"] == []
-        assert obstacle in answer["obstacle"]
+        body = service.get(f"/api/v1/snippets/mem%24{namespace}%24{name}").json()
+        assert body["snippets"] == []
+        assert obstacle in body["obstacle"]

@@ -71,7 +71,7 @@ def known(service: Service) -> tuple[str, str]:
         ("POST", "namespace/{ns}%24bad/create", {"properties": {"a": "\ud800"}}, 400, 13),
         ("POST", "table/{ns}%24no/deregister", {}, 404, 4),
         ("POST", "table/{ns}%24no/describe", {}, 404, 4),
-        ("POST", "table/mem/describe", {}, 404, 4),
+        ("POST", "table/mem/describe", {}, 400, 13),
         ("POST", "table/%24/describe", {}, 404, 4),
         ("POST", "table/{ns}%24no/exists", {}, 404, 4),
         ("POST", "table/{ns}%24m/describe", {}, 400, 13),
@@ -114,14 +114,14 @@ def test_a_refusal_has_the_code_and_the_status_of_the_protocol(
 
 def test_a_body_that_is_no_json_is_invalid(service: Service, known: tuple[str, str]) -> None:
     for text, kind in (("{x", "application/json"), ('{"id": "text"}', "application/json"), ("id=x", "text/plain")):
-        answer = service.ask("POST", f"/v1/table/{_id(*known, 't')}/describe", data=text.encode())
-        assert answer.status_code == 400, (text, kind)
-        assert answer.json()["code"] == 13
+        response = service.ask("POST", f"/v1/table/{_id(*known, 't')}/describe", data=text.encode())
+        assert response.status_code == 400, (text, kind)
+        assert response.json()["code"] == 13
 
 
 def test_outside_of_v1_an_error_is_a_problem_document(service: Service) -> None:
-    answer = service.get("/api/v1/tables/no%24such")
-    assert answer.headers["content-type"] == "application/problem+json"
+    response = service.get("/api/v1/tables/no%24such")
+    assert response.headers["content-type"] == "application/problem+json"
     general = service.post("/GetTable", {"name": "t", "namespace": ["no"]})
     assert (general.status_code, general.headers["content-type"]) == (404, "application/problem+json")
     assert {"type", "title", "status", "detail", "instance"} <= set(general.json())
@@ -265,9 +265,9 @@ def test_a_listing_that_failed_is_no_empty_list(own_service: Service) -> None:
 def test_a_source_that_was_never_crawled_is_unavailable_and_not_empty(own_service: Service) -> None:
     with own_service.index.write() as connection:
         revisions.update_source(connection, "mem", {"crawled_at": None})
-    answer = own_service.get("/v1/namespace/mem/table/list")
-    assert (answer.status_code, answer.json()["code"]) == (503, 17)
-    assert "federator crawl mem" in answer.json()["detail"]
+    response = own_service.get("/v1/namespace/mem/table/list")
+    assert (response.status_code, response.json()["code"]) == (503, 17)
+    assert "federator crawl mem" in response.json()["detail"]
     assert own_service.post("/v1/namespace/mem/exists").status_code == 200
 
 

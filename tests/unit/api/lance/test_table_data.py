@@ -266,9 +266,43 @@ def test_lists_that_the_java_client_did_not_set_are_absent(service: Service, tab
     vector = {"single_vector": [], "multi_vector": []}
     for columns_set, names in (({"n": "id"}, ["n"]), ({}, ROWS.schema.names)):
         body = {"id": [], "k": 2, "vector": vector, "columns": {"column_names": [], "column_aliases": columns_set}}
-        answer = service.post(f"{route}/query", body)
-        assert answer.status_code == 200, answer.text
-        assert pa.ipc.open_file(answer.content).read_all().schema.names == names
+        response = service.post(f"{route}/query", body)
+        assert response.status_code == 200, response.text
+        assert pa.ipc.open_file(response.content).read_all().schema.names == names
     assert service.post(f"{route}/count_rows", {"id": []}).json() == 50
     both = {"column_names": ["id"], "column_aliases": {"n": "id"}}
     assert service.post(f"{route}/query", {"k": 2, "vector": vector, "columns": both}).json()["code"] == 13
+
+
+@pytest.mark.parametrize("form", [lambda vectors: vectors, lambda vectors: {"multi_vector": vectors}])
+def test_each_of_several_vectors_has_its_rows(
+    service: Service, tables: Tables, form: Callable[[list[list[float]]], Any]
+) -> None:
+    name, vectors = tables.new(), [[1.0, 1.0], [9.0, 9.0]]
+    route = f"/v1/table/lake%24{name}/query"
+    response = service.post(route, {"k": 2, "vector": form(vectors), "columns": {"column_names": ["id"]}})
+    assert response.status_code == 200, response.text
+    nearest = {"column": "vector", "q": vectors, "k": 2}
+    expected = tables.open(name).scanner(nearest=nearest, columns=["id"]).to_table()
+    found = pa.ipc.open_file(response.content).read_all()
+    assert found["query_index"].to_pylist() == [0, 0, 1, 1]
+    assert (
+        found.sort_by([("query_index", "ascending"), ("id", "ascending")]).to_pylist()
+        == expected.sort_by([("query_index", "ascending"), ("id", "ascending")]).to_pylist()
+    )
+    assert service.post(route, {"k": 2, "vector": form(vectors), "offset": 1}).json()["code"] == 13
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [("drop_columns", {"columns": []}), ("create_scalar_index", {"column": "id", "index_type": "BTREE", "name": ""})],
+)
+def test_a_request_that_names_nothing_changes_nothing(
+    service: Service, tables: Tables, operation: str, body: dict[str, Any]
+) -> None:
+    name = tables.new()
+    version = tables.open(name).version
+    response = service.post(f"/v1/table/lake%24{name}/{operation}", body)
+    assert (response.status_code, response.json()["code"]) == (400, 13)
+    assert "is empty" in response.json()["error"]
+    assert tables.open(name).version == version

@@ -68,9 +68,9 @@ def describe(service: Service, caller: str, name: str = "orders", **body: Any) -
 
 
 def options(service: Service, caller: str, name: str = "orders", **body: Any) -> dict[str, str]:
-    answer = describe(service, caller, name, **body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, str] = answer.json()["storage_options"]
+    description = describe(service, caller, name, **body)
+    assert description.status_code == 200, description.text
+    found: dict[str, str] = description.json()["storage_options"]
     return found
 
 
@@ -85,17 +85,17 @@ def test_pylance_reads_its_table_and_no_other(service: Service, store: Enforcing
     assert dataset.to_table(filter="id >= 990").num_rows == 10
     assert store.assumed[0]["RoleSessionName"] == "somebody"
     assert {each.session for each in store.checked if each.key_id} == {"somebody"}, "the owner's key never leaves the service"
-    given = options(service, "viewer s3$orders")
-    assert OWNER["secret_access_key"] not in str(given)
-    assert OWNER["access_key_id"] not in str(given)
+    vended = options(service, "viewer s3$orders")
+    assert OWNER["secret_access_key"] not in str(vended)
+    assert OWNER["access_key_id"] not in str(vended)
     before = len(store.denied("somebody"))
     with pytest.raises(Exception, match=r"(?i)denied|403|forbidden"):
-        lance.dataset(f"s3://{bucket}/salaries.lance", storage_options=given)
+        lance.dataset(f"s3://{bucket}/salaries.lance", storage_options=vended)
     assert len(store.denied("somebody")) > before, "refused by the policy, not by the client"
     with pytest.raises(Exception, match=r"(?i)denied|403|forbidden"):
-        lance.write_dataset(ROWS, f"s3://{bucket}/orders.lance", mode="append", storage_options=given)
+        lance.write_dataset(ROWS, f"s3://{bucket}/orders.lance", mode="append", storage_options=vended)
     assert lance.dataset(f"s3://{bucket}/orders.lance", storage_options=store.owner_options).count_rows() == 1000
-    without = {key: text for key, text in given.items() if "token" not in key and "key" not in key}
+    without = {key: text for key, text in vended.items() if "token" not in key and "key" not in key}
     with pytest.raises(Exception, match=r"(?i)denied|403|forbidden|credential"):
         lance.dataset(f"s3://{bucket}/orders.lance", storage_options=without)
 
@@ -163,30 +163,30 @@ def test_a_read_that_lasts_longer_than_its_token_goes_on(
 
 def test_an_expired_token_reads_nothing(service: Service, store: EnforcingS3, bucket: str) -> None:
     store.lifetime = 1.0
-    given = options(service, "viewer s3$orders")
+    vended = options(service, "viewer s3$orders")
     time.sleep(1.2)
     with pytest.raises(Exception, match=r"(?i)expired"):
-        lance.dataset(f"s3://{bucket}/orders.lance", storage_options=given)
+        lance.dataset(f"s3://{bucket}/orders.lance", storage_options=vended)
 
 
 def test_the_options_have_both_spellings_and_an_expiry(service: Service, store: EnforcingS3) -> None:
-    given = options(service, "viewer s3$orders", vend_credentials=True)
+    vended = options(service, "viewer s3$orders", vend_credentials=True)
     for key in ("access_key_id", "secret_access_key", "session_token", "region"):
-        assert given[key] == given[f"aws_{key}"] != ""
-    assert given["endpoint"] == store.url
-    assert 3500_000 < int(given["expires_at_millis"]) - time.time() * 1000 <= 3600_000
-    assert "skip_signature" not in given
-    answer = describe(service, "viewer s3$orders", vend_credentials=False)
-    assert answer.json()["storage_options"].keys() == {"endpoint", "allow_http", "region", *CLIENT}
+        assert vended[key] == vended[f"aws_{key}"] != ""
+    assert vended["endpoint"] == store.url
+    assert 3500_000 < int(vended["expires_at_millis"]) - time.time() * 1000 <= 3600_000
+    assert "skip_signature" not in vended
+    description = describe(service, "viewer s3$orders", vend_credentials=False)
+    assert description.json()["storage_options"].keys() == {"endpoint", "allow_http", "region", *CLIENT}
     assert describe(service, "viewer s3$orders").headers["Cache-Control"] == "no-store"
 
 
 def test_each_spelling_alone_opens_the_table(service: Service, bucket: str) -> None:
-    given = options(service, "viewer s3$orders")
+    vended = options(service, "viewer s3$orders")
     names = ("access_key_id", "secret_access_key", "session_token", "region")
     for left_out in (set(names), {f"aws_{name}" for name in names}):
-        chosen = {name: text for name, text in given.items() if name not in left_out}
-        assert len(chosen) == len(given) - len(names)
+        chosen = {name: text for name, text in vended.items() if name not in left_out}
+        assert len(chosen) == len(vended) - len(names)
         assert lance.dataset(f"s3://{bucket}/orders.lance", storage_options=chosen).count_rows() == 1000
 
 
@@ -206,7 +206,7 @@ def test_credentials_are_kept_for_a_caller_and_an_access_until_shortly_before_th
 
 
 def test_every_vending_is_audited_without_the_secret(service: Service, store: EnforcingS3, bucket: str) -> None:
-    given = options(service, "viewer s3$orders")
+    vended = options(service, "viewer s3$orders")
     options(service, "writer s3")
     options(service, "viewer s3$orders")
     options(service, "viewer s3$orders", vend_credentials=False)
@@ -215,8 +215,8 @@ def test_every_vending_is_audited_without_the_secret(service: Service, store: En
     assert {(event["actor"], event["subject"]) for event in events} == {("somebody", "s3$orders")}
     assert events[0]["detail"]["location"] == f"s3://{bucket}/orders.lance"
     assert events[0]["detail"]["issuer"] == f"{ROLE} as somebody"
-    assert int(events[0]["detail"]["expires_at"] * 1000) == int(given["expires_at_millis"])
-    for secret in (given["secret_access_key"], given["session_token"], OWNER["secret_access_key"]):
+    assert int(events[0]["detail"]["expires_at"] * 1000) == int(vended["expires_at_millis"])
+    for secret in (vended["secret_access_key"], vended["session_token"], OWNER["secret_access_key"]):
         assert secret not in str(events)
 
 
@@ -251,9 +251,9 @@ def test_locations_that_cannot_be_limited_to_one_table_are_refused(service: Serv
     ]
     fill(service.index, "s3", *(table("s3", f"odd{i}", location=location) for i, location in enumerate(locations)))
     for i, location in enumerate(locations):
-        answer = describe(service, "admin *", f"odd{i}")
-        assert answer.status_code in (400, 406), (location, answer.text)
-        assert "storage_options" not in answer.json()
+        description = describe(service, "admin *", f"odd{i}")
+        assert description.status_code in (400, 406), (location, description.text)
+        assert "storage_options" not in description.json()
     named = table("s3", "named", location=f"s3://{bucket}/named.lance", properties={"aws_endpoint": "http://evil"})
     fill(service.index, "s3", named)
     assert describe(service, "admin *", "named").status_code == 406
@@ -265,18 +265,18 @@ def test_names_with_wildcards_are_literal(service: Service, store: EnforcingS3, 
         lance.write_dataset(ROWS, f"s3://{bucket}/{name}.lance", storage_options=store.owner_options)
     wild = [table("s3", name, location=f"s3://{bucket}/{name}.lance") for name in ("a*", "h_x$${*}t")]
     fill(service.index, "s3", *wild)
-    given = options(service, "viewer s3", "a%2A")
-    assert lance.dataset(f"s3://{bucket}/a*.lance", storage_options=given).count_rows() == 1000
+    vended = options(service, "viewer s3", "a%2A")
+    assert lance.dataset(f"s3://{bucket}/a*.lance", storage_options=vended).count_rows() == 1000
     with pytest.raises(Exception, match=r"(?i)denied|403|forbidden"):
-        lance.dataset(f"s3://{bucket}/abc.lance", storage_options=given)
+        lance.dataset(f"s3://{bucket}/abc.lance", storage_options=vended)
 
 
 def test_a_failing_sts_is_an_error_and_not_a_response_without_credentials(service: Service, store: EnforcingS3) -> None:
     store.answers_sts = False
-    answer = describe(service, "viewer s3$orders")
-    assert (answer.status_code, answer.json()["code"]) == (503, 17)
+    description = describe(service, "viewer s3$orders")
+    assert (description.status_code, description.json()["code"]) == (503, 17)
     assert options(service, "viewer s3$orders", vend_credentials=False)
     store.answers_sts, store.external_id = True, "another"
-    answer = describe(service, "viewer s3$orders")
-    assert (answer.status_code, answer.json()["code"]) == (403, 15)
+    description = describe(service, "viewer s3$orders")
+    assert (description.status_code, description.json()["code"]) == (403, 15)
     assert vendings(service) == []

@@ -15,11 +15,12 @@ from federator.apply.direct_writes import DirectWriter, WriteRequest
 from federator.apply.publication import AffectedObject
 from federator.lance.facade import CatalogNamespace
 from federator.settings import Settings, parse_settings
-from federator.store import Index, audit_log, migrations, open_index, pending_publications, records
+from federator.store import Index, audit_log, pending_publications, records
 from federator.store import tables as t
 from federator.store.observations import ObservedObject
 from federator.testing import get_memory_store
 from federator.testing.contract import unique_name
+from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill
 
 
@@ -32,8 +33,7 @@ class World:
             {"sources": {"mem": {"impl": "federator.testing:CONNECTOR", "store": self.name, **mem}}},
             directory / "federator.toml",
         )
-        self.index = index or open_index("sqlite:///federator.db", base=directory)
-        migrations.upgrade_schema(self.index)
+        self.index = index or new_index(directory)
         fill(self.index, "mem")
         get_memory_store(self.name).add_namespace(("ns",))
         self.writer = DirectWriter(self.index, self.settings)

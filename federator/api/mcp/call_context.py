@@ -13,16 +13,17 @@ from federator.api.principals import Principal
 
 
 @dataclass(frozen=True, slots=True)
-class Callers:
-    """Finds the principal of a call. ``local``: the principal of all calls on stdio; None for a server over HTTP.
+class CallContexts:
+    """Finds a call's principal and the service's URL for it.
 
-    ``local_address``: the URL of the service that a caller on stdio would use.
+    ``local`` is the principal of all calls on stdio, and ``local_url`` the service's URL for it. ``local`` is None for a server over
+    HTTP.
     """
 
     local: Principal | None
-    local_address: str
+    local_url: str
 
-    def of(self, context: Context[Any, Any]) -> Principal:
+    def get_principal(self, context: Context[Any, Any]) -> Principal:
         """Return the principal that the security middleware has put into the call's HTTP request, else the local one.
 
         Raise RuntimeError if there is neither, so that a call without an authenticated request has no rights.
@@ -32,9 +33,9 @@ class Callers:
         principal: Principal = self._request(context).scope["principal"]
         return principal
 
-    def address(self, context: Context[Any, Any]) -> str:
-        """Return the URL at which the caller reaches the service."""
-        return self.local_address if self.local is not None else str(self._request(context).base_url)
+    def get_service_url(self, context: Context[Any, Any]) -> str:
+        """Return the URL at which the principal reaches the service."""
+        return self.local_url if self.local is not None else str(self._request(context).base_url)
 
     def _request(self, context: Context[Any, Any]) -> Request:
         request = context.request_context.request
@@ -44,5 +45,5 @@ class Callers:
 
 
 def name_principal(context: ServerRequestContext[Any, Any]) -> str | None:
-    """Return the name of the principal of a call over HTTP. The state of a question is bound to it."""
+    """Return the name of the principal of a call over HTTP, to which the state of a question is bound; None on stdio."""
     return str(context.request.scope["principal"].name) if context.request is not None else None

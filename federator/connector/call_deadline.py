@@ -1,0 +1,96 @@
+"""Deadline of a whole catalog call.
+
+A socket's timeout is for each read, so a server that sends a byte now and then would hold a call, and its slot, for ever. At the
+deadline the call's connections are shut down, so that whatever the call waits for ends: headers, a body, or a login.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from typing import Self
+
+from federator.connector.errors import ServiceUnavailable
+
+_READ_TIMEOUTS_PER_READ = 5
+#: the time that leases give a call that writes (``CALL_DEADLINE_SECONDS``)
+WRITE_SECONDS = 60.0
+_CURRENT: ContextVar[CallDeadline | None] = ContextVar("call deadline", default=None)
+
+
+class CallExpired(ServiceUnavailable):
+    """A call that reached its deadline. It is not repeated: the server responds, but too slowly."""
+
+    retryable = False
+
+
+def call_seconds(connect_timeout: float, read_timeout: float, *, writes: bool) -> float:
+    """Return the seconds until the deadline of a call. A read may bring a long listing.
+
+    A write ends before its lease may be another process's, unless the source's own timeout is longer.
+    """
+    if writes:
+        return max(read_timeout, min(connect_timeout + read_timeout, WRITE_SECONDS))
+    return connect_timeout + _READ_TIMEOUTS_PER_READ * read_timeout
+
+
+class CallDeadline:
+    """A context manager around one call of this thread. Raise CallExpired at its end if ``seconds`` have passed.
+
+    ``server`` starts the message. The connections that the call uses are those that ``watch_connection`` is called for.
+    """
+
+    def __init__(self, server: str, seconds: float) -> None:
+        self._message = f"{server} did not complete its response in time (call timeout={seconds:g} s)"
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+        self._lock = threading.Lock()
+        self._expired = False
+        self._watched: list[socket.socket] = []
+        self._token: Token[CallDeadline | None] | None = None
+
+    def __enter__(self) -> Self:
+        self._token = _CURRENT.set(self)
+        self._timer.start()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        assert self._token is not None
+        _CURRENT.reset(self._token)
+        self._timer.cancel()
+        with self._lock:
+            for connection in self._watched:
+                connection.close()
+            self._watched.clear()
+        # Also without an error: the end of a connection may look like the end of a response.
+        if self._expired and (error is None or isinstance(error, Exception)):
+            raise CallExpired(self._message) from error
+
+    def watch(self, connection: socket.socket) -> None:
+        # A duplicate of the descriptor: TLS moves the connection into another object, and a closed descriptor's number is used again.
+        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
+        with self._lock:
+            self._watched.append(duplicate)
+            if self._expired:
+                _shut_down(duplicate)
+
+    def _expire(self) -> None:
+        with self._lock:
+            self._expired = True
+            for connection in self._watched:
+                _shut_down(connection)
+
+
+def watch_connection(connection: socket.socket) -> None:
+    """Shut a connection down at the deadline of this thread's call, if it has one."""
+    deadline = _CURRENT.get()
+    if deadline is not None:
+        deadline.watch(connection)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,131 @@
+"""A server that sends its response byte by byte: every call ends, whatever it waits for."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from federator.connector import Catalog, ConnectorSettings, call_deadline
+from federator.connector.call_deadline import CallDeadline, CallExpired, call_seconds
+from federator.model import NamespaceRecord, Path
+from federator.registry import get_connector
+from federator.store.leases import CALL_DEADLINE_SECONDS
+from federator_connectors._http.client import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS
+from tests.adversary.http_proxy import HttpProxy
+from tests.adversary.lies import Drip, Lie
+from tests.adversary.proxy import Proxy
+from tests.adversary.thrift_proxy import ThriftProxy
+from tests.fixtures.hive import Metastore
+from tests.fixtures.iceberg import WAREHOUSE
+
+pytestmark = pytest.mark.timeout(60)
+
+# A response has some hundreds of bytes, and each is long before its read timeout.
+_DRIP = Lie(".*", Drip(0.1))
+_SECONDS = 0.6
+Request = pytest.FixtureRequest
+
+
+def _rest(request: Request) -> tuple[str, dict[str, str], str, Path]:
+    server = request.getfixturevalue("rest_server")
+    return "rest", server.properties, "uri", ()
+
+
+def _glue(request: Request) -> tuple[str, dict[str, str], str, Path]:
+    account = request.getfixturevalue("glue_account")
+    return "glue", {**account.properties, "catalog_id": account.account_id}, "endpoint", (account.account_id,)
+
+
+def _unity(request: Request) -> tuple[str, dict[str, str], str, Path]:
+    catalog = request.getfixturevalue("unity_catalog")
+    return "unity", catalog.properties, "endpoint", (catalog.name,)
+
+
+def _polaris(request: Request) -> tuple[str, dict[str, str], str, Path]:
+    server = request.getfixturevalue("polaris_server")
+    return "polaris", server.properties, "endpoint", (request.getfixturevalue("polaris_catalog"),)
+
+
+def _iceberg(request: Request) -> tuple[str, dict[str, str], str, Path]:
+    return "iceberg", request.getfixturevalue("iceberg_server").properties, "endpoint", (WAREHOUSE,)
+
+
+@contextmanager
+def short_deadlines() -> Iterator[None]:
+    """Deadlines of a moment, while the timeouts of reads stay those of the settings."""
+    original = CallDeadline.__init__
+
+    def initialize(self: CallDeadline, server: str, _: float) -> None:
+        original(self, server, _SECONDS)
+
+    with patch.object(CallDeadline, "__init__", initialize):
+        yield
+
+
+def _end_calls(proxy: Proxy, catalog: Catalog, parent: Path) -> None:
+    """Let a read and a write meet the slow server, then let the same catalog read again."""
+    proxy.truthful()
+    expected = catalog.list_namespaces(parent)
+    proxy.lie(_DRIP)
+    with short_deadlines():
+        with pytest.raises(CallExpired, match=r"did not complete its response in time \(call timeout=0.6 s\)"):
+            catalog.list_namespaces(parent)
+        # A call that reached its deadline is not repeated.
+        assert proxy.met == 1
+        with pytest.raises(CallExpired, match="call timeout"):
+            catalog.create_namespace(NamespaceRecord(catalog.source, (*parent, "slow")))
+    proxy.truthful()
+    assert set(catalog.list_namespaces(parent)) >= set(expected)
+
+
+def _open(name: str, properties: dict[str, str]) -> Catalog:
+    connector: Any = get_connector(name)
+    settings: ConnectorSettings = connector.parse_settings(properties)
+    opened: Catalog = connector.open("lake", settings)
+    return opened
+
+
+@pytest.mark.parametrize("case", [_rest, _unity, _polaris, _iceberg, _glue])
+def test_a_call_over_http_ends_at_its_deadline(
+    request: Request, case: Callable[[Request], tuple[str, dict[str, str], str, Path]]
+) -> None:
+    name, properties, address, parent = case(request)
+    with HttpProxy(properties[address]) as proxy, _open(name, {**properties, address: proxy.url}) as catalog:
+        _end_calls(proxy, catalog, parent)
+
+
+def test_a_call_of_thrift_ends_at_its_deadline(metastore: Metastore) -> None:
+    with ThriftProxy(metastore.properties["uri"]) as proxy, metastore.open(uri=proxy.uri) as catalog:
+        _end_calls(proxy, catalog, ("hive",) if metastore.connector.capabilities.max_depth == 2 else ())
+
+
+def test_the_end_of_a_connection_is_not_the_end_of_a_response() -> None:
+    """A body without a length ends with its connection, and the deadline ends the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.sendall(b'HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{"namespaces": []}')
+                # Until the client ends the connection.
+                while peer.recv(1 << 16):
+                    pass
+
+        threading.Thread(target=answer, daemon=True).start()
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with _open("rest", {"uri": uri}) as catalog, short_deadlines(), pytest.raises(CallExpired):
+            catalog.list_namespaces(())
+
+
+def test_a_write_ends_before_another_process_may_repeat_it() -> None:
+    assert call_deadline.WRITE_SECONDS == CALL_DEADLINE_SECONDS
+    assert call_seconds(CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, writes=True) == CALL_DEADLINE_SECONDS
+    # A timeout that somebody configured is kept.
+    assert call_seconds(10, 600, writes=True) == 600
+    assert call_seconds(10, 60, writes=False) == 310

@@ -1,0 +1,123 @@
+"""Filters, comparisons and marked rows: what narrows a list to the few rows that matter."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from federator.apply.plan_decisions import decide_plan
+from federator.model.drift import Drift, DriftKind
+from federator.store import plans, requests
+from federator.store import tables as t
+from tests.fixtures.index_content import fill, table
+from tests.web.conftest import Service, insert_drift
+
+OpenPage = Callable[[str], Page]
+
+
+def test_the_audit_log_is_narrowed_and_the_address_keeps_it(open_page: OpenPage, service: Service) -> None:
+    decide_plan(service.index, service.plan, "approved", actor="ann", comment="yes")
+    decide_plan(service.index, service.plan, "rejected", actor="ben", comment="no")
+    page = open_page("audit")
+    rows = page.get_by_role("table", name="Audit events").locator("tbody > tr")
+    expect(rows.filter(has_text="plan approved")).to_have_count(1)
+    page.get_by_label("Kind").select_option("plan_rejected")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("ben")
+    page.get_by_label("Sealed in").select_option("the last hour")
+    expect(page).to_have_url(re.compile(r"kind=plan_rejected&hours=1$"))
+    expect(rows).to_have_count(1)
+    subject = page.get_by_label("Subject")
+    subject.fill("other")
+    subject.press("Enter")
+    expect(page.locator("main")).to_contain_text("No event matches")
+    page.get_by_role("link", name="Clear the filter").click()
+    expect(rows.filter(has_text="plan approved")).to_have_count(1)
+
+
+def test_changes_are_narrowed_by_source_kind_and_path(open_page: OpenPage, service: Service) -> None:
+    fill(service.index, "lake", table("lake", "sales", "late"), table("lake", "sales", "orders", owner="eve"))
+    fill(service.index, "copy", table("copy", "sales", "late"))
+    page = open_page("changes?from=-1h")
+    links = page.get_by_role("list", name="Changes").get_by_role("link")
+    expect(links.filter(has_text="copy$sales$late")).to_have_count(1)
+    page.get_by_label("Source", exact=True).select_option("lake")
+    expect(links.filter(has_text="copy$sales$late")).to_have_count(0)
+    expect(links.filter(has_text="lake$sales$late")).to_have_count(1)
+    below = page.get_by_label("At or below")
+    below.fill("lake$sales$orders")
+    below.press("Enter")
+    expect(links).to_have_text(["lake$sales$orders"])
+    page.get_by_role("group", name="Kind").get_by_role("button", name="removed").click()
+    expect(page.locator("main")).to_contain_text("No difference matches")
+
+
+def test_datasets_are_narrowed_to_a_source(open_page: OpenPage, service: Service) -> None:
+    page = open_page("datasets")
+    page.get_by_label("Declared in").select_option("copy")
+    rows = page.get_by_role("table", name="Datasets").locator("tbody > tr")
+    expect(rows).to_have_count(2)
+
+
+def test_declarations_that_disagree_stand_side_by_side(open_page: OpenPage, service: Service) -> None:
+    page = open_page("datasets/s3%3A%2F%2Flake%2Fsales%2Forders.lance")
+    compared = page.get_by_role("table", name="Declarations side by side")
+    expect(compared.get_by_role("columnheader")).to_have_text(["Field", "copy$sales$orders", "lake$sales$orders"])
+    expect(compared.get_by_role("row").filter(has_text="Property team").get_by_role("cell")).to_have_text(
+        ["Property team", "web", "ops"]
+    )
+    expect(compared.get_by_role("row").filter(has_text="Owner")).to_have_count(0)
+    panel = page.get_by_role("region", name="Side by side")
+    panel.locator("summary").click()
+    expect(
+        panel.get_by_role("table", name="Fields with one value").get_by_role("row").filter(has_text="Owner")
+    ).to_contain_text("ann")
+
+
+def test_a_plan_says_whether_its_preconditions_still_hold(open_page: OpenPage, service: Service) -> None:
+    page = open_page(f"plans/{service.plan}")
+    panel = page.get_by_role("region", name="Preconditions")
+    expect(panel).to_contain_text("at revision 2, planned from 1")  # lake
+    expect(panel).to_contain_text("at revision 1, as planned")  # copy
+    expect(panel).to_contain_text("1 removal: the listing of the origin was complete")
+    expect(panel).to_contain_text("no data is deleted")
+
+
+def test_an_outdated_plan_leads_to_the_newest_one(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        stored = plans.get_plan(connection, service.plan)
+        plans.save_plan(
+            connection, digest="e" * 64, mirror="nightly", run_id="r", state="ready", body=stored.body, guarded=None
+        )
+        connection.execute(t.plan.update().where(t.plan.c.digest == service.plan).values(state="outdated"))
+    page = open_page(f"plans/{service.plan}")
+    page.locator("main > .note").get_by_role("link", name="e" * 12).click()
+    expect(page.locator("main")).to_contain_text("e" * 12)
+
+
+def test_marked_orphans_are_declared_and_marked_drift_is_planned_together(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        for name in ("a", "b"):
+            insert_drift(connection, Drift(DriftKind.ORPHAN, "", f"s3://lake/{name}.lance", "lake", "declared by no catalog"))
+        insert_drift(connection, Drift(DriftKind.PROPERTIES_DIFFER, "copy", "copy$sales$parted", "lake$sales$parted", "team"))
+    page = open_page("drift?kind=properties_differ")
+    expect(page.get_by_role("table", name="Drift").locator("tbody > tr")).to_have_count(2)
+    for key in ("j", "x", "j", "x", "."):
+        page.keyboard.press(key)
+    page.get_by_role("dialog").get_by_role("button", name="Plan nightly (2 rows)").click()
+    expect(page.locator("#planned")).to_contain_text("It starts when the worker is free")
+    with service.index.read() as connection:
+        (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
+    assert (queued.kind, queued.argument) == ("plan", {"mirrors": ["nightly"]})
+    page.goto(page.url.replace("properties_differ", "orphan"))
+    expect(page.get_by_role("table", name="Drift").locator("tbody > tr")).to_have_count(2)
+    for key in ("j", "x", "j", "x", "."):
+        page.keyboard.press(key)
+    page.get_by_role("dialog").get_by_role("button", name="Declare 2 tables").click()
+    expect(page.get_by_role("region", name="Locations")).to_contain_text("s3://lake/b.lance")
+    with page.expect_request("**/api/v1/declarations") as sent:
+        page.get_by_role("button", name="Plan the declaration").click()
+    assert json.loads(sent.value.post_data or "")["places"] == ["s3://lake/a.lance", "s3://lake/b.lance"]
