@@ -106,10 +106,10 @@ class _Handler(KeepAliveHandler):
     server: HttpProxy  # type: ignore[assignment]
 
     def _handle(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
-        if len(body) < length:
-            # A connection that was cut. A server waits for the rest in vain.
+        length = self.headers.get("Content-Length")
+        body = self.rfile.read(int(length or 0))
+        # A connection that was cut, in the headers or in the body. A server waits for the rest in vain.
+        if len(body) < int(length or 0) or (length is None and self.command in {"POST", "PUT", "PATCH"}):
             self._end(reset=True)
             return
         request = Request(self.command, self.path, tuple(self.headers.items()), body)

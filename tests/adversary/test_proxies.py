@@ -39,7 +39,7 @@ _CATALOGS = f"{API}/catalogs"
 
 
 def _names(proxy: HttpProxy) -> list[str]:
-    response = requests.get(f"{proxy.url}{_CATALOGS}", timeout=2)
+    response = requests.get(f"{proxy.url}{_CATALOGS}", timeout=30)
     return [row["name"] for row in response.json()["catalogs"]]
 
 
@@ -53,7 +53,7 @@ def test_http_edits_and_inventions(unity_stub: UnityStub) -> None:
         assert proxy.calls == [f"GET {_CATALOGS}"] * 3
         assert proxy.met == 1
         proxy.lie(Lie(".*", Send(b"<html>", content_type="text/html", retry_after="3", status=503)))
-        response = requests.get(f"{proxy.url}{_CATALOGS}", timeout=2)
+        response = requests.get(f"{proxy.url}{_CATALOGS}", timeout=30)
         assert (response.status_code, response.text, response.headers["Retry-After"]) == (503, "<html>", "3")
         unity_stub.world.create_catalog({"name": "other"}, None)
         proxy.lie(Lie(".*", Stale()))
@@ -67,7 +67,7 @@ def test_http_responses_that_do_not_arrive(action: Action, unity_stub: UnityStub
     with HttpProxy(unity_stub.url) as proxy:
         proxy.lie(Lie(".*", action))
         with pytest.raises(requests.RequestException):
-            requests.get(f"{proxy.url}{_CATALOGS}", timeout=0.5)
+            requests.get(f"{proxy.url}{_CATALOGS}", timeout=0.5 if isinstance(action, Hang) else 30)
         forwarded = not isinstance(action, Refuse | Hang)
         assert [line.partition(" ")[0] for line in unity_stub.seen] == ["GET"] * forwarded
         if isinstance(action, Refuse):
@@ -77,12 +77,24 @@ def test_http_responses_that_do_not_arrive(action: Action, unity_stub: UnityStub
         assert _names(proxy) == ["main"]
 
 
+@pytest.mark.parametrize("text", ["Host: x\r\nContent-Le", "Host: x\r\nContent-Length: 2\r\n\r\n{"], ids=["headers", "body"])
+def test_http_a_write_that_the_client_cuts_is_not_forwarded(text: str, unity_stub: UnityStub) -> None:
+    with HttpProxy(unity_stub.url) as proxy:
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=30) as client:
+            client.sendall(f"POST {_CATALOGS} HTTP/1.1\r\n{text}".encode())
+            client.shutdown(socket.SHUT_WR)
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
+        assert _names(proxy) == ["main"]
+        assert [line.partition(" ")[0] for line in unity_stub.seen] == ["GET"]
+
+
 def test_http_writes_that_are_lost_or_repeated(unity_stub: UnityStub) -> None:
     with HttpProxy(unity_stub.url) as proxy:
         proxy.lie(Lie("POST .*", Lose(), times=1), Lie("POST .*", Repeat()))
         with pytest.raises(requests.ConnectionError):
-            requests.post(f"{proxy.url}{_CATALOGS}", json={"name": "lost"}, timeout=2)
-        response = requests.post(f"{proxy.url}{_CATALOGS}", json={"name": "again"}, timeout=2)
+            requests.post(f"{proxy.url}{_CATALOGS}", json={"name": "lost"}, timeout=30)
+        response = requests.post(f"{proxy.url}{_CATALOGS}", json={"name": "again"}, timeout=30)
         assert response.json()["error_code"] == "CATALOG_ALREADY_EXISTS"
         assert sorted(unity_stub.world.catalogs) == ["again", "lost", "main"]
 
