@@ -8,7 +8,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from federator.model.drift import Drift, DriftKind
 from federator.store import requests, run_stages, runs
@@ -203,6 +203,31 @@ def test_runs_are_filtered_and_started(open_page: OpenPage, service: Service) ->
     with service.index.read() as connection:
         (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
     assert (queued.kind, queued.argument) == ("plan", {"mirrors": ["nightly"]})
+
+
+def test_a_filter_whose_answer_is_late_keeps_what_was_chosen_meanwhile(open_page: OpenPage, service: Service) -> None:
+    held: list[Route] = []
+    page = open_page("runs")
+    page.route(re.compile(r"/api/v1/runs\?.*since=-1h"), lambda route: held.append(route))
+    with page.expect_request(re.compile(r"/api/v1/runs\?.*since=-1h")):
+        page.get_by_label("Started in").select_option("the last hour")
+    page.get_by_label("Kind of run").select_option("plan")
+    page.get_by_label("Of what").select_option("nightly")
+    page.get_by_role("table", name="Runs").evaluate("table => table.dataset.before = 'the answer'")
+    held[0].continue_()
+    page.unroute_all()
+    expect(page.locator("table[data-before]")).to_have_count(0)
+    expect(page.get_by_label("Started in")).to_have_value("-1h")
+    expect(page.get_by_label("Kind of run")).to_have_value("plan")
+    expect(page.get_by_label("Of what")).to_have_value("nightly")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#started")).to_contain_text("It starts when the worker is free")
+    # What follows the request goes on when the list is filtered again, and a filter has the focus that was used.
+    failed = page.get_by_role("group", name="State").get_by_role("button", name="failed")
+    failed.click()
+    expect(page.locator("main")).to_contain_text("No run matches")
+    expect(failed).to_be_focused()
+    expect(page.locator("#started")).to_contain_text("It starts when the worker is free")
 
 
 def test_a_stage_shows_what_is_usual_for_it(open_page: OpenPage, service: Service) -> None:

@@ -44,17 +44,17 @@ function match() {
 export const onRoute = listener => listeners.push(listener);
 
 /* Go to an address below /ui. The snapshot stays, unless `present` is set or the address has another. */
-export function navigate(address, {replace = false, present = false} = {}) {
+export function navigate(address, {replace = false, present = false, again = false} = {}) {
   remember();
   const moment = asOf(), to = new URL(address, location.href);
   if (moment && !present && !to.searchParams.has("as_of")) to.searchParams.set("as_of", moment);
   address = to.pathname + to.search;
   history[replace ? "replaceState" : "pushState"]({key: crypto.randomUUID?.() ?? String(performance.now())}, "", address);
-  return show();
+  return show({again});
 }
 
-/* Change query parameters of the address; the view is shown again. */
-export const setQuery = (values, options) => navigate(addressWith(values), options);
+/* Change query parameters of the address: the view is shown again, and what a person has in hand beside its filters stays. */
+export const setQuery = (values, options) => navigate(addressWith(values), {...options, again: true});
 
 /* The same for a view that shows the change itself. */
 export function setQueryInPlace(values, {replace = false} = {}) {
@@ -170,11 +170,12 @@ async function show({again = false, focus = true, live = false} = {}) {
     crumbs.replaceChildren(...trail.flatMap((crumb, at) => [crumb.dataset.parent === undefined ? (at ? icon("right") : "") : siblingsButton(crumb), crumb]));
     crumbs.lastElementChild?.setAttribute("aria-current", "page");
     const top = main.scrollTop;
-    if (keep) keep.showAgain(main, nodes.filter(Boolean), wanted.live ? reload : null);
+    if (keep) keep.showAgain(main, nodes.filter(Boolean), {show: wanted.live ? reload : null, isFiltered: wanted.focus});
     else main.replaceChildren(...nodes.filter(Boolean));
     showMoment(current, title);
     main.scrollTop = keep ? top : scrolled.get(history.state?.key) ?? 0;
-    if (wanted.focus && !document.activeElement?.closest("[data-keep-focus]")) (main.querySelector("h1") ?? main).focus();
+    const active = document.activeElement;
+    if (wanted.focus && !active?.closest("[data-keep-focus]") && !(keep && main.contains(active))) (main.querySelector("h1") ?? main).focus();
   };
   try {
     const route = current = match();

@@ -34,6 +34,7 @@ const operated = (root, selector, within) => numbered([...root.querySelectorAll(
 
 const FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex]";
 const FIELDS = "input[id]:not([type=password]), select[id]:not([id^=filter-]), textarea[id]";
+const FILTERS = "[id^=filter-]";
 
 const isChanged = field => (field.type === "checkbox" ? field.checked !== field.defaultChecked
   : field.options ? [...field.options].some((option, at) => option.selected !== ([...field.options].some(each => each.defaultSelected) ? option.defaultSelected : at === 0)) : field.value !== field.defaultValue);
@@ -53,13 +54,14 @@ export function focusRow(row) {
 /** What can be unfolded in a row, or in the view outside of its rows. @returns {[string, HTMLDetailsElement][]} */
 const folds = (root, within) => [...operated(root, "details > summary", within)].map(([key, summary]) => [key, /** @type {HTMLDetailsElement} */ (summary.parentElement)]);
 
-/* Read what is in hand; the returned function gives it to the same view after it was shown again. */
-export function takeInHand(root) {
+/* Read what is in hand; the returned function gives it to the same view after it was shown again. Filters that were used (`isFiltered`) have
+   the value of the address. */
+function takeInHand(root, isFiltered = false) {
   const rows = rowsOf(root), active = document.activeElement, row = root.contains(active) ? active?.closest(ROWS) ?? null : null, rowKey = row && keyIn(rows, row);
   const inside = root.contains(active) && active !== row ? keyIn(operated(row ?? root, FOCUSABLE, row), active) : null;
   const picked = [...rows].filter(([, each]) => each.classList.contains("picked")).map(([key]) => key), order = [...rows.keys()];
   const opened = [null, ...rows.keys()].map(key => [key, folds(rows.get(key) ?? root, rows.get(key) ?? null).map(([name, details]) => [name, details.open])]).filter(([, list]) => list.length);
-  const typed = [...root.querySelectorAll(FIELDS)].filter(isChanged).map(field => [field.id, field.value, field.checked]);
+  const typed = [...root.querySelectorAll(FIELDS)].filter(field => isChanged(field) && !(isFiltered && field.matches(FILTERS))).map(field => [field.id, field.value, field.checked]);
   const running = [...root.querySelectorAll("[data-kept]")].filter(element => element.hasChildNodes());
   return () => {
     const now = rowsOf(root);
@@ -122,8 +124,9 @@ function updateRows(before, after) {
   return [...after.keys()].filter(key => !before.has(key)).length;
 }
 
-/* Show a view again in `root`. A list in which somebody works keeps its rows, and a notice shows it anew by `show`. */
-export function showAgain(root, nodes, show) {
+/* Show a view again in `root`, with the same filters or with others. A list in which somebody works keeps its rows if there is a `show`, and a notice
+   shows it anew by that. */
+export function showAgain(root, nodes, {show, isFiltered}) {
   const next = make("div", {}, nodes), before = rowsOf(root), after = rowsOf(next), isSame = gist(root) === gist(next);
   const moves = [...before.keys()].join("\n\n") !== [...after.keys()].join("\n\n");
   if (show && isAtWork(root) && (moves || selects(root))) {
@@ -134,8 +137,8 @@ export function showAgain(root, nodes, show) {
     root.prepend(make("div", {class: "newer", role: "status"}, button(added ? `${added} new` : "This view has changed", show, {kind: "main", shape: "arrow"})));
     return;
   }
-  const changed = isSame ? [] : [...after].filter(([key, row]) => before.has(key) && gist(before.get(key)) !== gist(row)).map(([, row]) => row);
-  const isNoticed = Boolean(root.querySelector(".newer :focus")), giveBack = takeInHand(root);
+  const changed = isSame || isFiltered ? [] : [...after].filter(([key, row]) => before.has(key) && gist(before.get(key)) !== gist(row)).map(([, row]) => row);
+  const isNoticed = Boolean(root.querySelector(".newer :focus")), giveBack = takeInHand(root, isFiltered);
   root.replaceChildren(...next.childNodes);
   giveBack();
   changed.forEach(highlight);
