@@ -3,8 +3,8 @@
 A principal sees a mirror's plan completely if its scopes cover both sources, because guards and evidence refer to all objects of the
 mirror. Otherwise it sees the changes and refusals whose origin and target are both covered, and counts of these only. A plan without
 any of them does not exist for the principal. A partial plan has no text that may refer to hidden objects: no guards, no details of
-refusals, no number of selected tables, no comment on the decision. Declarations by users have no origin: their plan is complete if all
-of it is covered.
+refusals, no number of selected tables, no comment on the decision. Declarations by users have no origin: their plan is complete if the
+scopes cover the target, or all changes of a plan without refusals, because these name other paths of the target.
 """
 
 from __future__ import annotations
@@ -124,15 +124,17 @@ def _count_body(body: Mapping[str, Any], *, partial: bool) -> _Counts:
 
 def _visible_body(viewer: Visibility, mirror: str, body: dict[str, Any]) -> dict[str, Any] | None:
     """Return the visible part of a plan's body: the body itself if all of it is visible, None if nothing is."""
-    by_user = user_plan_target(mirror) is not None
+    target_of_user = user_plan_target(mirror)
+    if target_of_user is not None and viewer.scopes.covers((target_of_user,)):
+        return body
     origin = viewer.origins.get(mirror, "")
-    if not (by_user or origin):
+    if not (target_of_user or origin):
         return None
     changes = [change for change in body["changes"] if _covers_both_ends(viewer, change, change["origin_source"])]
     refusals = [refusal for refusal in body["refusals"] if _covers_both_ends(viewer, refusal, origin)]
     if not (changes or refusals):
         return None
-    if by_user and (len(changes), len(refusals)) == (len(body["changes"]), len(body["refusals"])):
+    if target_of_user and len(changes) == len(body["changes"]) and not body["refusals"]:
         return body
     return {
         "mirror": body["mirror"],

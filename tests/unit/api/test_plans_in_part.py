@@ -15,8 +15,10 @@ from federator.planning.changes import Action, Change, Refusal
 from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
+from federator.planning.user_declarations import DeclarationCandidate, plan_user_declarations
 from federator.settings import Settings
 from federator.store import Index, plans
+from tests.fixtures.planning import ANY
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 
@@ -149,3 +151,22 @@ def test_a_persons_declarations_are_decided_by_who_sees_where_they_go(ask: Calla
     other = ask("viewer", "copy$other")
     assert other.get(request.headers["location"]).status_code == 404
     assert other.json("/api/v1/plans")["plans"] == []
+
+
+def test_a_refused_declaration_names_no_other_path_of_its_target(ask: Callable[..., Api], index: Index) -> None:
+    new = DeclarationCandidate(("sales", "new"), "s3://lake/new.lance", "s3://lake/new.lance", "valid")
+    pay = DeclarationCandidate(
+        ("sales", "pay"), "s3://vault/p.lance", "s3://vault/p.lance", "valid", other_paths=["hr$payroll"]
+    )
+    taken = DeclarationCandidate(("sales", "old"), "s3://vault/q.lance", "s3://vault/q.lance", "valid", foreign="a view of hr")
+    digest = _save(index, plan_user_declarations("copy", ANY, [new, pay, taken], revision=1))
+    team, owner = ask("operator", "copy$sales"), ask("operator", "copy")
+    for text in (team.get(f"/api/v1/plans/{digest}").text, team.get("/api/v1/plans").text):
+        assert digest in text
+        assert not [term for term in (*SECRETS, "vault") if term in text]
+    assert team.json(f"/api/v1/plans/{digest}")["partial"] is True
+    refused = team.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest})
+    assert (refused.status_code, refused.json()["code"]) == (403, 15)
+    whole = owner.json(f"/api/v1/plans/{digest}")
+    assert (whole["partial"], "as hr$payroll" in json.dumps(whole)) == (False, True)
+    assert owner.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 200
