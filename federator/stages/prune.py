@@ -34,4 +34,9 @@ def prune_history(context: RunContext, *, keep_days: float | None = None) -> Non
             done("ok", f"{format_count(pruned.records + pruned.coverage, 'old row')} removed{since}")
     with context.record_errors("datasets"), context.stage("prune", "datasets") as done:
         removed = retention.prune_verification_history(context.index, before, context.run)
-        done("ok", f"{format_count(removed, 'old verification state')} removed, kept from {format_utc(before)} on")
+        unused = retention.prune_unused_verifications(context.index, before, context.run)
+        done(
+            "ok",
+            f"{format_count(removed, 'old verification state')} removed, kept from {format_utc(before)} on; "
+            f"{format_count(unused, 'state')} of locations that no source declares removed",
+        )

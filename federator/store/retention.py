@@ -5,20 +5,22 @@ only rows that were open at the oldest kept revision or later. This revision is 
 are deleted, so a query of an older state fails also during the deletion. Revisions, runs, the journal and the audit log are never
 deleted.
 
-Earlier verification states belong to no source. They are deleted by time only, and deleted states are shown as unknown.
+Earlier verification states belong to no source. They are deleted by time only, and deleted states are shown as unknown. The present
+state of a location is deleted if no kept row declares the location in a source with the access through which it was verified.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Table, delete, func, select, update
+from sqlalchemy import Connection, Table, delete, except_, func, select, tuple_, update
 
 from federator.store import audit_log, runs, verifications
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.leases import Lease
 from federator.store.snapshots import MAINTENANCE_RUN_KINDS
+from federator.store.stores import select_access
 
 #: the most rows that one transaction deletes
 CHUNK = 20_000
@@ -104,6 +106,33 @@ def _delete_verification_chunk(index: Index, before: float) -> int:
     with index.write() as connection:
         end = connection.execute(select(func.max(first.c.until))).scalar()
         return 0 if end is None else connection.execute(delete(t.dataset_past).where(p.until <= end)).rowcount
+
+
+def prune_unused_verifications(index: Index, before: float, run: runs.RunHandle) -> int:
+    """Delete the present verification states that are older than a time and that no kept row of any source shows. Return their number.
+
+    Call it after ``prune_source``, which deletes rows that declare such locations.
+    """
+    removed = 0
+    while deleted := _delete_unused_chunk(index, before):
+        removed += deleted
+    if removed:
+        with index.write() as connection:
+            detail = {"before": before, "unused": removed}
+            audit_log.append_event(
+                connection, "history_pruned", actor=run.actor, run_id=run.id, subject="datasets", detail=detail
+            )
+    return removed
+
+
+def _delete_unused_chunk(index: Index, before: float) -> int:
+    d, r = t.dataset.c, t.record.c
+    declared = select(r.canonical, select_access(r.source, r.canonical)).where(r.canonical.is_not(None))
+    unused = except_(select(d.canonical, d.access).where(d.checked_at < before), declared).limit(CHUNK)
+    with index.write() as connection:
+        return connection.execute(
+            delete(t.dataset).where(tuple_(d.canonical, d.access).in_(unused), d.checked_at < before)
+        ).rowcount
 
 
 def _horizon_revision(connection: Connection, source: str, before: float) -> int:

@@ -13,10 +13,11 @@ from sqlalchemy import func, select
 from federator.connector import InvalidInput, StateError
 from federator.connector.options import MASKED
 from federator.model import LocationAliases, Record, Scopes
-from federator.store import Index, audit_log, journal, retention, runs, verifications
+from federator.store import Index, audit_log, journal, retention, runs, stores, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from federator.store.snapshots import HistoryExpired, Snapshot, latest_run_snapshots, resolve_snapshot
+from federator.store.stores import SourceStore
 from federator.views import diff, history
 from federator.views.diff import DifferenceFilter, DifferenceKind, FieldChange
 from tests.fixtures.index_content import fill, intent, namespace, table
@@ -211,7 +212,16 @@ def test_what_a_policy_keeps(index: Index) -> None:
 COLUMNS = '[{"name":"id","type":"int64","nullable":true}]'
 
 
-def verify(index: Index, location: str, state: str, at: float, schema: str | None = None, message: str | None = None) -> None:
+def verify(
+    index: Index,
+    location: str,
+    state: str,
+    at: float,
+    schema: str | None = None,
+    message: str | None = None,
+    *,
+    access: str = "",
+) -> None:
     """What verification found at a place, as a run saves it."""
     nothing = dict.fromkeys(("version", "rows", "fragments", "size", "indices", "format", "changed_at"))
     row = {
@@ -220,7 +230,7 @@ def verify(index: Index, location: str, state: str, at: float, schema: str | Non
         "state": state,
         "checked_at": at,
         "checked_through": "lake",
-        "access": "",
+        "access": access,
         "message": message,
     }
     with index.write() as connection:
@@ -316,3 +326,41 @@ def test_old_looks_go_by_time_and_are_not_known_then(index: Index) -> None:
     with index.read() as connection:
         events = [json.loads(event) for _, event in audit_log.list_unsealed(connection)]
     assert [event["detail"] for event in events if event["kind"] == "history_pruned"] == [{"looks": 1, "since": 250.0}]
+
+
+def test_states_that_no_source_shows_go_and_all_others_stay(index: Index) -> None:
+    """Of a location that nobody declares any more, and of an access that no source has any more."""
+    first, second = SourceStore("", "a" * 32), SourceStore("", "b" * 32)
+    with index.write() as connection:
+        stores.save_stores(connection, {"lake": first})
+    old = table("lake", "s", "dropped", location="s3://lake/s/dropped.lance")
+    fill(index, "lake", namespace("lake", "s"), T, old, table("lake", "s", "path", location="/data/p.lance"))
+    kept, dropped, path = "s3://lake/s/t.lance", "s3://lake/s/dropped.lance", "file:///data/p.lance"
+    for canonical in (kept, dropped):
+        verify(index, canonical, "valid", 100.0, access="a" * 32)
+    verify(index, path, "valid", 100.0)
+    fill(index, "lake", gone=[("s", "dropped")])
+    handle = runs.insert_run(index, "prune")
+
+    def remaining() -> set[tuple[str, str]]:
+        query = select(t.dataset.c.canonical, func.substr(t.dataset.c.access, 1, 1))
+        with index.read() as connection:
+            return set(connection.execute(query).tuples())
+
+    # A kept row, closed by the second crawl, still declares it: an earlier snapshot shows its state.
+    assert retention.prune_unused_verifications(index, time.time(), handle) == 0
+    with acquire_lease(index, "source:lake") as lease:
+        retention.prune_source(index, lease, "lake", time.time(), handle)
+    # It is younger than what is kept.
+    assert retention.prune_unused_verifications(index, 50.0, handle) == 0
+    assert retention.prune_unused_verifications(index, time.time(), handle) == 1
+    assert remaining() == {(kept, "a"), (path, "")}
+    # New storage options: the facts of the old ones are shown nowhere.
+    with index.write() as connection:
+        stores.save_stores(connection, {"lake": second})
+    verify(index, kept, "denied", 200.0, access="b" * 32)
+    assert retention.prune_unused_verifications(index, time.time(), handle) == 1
+    assert remaining() == {(kept, "b"), (path, "")}
+    with index.read() as connection:
+        events = [json.loads(event) for _, event in audit_log.list_unsealed(connection)]
+    assert [event["detail"]["unused"] for event in events if "unused" in event.get("detail", {})] == [1, 1]
