@@ -11,9 +11,9 @@ from federator.connector import ServiceUnavailable, Throttled
 from federator.planning.changes import Change
 from federator.planning.reasons import ApplyCode, OutcomeCode, Reason
 
-#: codes of changes that the target did not answer
+#: codes of changes that the target did not serve
 _UNAVAILABLE_CODES = (ServiceUnavailable.code, Throttled.code)
-# After this many unanswered changes in a row the target counts as unavailable. The rest of the plan is left to the next run.
+# A target that did not serve this many changes in a row counts as unavailable. The rest of the plan is left to the next run.
 _MAX_CONSECUTIVE_UNAVAILABLE = 3
 #: states of outcomes that count towards ``max_failures``
 _COUNTED_STATES = (OutcomeState.FAILED, OutcomeState.UNKNOWN, OutcomeState.NEEDS_ADOPTION)
@@ -42,7 +42,7 @@ class ChangeGate:
         if self.stop.is_set():
             return ApplyCode.STOPPED, "a stop of the run was requested"
         if self._consecutive_unavailable >= _MAX_CONSECUTIVE_UNAVAILABLE:
-            return ApplyCode.UNAVAILABLE, "the target did not respond to the last calls"
+            return ApplyCode.UNAVAILABLE, "the target did not serve the last calls"
         if self.max_failures is not None and self._failures >= self.max_failures:
             return ApplyCode.MAX_FAILURES, f"{self._failures} changes failed, so no more were started"
         window_reason = next(filter(None, map(self.window_check, changes)), None)

@@ -23,8 +23,8 @@ T = TypeVar("T")
 class CallLimits:
     """The limits of calls to one source. Times are in seconds; None means no limit.
 
-    ``attempts`` includes the first call. After ``breaker_failures`` calls in a row without a response, no call is made for
-    ``breaker_pause``. Then one call tests whether the server responds again.
+    ``attempts`` includes the first call. After ``breaker_failures`` calls in a row that the server did not serve, no call is made for
+    ``breaker_pause``. Then one call tests whether the server serves calls again.
     """
 
     requests_per_second: float | None = None
@@ -126,17 +126,21 @@ class RateLimiter:
 
 
 class CircuitOpen(ServiceUnavailable):
-    """No call was made, because the server did not respond to the previous ones."""
+    """No call was made, because the server did not serve the previous ones. The message ends with the last failure."""
 
 
 class CircuitBreaker:
-    """Opens after several calls in a row without a response, and allows one call after a pause. Thread-safe."""
+    """Opens after several calls in a row that were not served, and allows one call after a pause. Thread-safe.
+
+    A call was not served if the server did not respond, or responded that it is not available (HTTP 503, for example).
+    """
 
     def __init__(self, server: str, limits: CallLimits, clock: Callable[[], float]) -> None:
         self._server = server
         self._limits = limits
         self._clock = clock
         self._failures = 0
+        self._last_failure = ""
         self._closed_until = 0.0
         self._lock = threading.Lock()
 
@@ -146,11 +150,11 @@ class CircuitBreaker:
         self.before_call()
         try:
             yield
-        except ServiceUnavailable:
-            self.record_failure()
+        except ServiceUnavailable as error:
+            self.record_failure(error.message)
             raise
         except BaseException:
-            # Any other error is a response of the server.
+            # Any other error shows that the server serves calls.
             self.record_success()
             raise
         else:
@@ -164,18 +168,20 @@ class CircuitBreaker:
             left = self._closed_until - self._clock()
             if left > 0:
                 raise CircuitOpen(
-                    f"{self._server} did not respond to the last {self._failures} calls; no calls are made for {left:.0f} s"
+                    f"{self._server} did not serve the last {self._failures} calls, so no calls are made for {left:.0f} s; "
+                    f"the last failure: {self._last_failure}"
                 )
             # This call tests the server. The breaker stays open for all other calls until its result is known.
             self._closed_until = self._clock() + self._limits.breaker_pause
 
-    def record_failure(self) -> None:
-        """Record a call without a response."""
+    def record_failure(self, failure: str) -> None:
+        """Record a call that was not served. ``failure`` is the text of its error: what the server responded, or why nothing came."""
         with self._lock:
             self._failures += 1
+            self._last_failure = failure
             self._closed_until = self._clock() + self._limits.breaker_pause
 
     def record_success(self) -> None:
-        """Record a call with a response, which may be an error."""
+        """Record a call that was served. Its response may be an error."""
         with self._lock:
             self._failures = 0

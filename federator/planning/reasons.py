@@ -109,7 +109,7 @@ class ApplyCode(StrEnum):
     LEASE = "lease"
     #: the outcome of the last call to this path or location is unknown
     OPEN_INTENT = "open_intent"
-    #: the target did not respond to the last calls
+    #: the target did not serve the last calls: it did not respond, or it responded that it is not available
     UNAVAILABLE = "unavailable"
     #: as many changes failed as the run allows
     MAX_FAILURES = "max_failures"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cache
 from typing import Any
@@ -18,6 +18,7 @@ from botocore import exceptions as boto
 from federator.connector import CallLimits
 from federator.connector.call_deadline import CallDeadline, call_seconds
 from federator.connector.call_policy import CircuitBreaker, RateLimiter
+from federator_connectors._glue.errors import describe_connection, describe_response
 from federator_connectors._http.watched_connections import watched
 
 _SERVER_ERROR = 500
@@ -51,7 +52,8 @@ class CallLimiter:
         events.register("before-call", lambda context, **_: self._begin(context, connections))
         # Exactly one of the next two events follows each call that has started.
         events.register(
-            "after-call", lambda context, http_response, **_: self._record_response(context, http_response.status_code)
+            "after-call",
+            lambda context, http_response, parsed, **_: self._record_response(context, http_response.status_code, parsed),
         )
         events.register("after-call-error", lambda context, exception, **_: self._record_error(context, exception))
 
@@ -66,14 +68,14 @@ class CallLimiter:
             held.enter_context(connections)
             if self._slots is not None:
                 held.enter_context(self._slots)
-            # Waiting comes first: by then, the service may have failed to respond to the calls before, so that this one is not made.
+            # Waiting comes first: by then, the service may not have served the calls before, so that this one is not made.
             self._breaker.before_call()
             context[_HELD] = held.pop_all()
 
-    def _record_response(self, context: dict[str, Any], status: int) -> None:
+    def _record_response(self, context: dict[str, Any], status: int, parsed: Mapping[str, Any]) -> None:
         _release(context)
         if status >= _SERVER_ERROR:
-            self._breaker.record_failure()
+            self._breaker.record_failure(describe_response(parsed, status))
         else:
             self._breaker.record_success()
 
@@ -81,7 +83,7 @@ class CallLimiter:
         _release(context)
         # Any other error does not show that the server is down: STS may have raised it before the request was sent.
         if isinstance(error, boto.ConnectionError | boto.HTTPClientError):
-            self._breaker.record_failure()
+            self._breaker.record_failure(describe_connection(error))
 
 
 def limit_duration(server: str, client: Any, config: Any) -> None:

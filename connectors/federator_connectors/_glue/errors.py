@@ -8,8 +8,9 @@ errors". AWS names the error in ``Code``. Proxies and moto's policy enforcement 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from botocore import exceptions as boto
 from botocore.exceptions import BotoCoreError, ClientError
@@ -91,9 +92,9 @@ def translate_aws_errors(
 def _error_for_response(
     error: ClientError, operation: str, missing: type[CatalogError], existing: type[CatalogError]
 ) -> CatalogError:
-    code, text = _error_code_and_text(error)
+    code, text = _error_code_and_text(error.response)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    details = f"{code}: {text}" if text else code or f"HTTP {status}"
+    details = _describe_response(code, text, status)
     # With any other status, a proxy or a failing service has responded: that proves nothing about the object.
     if code == "EntityNotFoundException" and status in _STATUS_OF_ABSENCE:
         return missing(f"{operation}: not found ({details})")
@@ -108,12 +109,21 @@ def _error_for_response(
     return _error_for_status(code, status, f"{operation}: {details}", operation, details, error.operation_name)
 
 
-def _error_code_and_text(error: ClientError) -> tuple[str, str]:
+def describe_response(parsed: Mapping[str, Any], status: int) -> str:
+    """Return the text of an error response that botocore has parsed: the error's name and text, or its HTTP status."""
+    return _describe_response(*_error_code_and_text(parsed), status)
+
+
+def _describe_response(code: str, text: str, status: int) -> str:
+    return f"{code}: {text}" if text else code or f"HTTP {status}"
+
+
+def _error_code_and_text(parsed: Mapping[str, Any]) -> tuple[str, str]:
     """Return the name and the text of an error.
 
     Glue's clients do not parse a query-style XML response; its source is then the text.
     """
-    response = error.response.get("Error", {})
+    response = parsed.get("Error", {})
     code, text = str(response.get("Code", "")), str(response.get("Message", "")).strip()
     xml_code, xml_message = _XML_CODE.search(text), _XML_MESSAGE.search(text)
     return xml_code[1] if xml_code else code, xml_message[1].strip() if xml_message else text
@@ -133,7 +143,8 @@ def _error_for_status(code: str, status: int, message: str, operation: str, deta
     return Internal(message)
 
 
-def _describe_connection(error: BotoCoreError) -> str:
+def describe_connection(error: BotoCoreError) -> str:
+    """Return why no response came."""
     server = error.kwargs.get("proxy_url") or error.kwargs.get("endpoint_url") or "the service"
     if isinstance(error, boto.ReadTimeoutError):
         return f"{server} did not answer in time"
@@ -158,5 +169,5 @@ def _error_for_client(error: BotoCoreError, operation: str) -> CatalogError:
         return InvalidInput(f"{operation}: {error}")
     if isinstance(error, boto.ConnectionError | boto.HTTPClientError):
         hint = "check glue.endpoint, glue.region and the network"
-        return ServiceUnavailable(f"{operation}: {_describe_connection(error)}", hint=hint)
+        return ServiceUnavailable(f"{operation}: {describe_connection(error)}", hint=hint)
     return Internal(f"{operation}: {error}")

@@ -277,13 +277,18 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script,
             catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
         raise caught.value
 
-    for status, code in ((503, ""), (503, ""), (400, "InvalidInputException"), *((503, ""),) * 5):
-        script.says(status, code)
+    answers = ((503, ""), (503, ""), (400, "InvalidInputException"), *((503, ""),) * 4, (500, "InternalServiceException"))
+    for status, code in answers:
+        script.says(status, code, "overloaded")
         with pytest.raises(CatalogError, match="creating database"):
             create()
     assert len(script.calls) == 8
-    with pytest.raises(CircuitOpen, match=f"aws: {script.url} did not respond to the last 5 calls; no calls are made for 15 s"):
+    with pytest.raises(CircuitOpen) as refused:
         create()
+    assert refused.value.message == (
+        f"aws: {script.url} did not serve the last 5 calls, so no calls are made for 15 s; "
+        "the last failure: InternalServiceException: overloaded"
+    )
     assert len(script.calls) == 8, "nothing was sent"
     clock[0] = 16.0
     script.says(400, "InvalidInputException")
@@ -291,6 +296,15 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script,
         with pytest.raises(InvalidInput):
             create()
     assert len(script.calls) == 10
+
+
+def test_calls_that_are_not_made_name_the_connection_that_failed() -> None:
+    with opened("http://127.0.0.1:9", catalog_id="hive") as catalog:
+        for _ in range(5):
+            with pytest.raises(ServiceUnavailable, match=r"http://127\.0\.0\.1:9/? cannot be reached"):
+                catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
+        with pytest.raises(CircuitOpen, match=r"the last failure: http://127\.0\.0\.1:9/? cannot be reached$"):
+            catalog.create_namespace(NamespaceRecord("aws", ("hive", "db")))
 
 
 @pytest.fixture

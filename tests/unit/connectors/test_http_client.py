@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.server import ThreadingHTTPServer
 
 import pytest
@@ -288,6 +289,24 @@ def test_an_answer_of_any_kind_closes_the_breaker() -> None:
 
     for error in (ServiceUnavailable("x"), PermissionDenied("x"), ServiceUnavailable("x"), None, ServiceUnavailable("x")):
         assert attempt(lambda error=error: watched(error)) is (type(error) if error else None)  # type: ignore[misc]
+
+
+def test_calls_that_are_not_made_tell_what_the_server_answered(server: Server) -> None:
+    limits = CallLimits(breaker_failures=2)
+    with closing(
+        HttpClient("lake", server.url, error_of=error_for_status, authentication=FixedHeaders.bearer("hunter2"), limits=limits)
+    ) as client:
+        server.script = [(502, {}, ""), (503, {}, "down until noon, hunter2")]
+        for _ in range(2):
+            with pytest.raises(ServiceUnavailable):
+                client.send("POST", "/x", body={}, about="writing")
+        with pytest.raises(CircuitOpen) as refused:
+            client.send("POST", "/x", body={}, about="writing")
+    assert refused.value.message == (
+        f"lake: {server.url} did not serve the last 2 calls, so no calls are made for 15 s; "
+        "the last failure: lake: writing: down until noon, *** (HTTP 503)"
+    )
+    assert len(server.asked) == 2
 
 
 def test_only_so_many_calls_run_at_once() -> None:
