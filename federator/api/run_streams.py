@@ -36,7 +36,7 @@ class RunStreams:
 
     def counted(self, principal: str) -> AbstractContextManager[None]:
         """Count a stream of a principal, as ``OpenCounts.counted``."""
-        return self._open.counted(principal)
+        return self._open.count_one(principal)
 
     async def version(self, run_id: str) -> str:
         """Return the digest of a run's state, which may be one second old. Raise StateError if the run does not exist."""

@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 #: requests that run at a time: a process has 30 connections to the index, and lookups of tokens and the health checks need some
 MAX_THREADS = 26
-#: of these, what no principal uses for its second request
+#: of these, the threads that only principals without a running request may use
 RESERVED = 16
 #: requests of a principal that run at a time
 MAX_RUNNING = 5
 #: the name under which requests that may call the identity provider have a share; no principal has it
 IDENTITY_PROVIDER = ""
-#: requests of a principal that wait for one of these: clients of a cluster share one token, and few of them repeat a request
+#: requests of a principal that wait for a thread: clients of a cluster share one token, and few of them repeat a request
 MAX_WAITING = 128
 WAIT_SECONDS = 10.0
 _RETRY_SECONDS = 5
@@ -37,13 +37,16 @@ _RETRY_SECONDS = 5
 class OpenCounts:
     """How many streams or requests are open. Use it from the event loop only."""
 
-    def __init__(self, what: str, *, per_principal: int, total: int | None = None, retry_seconds: int) -> None:
-        self._what, self._per_principal, self._total, self._retry_seconds = what, per_principal, total, retry_seconds
+    def __init__(self, noun: str, *, per_principal: int, total: int | None = None, retry_seconds: int) -> None:
+        self._noun, self._per_principal, self._total, self._retry_seconds = noun, per_principal, total, retry_seconds
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def counted(self, principal: str) -> Iterator[None]:
-        """Count one of a principal (its name). Raise RequestRejected (429) if the principal, or all together, have too many."""
+    def count_one(self, principal: str) -> Iterator[None]:
+        """Count one for a principal (its name) while the context is open.
+
+        Raise RequestRejected (429) if the principal, or all together, have too many.
+        """
         if self._open[principal] >= self._per_principal or (self._total is not None and self._open.total() >= self._total):
             raise self.rejection()
         self._open[principal] += 1
@@ -56,7 +59,7 @@ class OpenCounts:
 
     def rejection(self) -> RequestRejected:
         return RequestRejected(
-            429, "Too many requests", f"too many {self._what} are open, retry in {self._retry_seconds} s",
+            429, "Too many requests", f"too many {self._noun} are open, retry in {self._retry_seconds} s",
             headers={"Retry-After": str(self._retry_seconds)},
         )  # fmt: skip
 
@@ -70,7 +73,7 @@ class ThreadShares:
     def __init__(self) -> None:
         self._requests = OpenCounts("requests", per_principal=MAX_RUNNING + MAX_WAITING, retry_seconds=_RETRY_SECONDS)
         self._running: Counter[str] = Counter()
-        #: principals by what wakes their requests, in the order of arrival
+        #: principals of the waiting requests, in the order of arrival, by the future that lets each begin
         self._waiting: dict[asyncio.Future[None], str] = {}
 
     @asynccontextmanager
@@ -79,7 +82,7 @@ class ThreadShares:
 
         Raise RequestRejected (429) after ``WAIT_SECONDS``, or if too many requests wait.
         """
-        with self._requests.counted(principal):
+        with self._requests.count_one(principal):
             if self._may_begin(principal):
                 self._running[principal] += 1
             else:

@@ -1,4 +1,7 @@
-"""Tables whose process crashed are not opened for a while by the same principal, whose expression may be the cause."""
+"""Crashes of the processes that open tables.
+
+A table that crashed its process twice is not opened again for a while by the same principal: its expression may be the cause.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from federator.connector import ServiceUnavailable
 
 MAX_CRASHES = 2
 WINDOW_SECONDS = 300.0
-_MAX_LOCATIONS = 10_000
+#: pairs of a principal and a location
+_MAX_PAIRS = 10_000
 
 
 class CrashLog:
@@ -26,10 +30,10 @@ class CrashLog:
         with self._lock:
             key = (principal, location)
             self._crashes[key] = [*self._recent(key), self._clock()]
-            while len(self._crashes) > _MAX_LOCATIONS:
+            while len(self._crashes) > _MAX_PAIRS:
                 del self._crashes[next(iter(self._crashes))]
 
-    def check(self, principal: str, location: str) -> None:
+    def require_few(self, principal: str, location: str) -> None:
         """Raise ServiceUnavailable if ``MAX_CRASHES`` by this principal at this location are more recent than ``WINDOW_SECONDS``."""
         with self._lock:
             recent = self._recent((principal, location))

@@ -148,7 +148,7 @@ class TableProcessPool:
             "allowed_bases": handle.allowed_bases, "mounts": handle.mounts, "permitted": handle.permitted,
             "arguments": arguments, "seconds": seconds,
         }  # fmt: skip
-        self._crashes.check(principal, handle.location)
+        self._crashes.require_few(principal, handle.location)
         child = self._acquire()
         try:
             response = child.request(request, seconds, self.limits.memory)

@@ -25,7 +25,7 @@ from federator.model.scopes import Scopes
 from federator.store import tables as t
 from federator.store import visibility
 from federator.store.revisions import DraftRevision
-from federator.store.sql import chunked
+from federator.store.sql import chunked, unindexed
 
 
 def read_coverage(
@@ -34,7 +34,7 @@ def read_coverage(
     """Return the coverage of every namespace at a revision, or of ``only`` some, by path key."""
     c = t.coverage.c
     # Two branches, as for records: each reads a partial index that does not contain the history.
-    begun = select(t.coverage).where(c.source == source, c.valid_from + 0 <= revision)
+    begun = select(t.coverage).where(c.source == source, unindexed(c.valid_from) <= revision)
     parts = [begun] if only is None else [begun.where(c.namespace.in_(chunk)) for chunk in chunked(only)]
     queries = [union_all(part.where(c.valid_to.is_(None)), part.where(c.valid_to > revision)) for part in parts]
     rows = (row for query in queries for row in connection.execute(query).mappings())
@@ -44,7 +44,7 @@ def read_coverage(
 def select_current_coverage(columns: Sequence[Any], *conditions: ColumnElement[bool]) -> list[Select[Any]]:
     """Return two selects of the published coverage of all sources: open rows, and rows that a draft revision has closed."""
     c, s = t.coverage.c, t.source.c
-    base = select(*columns).where(c.source == s.name, c.valid_from + 0 <= s.revision, *conditions)
+    base = select(*columns).where(c.source == s.name, unindexed(c.valid_from) <= s.revision, *conditions)
     return [base.where(c.valid_to.is_(None)), base.where(c.valid_to > s.revision)]
 
 
@@ -63,7 +63,7 @@ def _count_namespaces(
 ) -> int:
     c = t.coverage.c
     covered = visibility.is_covered(connection, scopes, c.source, c.namespace)
-    begun = select(func.count().label("n")).where(c.source == source, c.valid_from + 0 <= revision, condition, covered)
+    begun = select(func.count().label("n")).where(c.source == source, unindexed(c.valid_from) <= revision, condition, covered)
     counts = union_all(begun.where(c.valid_to.is_(None)), begun.where(c.valid_to > revision)).subquery()
     return int(connection.execute(select(func.sum(counts.c.n))).scalar_one())
 
@@ -83,7 +83,7 @@ def list_coverage(
     With ``incomplete_only``, list only namespaces that were not both listed and described completely.
     """
     c = t.coverage.c
-    begun = select(t.coverage).where(c.source == source, c.valid_from + 0 <= revision)
+    begun = select(t.coverage).where(c.source == source, unindexed(c.valid_from) <= revision)
     begun = begun.where(visibility.is_covered(connection, scopes, c.source, c.namespace))
     if incomplete_only:
         begun = begun.where(_is_incomplete(detail=True))

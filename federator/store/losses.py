@@ -9,6 +9,7 @@ from sqlalchemy import Connection, and_, exists, func, select
 from federator.planning.losses import ACCEPTED_STATES, Loss, known_revisions
 from federator.store import tables as t
 from federator.store.revisions import DraftRevision
+from federator.store.sql import unindexed
 
 v = t.revision.c
 
@@ -40,8 +41,10 @@ def count_draft_losses(connection: Connection, draft: DraftRevision) -> tuple[in
     """
     before, now = t.record.alias("before").c, t.record.alias("now").c
     closed = and_(before.source == draft.source, before.is_table == 1, before.valid_to == draft.number)
-    # "+ 0": all records of a large draft have the same revision, so its index must not be used to find one of them.
-    written = and_(now.source == draft.source, now.is_table == 1, now.valid_to.is_(None), now.valid_from + 0 == draft.number)
+    # All records of a large draft have the same revision.
+    written = and_(
+        now.source == draft.source, now.is_table == 1, now.valid_to.is_(None), unindexed(now.valid_from) == draft.number
+    )
     replacement = and_(written, now.path == before.path)
     renamed = exists().where(written, now.canonical == before.canonical)
     gone = select(func.count()).where(closed, ~exists().where(replacement), ~renamed)

@@ -34,7 +34,7 @@ from federator.model.rows import namespace_from_row, table_from_row
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import tables as t
 from federator.store import visibility
-from federator.store.sql import cache_statement, chunked
+from federator.store.sql import cache_statement, chunked, unindexed
 from federator.store.stores import has_facts
 
 r = t.record.c
@@ -88,8 +88,7 @@ def select_at_revision(
 ) -> Select[Any]:
     """Return a select of the ``record`` rows as of a revision, with ``columns`` or all columns of the table."""
     selected = list(columns) or list(t.record.columns)
-    # "+ 0" keeps planners off the index by revision: nearly every row of the history satisfies the bound.
-    scope = and_(r.source == source, r.valid_from + 0 <= revision, *conditions)
+    scope = and_(r.source == source, unindexed(r.valid_from) <= revision, *conditions)
     state = union_all(
         select(*selected).where(scope, r.valid_to.is_(None)), select(*selected).where(scope, r.valid_to > revision)
     ).subquery("state")
@@ -174,7 +173,7 @@ def _select_siblings(connection: Connection, scopes: Scopes) -> tuple[Select[Any
     visible = visibility.is_visible(connection, scopes, r.source, r.path, r.is_table)
     siblings = and_(r.source == bindparam("source"), r.parent == bindparam("parent"), r.path > bindparam("after"), r.path != "")
     columns = (r.path, r.is_table, r.name, r.kind, r.location, r.canonical, r.problem)
-    base = select(*columns).where(siblings, r.valid_from + 0 <= at, visible)
+    base = select(*columns).where(siblings, unindexed(r.valid_from) <= at, visible)
     return base.where(r.valid_to.is_(None)), base.where(r.valid_to > at)
 
 
@@ -219,7 +218,7 @@ def _record_from_row(source: str, row: RowMapping) -> Record:
 def _select_record(_: Connection) -> Select[Any]:
     at = bindparam("at", type_=Integer)
     same_object = and_(r.source == bindparam("source"), r.path == bindparam("path"), r.is_table == bindparam("is_table"))
-    base = select(t.record).where(same_object, r.valid_from + 0 <= at)
+    base = select(t.record).where(same_object, unindexed(r.valid_from) <= at)
     return select(union_all(base.where(r.valid_to.is_(None)), base.where(r.valid_to > at)).subquery())
 
 
@@ -272,7 +271,7 @@ def list_declarations(
 def _select_declarations(connection: Connection, scopes: Scopes) -> Select[Any]:
     covered = visibility.is_covered(connection, scopes, r.source, r.path)
     selected = s.name.in_(bindparam("sources", expanding=True))
-    scope = and_(r.canonical == bindparam("canonical"), selected, r.valid_from + 0 <= s.revision, covered)
+    scope = and_(r.canonical == bindparam("canonical"), selected, unindexed(r.valid_from) <= s.revision, covered)
     base = select(r.source, r.path).where(scope)
     # A canonical location selects few rows, a source selects many. SQLite has no statistics that show this, so the expressions below
     # leave it only the index on the canonical location.
@@ -311,7 +310,7 @@ def list_paths_by_location(connection: Connection, source: str, canonicals: Sequ
 
 def select_current_tables(columns: Sequence[Any], *conditions: ColumnElement[bool]) -> list[Select[Any]]:
     """Return two selects of the published tables of all sources: open rows, and rows that a draft revision has closed."""
-    scope = and_(r.source == s.name, r.valid_from + 0 <= s.revision, r.is_table == 1, *conditions)
+    scope = and_(r.source == s.name, unindexed(r.valid_from) <= s.revision, r.is_table == 1, *conditions)
     base = select(*columns).where(scope)
     return [base.where(r.valid_to.is_(None)), base.where(r.valid_to > s.revision)]
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, delete, exists, insert, literal_colum
 from federator.model import CoverageState, LocationAliases, canonical_location, parent_locations
 from federator.store import tables as t
 from federator.store.coverage import select_current_coverage
-from federator.store.sql import chunked
+from federator.store.sql import chunked, unindexed
 
 p, r, s = t.root_table.c, t.record.c, t.source.c
 
@@ -113,7 +113,9 @@ def _select_undeclared() -> Select[tuple[str, str, str]]:
     # Each of the four conditions is an index look-up. A single combined condition could use no index.
     direct, aliased = (r.canonical == p.canonical,), (t.alias.c.place == p.canonical, r.canonical == t.alias.c.canonical)
     declared = [
-        exists(literal_column("1")).where(*match, r.source == s.name, r.valid_from + 0 <= s.revision, r.is_table == 1, period)
+        exists(literal_column("1")).where(
+            *match, r.source == s.name, unindexed(r.valid_from) <= s.revision, r.is_table == 1, period
+        )
         for match in (direct, aliased)
         for period in (r.valid_to.is_(None), r.valid_to > s.revision)
     ]

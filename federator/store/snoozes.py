@@ -1,4 +1,4 @@
-"""Snoozes: what a principal hides in its own list of what needs attention.
+"""Snoozes: entries that a principal hides in its own list of what needs attention.
 
 A snooze is bound to the digest of what was hidden and has an end, so an entry that changes is shown again, and none is hidden for ever.
 """
@@ -16,7 +16,7 @@ from federator.store.sql import insert_or_update
 s = t.snooze.c
 #: snoozes of one principal
 MAX_SNOOZES = 500
-# Snoozes are for whole hours: ends that are closer are those of one request that was repeated.
+# Snoozes last whole hours. Two ends that are less than half an hour apart come from one request that was sent twice.
 _SAME_SECONDS = 1800.0
 
 
@@ -27,7 +27,7 @@ def list_snoozes(connection: Connection, principal: str, *, now: float) -> dict[
 
 
 def save_snooze(index: Index, principal: str, key: str, digest: str, *, until: float, now: float) -> float:
-    """Hide what has a key and a digest until a time, and record it in the audit log. Return the end of the snooze.
+    """Hide the entry with a key and a digest until a time, and record it in the audit log. Return the end of the snooze.
 
     It replaces a snooze of the same key. One with the same digest and almost the same end stays: a repeated request is no event. Ended
     snoozes of all principals are deleted. Raise StateError if the principal has ``MAX_SNOOZES`` others.

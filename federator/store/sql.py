@@ -70,6 +70,11 @@ def byte_ordered(connection: Connection, column: ColumnElement[str]) -> ColumnEl
     return column if connection.dialect.name == "sqlite" else column.collate("C")
 
 
+def unindexed(column: ColumnElement[int]) -> ColumnElement[int]:
+    """Return a number for a comparison that planners must not look up in the column's index, because it holds for nearly every row."""
+    return column + 0
+
+
 def has_prefix(connection: Connection, column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
     """Return the condition that a text starts with ``prefix`` and is longer. ``prefix`` must not be empty.
 

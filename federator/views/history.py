@@ -24,7 +24,7 @@ from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.snapshots import Snapshot, read_transaction_at
-from federator.store.sql import MAX_BIND_VALUES, chunked
+from federator.store.sql import MAX_BIND_VALUES, chunked, unindexed
 from federator.store.stores import list_sharing, read_stores, value_at
 from federator.store.verifications import SourceLocation, rank_state
 from federator.views import verification_history
@@ -201,7 +201,7 @@ def _select_tables_at(
 ) -> list[Select[Any]]:
     """Return two selects of a source's tables at a snapshot: rows that are still open, and rows that were closed since."""
     revision = snapshot.revision_of(source)
-    base = select(*columns).where(and_(r.source == source, r.valid_from + 0 <= revision, r.is_table == 1, *conditions))
+    base = select(*columns).where(and_(r.source == source, unindexed(r.valid_from) <= revision, r.is_table == 1, *conditions))
     return [base.where(r.valid_to.is_(None)), base.where(r.valid_to > revision)]
 
 

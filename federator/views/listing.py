@@ -15,6 +15,7 @@ from federator.model import Evidence, Kind, Path, parse_path_key, path_key
 from federator.model.scopes import Scopes
 from federator.store import coverage, records, visibility
 from federator.store import tables as t
+from federator.store.sql import unindexed
 from federator.store.stores import has_facts
 
 r = t.record.c
@@ -98,7 +99,9 @@ def _lance_conditions(
 def _list_paths(connection: Connection, source: str, conditions: Sequence[ColumnElement[bool]], limit: int) -> list[Path]:
     """List paths in order. Each branch reads an index in order, so the cost of a page depends only on its size."""
     revision = records.published_revision(connection, source)
-    base = select(r.path).where(r.source == source, r.valid_from + 0 <= revision, *conditions).order_by(r.path).limit(limit)
+    base = (
+        select(r.path).where(r.source == source, unindexed(r.valid_from) <= revision, *conditions).order_by(r.path).limit(limit)
+    )
     branches: list[Any] = [base.where(r.valid_to.is_(None)).subquery(), base.where(r.valid_to > revision).subquery()]
     state = union_all(*(select(branch.c.path) for branch in branches)).subquery()
     keys = connection.execute(select(state.c.path).order_by(state.c.path).limit(limit)).scalars()

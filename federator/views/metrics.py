@@ -12,6 +12,7 @@ from federator.store import call_metrics, leases, notifications, plans, records
 from federator.store import tables as t
 from federator.store.call_metrics import OperationLatency
 from federator.store.engine import Index
+from federator.store.sql import unindexed
 
 _DAY_SECONDS = 86_400.0
 #: states of plans whose changes are still to be applied
@@ -119,7 +120,7 @@ def _source_metrics(connection: Connection, now: float) -> list[SourceMetrics]:
 def _count_coverage(connection: Connection, source: str, revision: int) -> dict[str, int]:
     c = t.coverage.c
     # Two branches, as in ``coverage.read_coverage``: each reads a partial index.
-    begun = select(c.presence, c.detail, func.count().label("n")).where(c.source == source, c.valid_from + 0 <= revision)
+    begun = select(c.presence, c.detail, func.count().label("n")).where(c.source == source, unindexed(c.valid_from) <= revision)
     begun = begun.group_by(c.presence, c.detail)
     counted: Counter[str] = Counter()
     for presence, detail, n in connection.execute(

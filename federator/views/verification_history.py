@@ -21,7 +21,7 @@ from federator.store import tables as t
 from federator.store import visibility
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.snapshots import Snapshot
-from federator.store.sql import MAX_BIND_VALUES, byte_ordered, chunked
+from federator.store.sql import MAX_BIND_VALUES, byte_ordered, chunked, unindexed
 from federator.store.stores import read_accesses, value_at
 from federator.store.verifications import UNVERIFIED, SourceLocation, get_horizon
 
@@ -142,6 +142,6 @@ def _declaring_sources(
         for number in {snapshot.revision_of(source) for snapshot in snapshots}:
             # Open rows, and rows that were closed since: each query uses its own index.
             for still_valid in (r.valid_to.is_(None), r.valid_to > number):
-                for location in connection.execute(base.where(r.valid_from + 0 <= number, still_valid)).scalars():
+                for location in connection.execute(base.where(unindexed(r.valid_from) <= number, still_valid)).scalars():
                     sources.setdefault((location, value_at(accesses, source, location)), source)
     return sources

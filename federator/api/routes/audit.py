@@ -44,11 +44,11 @@ def get_audit(
     principal.require_full_scope(Role.ADMIN)
     texts = {"kind": kind, "subject": subject, "run": run}
     values = {name: require_storable(text, name) if text is not None else None for name, text in texts.items()}
-    scope = json.dumps(["audit", *values.values(), str(since)])
-    before = _parse_sequence(decode_cursor(cursor, scope)[0]) if cursor is not None else None
+    listing = json.dumps(["audit", *values.values(), str(since)])
+    before = _parse_sequence(decode_cursor(cursor, listing)[0]) if cursor is not None else None
     filters = audit_log.AuditFilter(**values, since=_seconds(since) if since is not None else None)
     events = audit_log.list_recent_events(index, filters, before=before, limit=limit + 1)
-    end = encode_cursor(scope, str(events[limit - 1].seq)) if len(events) > limit else None
+    end = encode_cursor(listing, str(events[limit - 1].seq)) if len(events) > limit else None
     return etag_response(request, AuditEventPage(events=events[:limit], next=end))
 
 

@@ -38,11 +38,13 @@ def get_notifications(
     cover many sources."""
     principal.require_full_scope(Role.OPERATOR)
     channel_name = require_storable(channel, "channel") if channel is not None else None
-    scope = json.dumps(["notifications", state, channel_name])
-    before = decode_cursor(cursor, scope)[0] if cursor is not None else None
+    listing = json.dumps(["notifications", state, channel_name])
+    after, _ = decode_cursor(cursor, listing)
     with index.read() as connection:
-        rows = notifications.list_notifications(connection, state=state, channel=channel_name, before=before, limit=limit + 1)
-    end = encode_cursor(scope, rows[limit - 1].id) if len(rows) > limit else None
+        rows = notifications.list_notifications(
+            connection, state=state, channel=channel_name, before=after or None, limit=limit + 1
+        )
+    end = encode_cursor(listing, rows[limit - 1].id) if len(rows) > limit else None
     return etag_response(request, NotificationPage(notifications=rows[:limit], next=end))
 
 

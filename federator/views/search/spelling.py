@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 #: words with at least so many letters may have two typos
 LONG_WORD = 8
 
@@ -13,14 +11,14 @@ def allowed_typos(text: str) -> int:
     return 0 if len(text) < 3 else 1 if len(text) < LONG_WORD else 2
 
 
-def edit_distance(text: str, other: str, most: int) -> int | None:
+def edit_distance(text: str, other: str, max_typos: int) -> int | None:
     """Return the number of typos between two words: a letter too many, missing, replaced, or two neighbours in the wrong order.
 
-    None if there are more than ``most``.
+    None if there are more than ``max_typos``.
     """
     if text == other:
         return 0
-    if abs(len(text) - len(other)) > most:
+    if abs(len(text) - len(other)) > max_typos:
         return None
     before_last: list[int] = []
     last = list(range(len(other) + 1))
@@ -31,21 +29,8 @@ def edit_distance(text: str, other: str, most: int) -> int | None:
             if row > 1 and column > 1 and letter == other[column - 2] and text[row - 2] == other_letter:
                 cost = min(cost, before_last[column - 2] + 1)
             current.append(cost)
-        if min(current) > most and min(last) > most:
+        # A swap of neighbours continues from the row before the last one, so both must exceed the limit.
+        if min(current) > max_typos and min(last) > max_typos:
             return None
         before_last, last = last, current
-    return last[-1] if last[-1] <= most else None
-
-
-def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that somebody may have meant: one that begins alike, or else the one with the fewest typos, at most half its
-    letters."""
-    names = list(names)
-    for begins_alike in (
-        [known for known in names if len(name) > 1 and known.startswith(name)],
-        [known for known in names if name.startswith(known)],
-    ):
-        if begins_alike:
-            return min(begins_alike, key=lambda known: abs(len(known) - len(name)))
-    distances = [(distance, known) for known in names if (distance := edit_distance(name, known, len(known) // 2)) is not None]
-    return min(distances)[1] if distances else None
+    return last[-1] if last[-1] <= max_typos else None

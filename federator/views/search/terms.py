@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from federator.connector import InvalidInput
+from federator.runtime.text import nearest_name
 from federator.store.lexemes import split_words
-from federator.views.search.spelling import nearest_name
 
 #: the fields that a term may name
 FIELD_NAMES = ("name", "namespace", "column", "property", "owner", "location", "source", "state")

@@ -282,15 +282,15 @@ def test_crashes_are_forgotten_after_a_while() -> None:
     now = [0.0]
     crashes = CrashLog(clock=lambda: now[0])
     crashes.record("x", "s3://a")
-    crashes.check("x", "s3://a")
+    crashes.require_few("x", "s3://a")
     now[0] = WINDOW_SECONDS - 1
     crashes.record("x", "s3://a")
-    crashes.check("x", "s3://b")
-    crashes.check("y", "s3://a")
+    crashes.require_few("x", "s3://b")
+    crashes.require_few("y", "s3://a")
     with pytest.raises(ServiceUnavailable, match="for 1 s"):
-        crashes.check("x", "s3://a")
+        crashes.require_few("x", "s3://a")
     now[0] = WINDOW_SECONDS + 1
-    crashes.check("x", "s3://a")
+    crashes.require_few("x", "s3://a")
 
 
 def test_a_principal_with_many_slow_requests_delays_no_other(table: TableHandle, silent: TableHandle) -> None:

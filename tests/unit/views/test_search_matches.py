@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from federator.runtime.text import nearest_name
 from federator.views.search.globs import mark_glob, mark_path_glob, mark_substring
 from federator.views.search.matches import MAX_TEXT, Matcher
 from federator.views.search.query import parse_query
-from federator.views.search.spelling import allowed_typos, edit_distance, nearest_name
+from federator.views.search.spelling import allowed_typos, edit_distance
 
 _ROW = {
     "source": "lake", "path": "sales$OrderItems_2024", "location": "s3://user:secret@bucket/sales/items", "owner": "Ann Lee",
