@@ -1,7 +1,7 @@
 """Circles of deployments: a source of impl ``rest`` that leads back to the service itself would make the index grow at every crawl.
 
-The service answers DescribeNamespace of the tree root with its deployment in ``federator.deployment``, and that of a source that is
-another deployment with the one that it read there.
+The service answers DescribeNamespace, and GetNamespace of the general spec, of the tree root with its deployment in
+``federator.deployment``, and that of a source that is another deployment with the one that it read there.
 """
 
 from __future__ import annotations

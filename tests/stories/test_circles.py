@@ -54,8 +54,9 @@ class Deployment:
 
 @pytest.fixture
 def deployments(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[list[Deployment]]:
-    """As many deployments as the test's parameter says. Each reads the next one, and the last one the first."""
-    listeners = [loopback_listener() for _ in range(request.param)]
+    """As many deployments as the test's parameter says, which also names the protocol. Each reads the next, the last one the first."""
+    number_of_deployments, protocol = request.param
+    listeners = [loopback_listener() for _ in range(number_of_deployments)]
     urls = [f"http://127.0.0.1:{listener.getsockname()[1]}" for listener in listeners]
     with ExitStack() as stack:
         made = []
@@ -64,7 +65,7 @@ def deployments(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[list
             directory.mkdir()
             sources = {
                 "mem": {"impl": MEMORY, "file": str(directory / "mem.json")},
-                "next": {"impl": "rest", "rest.uri": urls[(number + 1) % len(urls)]},
+                "next": {"impl": "rest", "rest.uri": urls[(number + 1) % len(urls)], "rest.protocol": protocol},
             }
             body = {"sources": sources, "index": {"url": f"sqlite:///{directory}/index.db"}}
             settings = parse_settings(body, directory / "federator.toml")
@@ -78,7 +79,7 @@ def deployments(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[list
         yield made
 
 
-@pytest.mark.parametrize("deployments", [1], indirect=True)
+@pytest.mark.parametrize("deployments", [(1, "lance"), (1, "general")], indirect=True)
 def test_a_source_that_is_the_service_itself_is_refused(deployments: list[Deployment]) -> None:
     (own,) = deployments
     with open_catalog(own.settings.source("next").spec) as catalog:
@@ -89,7 +90,7 @@ def test_a_source_that_is_the_service_itself_is_refused(deployments: list[Deploy
         require_no_circle(catalog, own.fingerprint)
 
 
-@pytest.mark.parametrize("deployments", [2, 3], indirect=True)
+@pytest.mark.parametrize("deployments", [(2, "lance"), (3, "lance"), (2, "general"), (3, "general")], indirect=True)
 def test_a_circle_through_other_deployments_is_recognised(deployments: list[Deployment]) -> None:
     first, *others = deployments
     # Before the others have read their sources, they have nothing of this one.
@@ -99,7 +100,7 @@ def test_a_circle_through_other_deployments_is_recognised(deployments: list[Depl
     assert first.find_circle() == ("next",) if len(others) == 1 else ("next", "next")
 
 
-@pytest.mark.parametrize("deployments", [1], indirect=True)
+@pytest.mark.parametrize("deployments", [(1, "lance"), (1, "general")], indirect=True)
 def test_a_crawl_and_the_doctor_refuse_a_circle(deployments: list[Deployment], spark: None) -> None:
     (own,) = deployments
     result = Federator(own.settings, own.index).crawl(["mem", "next"])

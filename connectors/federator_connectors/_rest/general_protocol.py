@@ -15,6 +15,7 @@ from federator.connector import (
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
+    PermissionDenied,
     TableAlreadyExists,
     TableNotFound,
     Unsupported,
@@ -49,12 +50,22 @@ class GeneralProtocol(RestProtocol):
 
     def get_namespace(self, path: Path) -> dict[str, str]:
         if path == ROOT:
-            # The root has no name that could be sent, and it always exists.
-            return {}
+            return self._get_root()
         response = self._read(
             "GetNamespace", _namespace_id(path), f"reading the namespace {format_path(path)}", NamespaceNotFound
         )
         return self._require_object(response, path, responses.GENERAL_NAMESPACE).get("properties") or {}
+
+    def _get_root(self) -> dict[str, str]:
+        """Return the root's properties; none if the server refuses to describe it. The root always exists.
+
+        The document requires a name, which the root does not have: this service accepts an empty one, other servers may not.
+        """
+        try:
+            response = self._read("GetNamespace", {"name": "", "parent": []}, "reading the root", NamespaceNotFound)
+        except (InvalidInput, NamespaceNotFound, PermissionDenied, Unsupported):
+            return {}
+        return response.require_shape(responses.NAMESPACE).get("properties") or {}
 
     def get_table(self, path: Path) -> TableDescription:
         response = self._read("GetTable", _table_id(path), f"reading the table {format_path(path)}", TableNotFound)

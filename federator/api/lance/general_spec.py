@@ -29,7 +29,7 @@ from federator.api.lance.lookup import (
     resolve_namespace,
     shown_properties,
 )
-from federator.api.lance.namespaces import Confirm, confirmation
+from federator.api.lance.namespaces import Confirm, confirmation, deployment_properties
 from federator.api.lance.responses import json_response, parse_page_request, slice_page
 from federator.api.lance.table_data import PoolDep
 from federator.api.lance.table_detail import is_empty_directory
@@ -324,14 +324,15 @@ def drop_table(body: Table, write: WriterDep, pool: PoolDep) -> Response:
 
 
 def _load_namespace(index: Index, settings: Settings, principal: Principal, path: Path) -> NamespaceResponse:
-    if not path:
-        return NamespaceResponse(name="", parent=[], properties={})
-    namespace = resolve_namespace(index, settings, principal.scopes, path)
-    return _namespace_response(namespace.path, namespace.properties)
+    namespace = resolve_namespace(index, settings, principal.scopes, path) if path else None
+    own_properties = namespace.properties if namespace else {}
+    return _namespace_response(
+        namespace.path if namespace else path, {**own_properties, **deployment_properties(index, namespace)}
+    )
 
 
 def _namespace_response(path: Path, properties: dict[str, str]) -> NamespaceResponse:
-    return NamespaceResponse(name=path[-1], parent=list(path[:-1]), properties=properties)
+    return NamespaceResponse(name=path[-1] if path else "", parent=list(path[:-1]), properties=properties)
 
 
 def _table_response(path: Path, record: TableRecord) -> TableResponse:

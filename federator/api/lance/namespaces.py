@@ -63,11 +63,11 @@ def describe_namespace(
 ) -> Response:  # fmt: skip
     """Return the properties of a namespace."""
     namespace = _get_namespace(id, body.id if body else None, index, settings, principal.scopes)
-    properties = {**(namespace.properties if namespace else {}), **_deployment_properties(index, namespace)}
+    properties = {**(namespace.properties if namespace else {}), **deployment_properties(index, namespace)}
     return json_response(DescribeNamespaceResponse(properties=properties))
 
 
-def _deployment_properties(index: Index, namespace: VisibleNamespace | None) -> dict[str, str]:
+def deployment_properties(index: Index, namespace: VisibleNamespace | None) -> dict[str, str]:
     """Return the property by which other deployments recognise this one at the root, and those that its sources are."""
     if namespace is not None and len(namespace.path) > 1:
         return {}

@@ -126,13 +126,19 @@ def test_a_table_that_cannot_be_written_is_not_left_declared(service: Service, t
     [{}, {"name": None}, {"name": "", "parent": []}, {"name": "", "parent": None}, {"id": None}, {"id": []}, {"id": ""}],
 )
 def test_the_root_is_a_namespace(service: Service, root: dict[str, Any]) -> None:
-    assert _ask(service, "GetNamespace", **root) == {"name": "", "parent": [], "properties": {}}
+    described = _ask(service, "GetNamespace", **root)
+    assert described == {
+        "name": "",
+        "parent": [],
+        "properties": service.post("/v1/namespace/%24/describe").json()["properties"],
+    }
+    assert list(described["properties"]) == ["federator.deployment"]
     assert _ask(service, "NamespaceExists", **root) == {"exists": True}
     assert _ask(service, "GetNamespace", 400, name="", parent=["mem"])["code"] == 13
 
 
 def test_a_request_without_a_body_is_about_the_root(service: Service) -> None:
-    assert service.ask("POST", "/GetNamespace").json() == {"name": "", "parent": [], "properties": {}}
+    assert service.ask("POST", "/GetNamespace").json() == _ask(service, "GetNamespace", name="", parent=[])
     assert service.ask("POST", "/NamespaceExists").json() == {"exists": True}
 
 
