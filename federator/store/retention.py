@@ -11,7 +11,9 @@ state of a location is deleted if no kept row declares the location in a source 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Table, delete, except_, func, select, tuple_, update
 
@@ -76,10 +78,9 @@ def prune_source(index: Index, lease: Lease, source: str, before: float, run: ru
         since = connection.execute(select(v.published_at).where(v.source == source, v.number == horizon)).scalar()
     removed = [_delete_closed_rows(index, lease, table, source, horizon) for table in (t.record, t.coverage)]
     result = PruneResult(source, horizon, since, *removed)
-    if any(removed):
-        detail = {"horizon": horizon, "since": since, "records": removed[0], "coverage": removed[1]}
-        with index.write() as connection:
-            audit_log.append_event(connection, "history_pruned", actor=run.actor, run_id=run.id, subject=source, detail=detail)
+    _record_removed(
+        index, run, source, sum(removed), {"horizon": horizon, "since": since, "records": removed[0], "coverage": removed[1]}
+    )
     return result
 
 
@@ -90,12 +91,14 @@ def prune_verification_history(index: Index, before: float, run: runs.RunHandle)
     removed = 0
     while deleted := _delete_verification_chunk(index, before):
         removed += deleted
+    return _record_removed(index, run, "datasets", removed, {"since": before, "looks": removed})
+
+
+def _record_removed(index: Index, run: runs.RunHandle, subject: str, removed: int, detail: Mapping[str, Any]) -> int:
+    """Record in the audit log that rows were removed, if any were. Return their number."""
     if removed:
         with index.write() as connection:
-            detail = {"since": before, "looks": removed}
-            audit_log.append_event(
-                connection, "history_pruned", actor=run.actor, run_id=run.id, subject="datasets", detail=detail
-            )
+            audit_log.append_event(connection, "history_pruned", actor=run.actor, run_id=run.id, subject=subject, detail=detail)
     return removed
 
 
@@ -116,13 +119,7 @@ def prune_unused_verifications(index: Index, before: float, run: runs.RunHandle)
     removed = 0
     while deleted := _delete_unused_chunk(index, before):
         removed += deleted
-    if removed:
-        with index.write() as connection:
-            detail = {"before": before, "unused": removed}
-            audit_log.append_event(
-                connection, "history_pruned", actor=run.actor, run_id=run.id, subject="datasets", detail=detail
-            )
-    return removed
+    return _record_removed(index, run, "datasets", removed, {"before": before, "unused": removed})
 
 
 def _delete_unused_chunk(index: Index, before: float) -> int:
