@@ -1,4 +1,4 @@
-"""Sessions of browsers: the cookie, its principal, and the CSRF token that each write needs."""
+"""Sessions of browsers: the principal of each, and the CSRF token that its writes need."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
-from starlette.responses import Response
 
 from federator.api.authentication import CACHE_SECONDS
 from federator.api.claims import Grant, grant_principal
+from federator.api.cookies import Cookie
 from federator.api.principals import Principal
 from federator.api.problems import RequestRejected
 from federator.connector import PermissionDenied
@@ -22,7 +22,7 @@ from federator.settings.oidc import SignInSettings
 from federator.store import Index, sessions
 
 CSRF_HEADER = "X-CSRF-Token"
-#: for so long after entering credentials, a session may do what a stolen one must not
+#: seconds after a person entered credentials in which its session may do what a stolen session must not
 FRESH_SECONDS = 300.0
 _MAX_CACHED = 10_000
 # The time of the last request is written at most this often.
@@ -109,31 +109,3 @@ class SessionAuthenticator:
         """End a session: in this process at once, in other ones within a second."""
         sessions.delete_session(self._index, session.secret, actor=session.principal.name)
         self._known.pop(session.secret, None)
-
-
-class Cookie:
-    """A cookie of the service: HttpOnly, SameSite=Lax, for this host only. With HTTPS it is Secure and has the prefix ``__Host-``,
-    so that neither another host nor a page without HTTPS can set it."""
-
-    def __init__(self, name: str, sign_in: SignInSettings) -> None:
-        self._secure = sign_in.is_secure
-        self.name = f"{'__Host-' if self._secure else ''}federator-{name}"
-
-    def read(self, headers: Headers) -> str | None:
-        """Return the cookie's value; None if it is absent or empty. Raise RequestRejected (400) if there are several, since one of them
-        may be from somebody else."""
-        pairs = (pair.strip().partition("=") for header in headers.getlist("cookie") for pair in header.split(";"))
-        values = [value for name, _, value in pairs if name == self.name]
-        if len(values) > 1:
-            raise RequestRejected(
-                400, "Invalid input", f"there are several cookies {self.name}: delete the cookies of this page"
-            )
-        return values[0] if values and values[0] else None
-
-    def set(self, response: Response, value: str, max_age: float) -> None:
-        response.set_cookie(
-            self.name, value, max_age=int(max_age), path="/", secure=self._secure, httponly=True, samesite="lax"
-        )
-
-    def delete(self, response: Response) -> None:
-        response.delete_cookie(self.name, path="/", secure=self._secure, httponly=True, samesite="lax")

@@ -155,7 +155,7 @@ def _print_table(cli: Cli, report: Report) -> None:
     rows = []
     for row in report.operations:
         first, *others = row.details or [""]
-        rows.append((row.operation, row.verdict.value, row.passed, first))
+        rows.append((row.operation, row.verdict.value, row.passed_ratio, first))
         rows += [("", "", "", detail) for detail in others]
     cli.out.table(columns, rows)
     cli.out.line()

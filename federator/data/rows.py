@@ -180,9 +180,10 @@ def list_foreign_files(handle: TableHandle) -> dict[str, Any]:
 
 
 def list_lost_tables(handle: TableHandle, *, canonical: str, declared: Sequence[str]) -> dict[str, Any]:
-    """Return those of the ``declared`` canonical ``locations`` that would lose data with this table, and its ``resolved`` location.
+    """Return ``locations``, those of the ``declared`` canonical ones that would lose data with this table, and ``resolved``, its own
+    location without symbolic links.
 
-    ``canonical`` is its own one. Raise PermissionDenied if it is reached through a symbolic link.
+    ``canonical`` is the table's own canonical location. Raise PermissionDenied if it is reached through a symbolic link.
     """
     require_no_link(handle.location, handle.mounts, handle.pinned)
     lost = list_lost_locations(handle.location, canonical, declared, handle.pinned)

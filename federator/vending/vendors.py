@@ -42,7 +42,7 @@ class SourceVendor:
         return not any(isinstance(vendor, CatalogVendor) for vendor in self.vendors)
 
     def issue(self, grant: TableGrant) -> VendedCredentials:
-        """Issue credentials by the first vendor for the location. Raise as ``CredentialVendor.issue`` does.
+        """Issue credentials by the first vendor for the location, which must have one (``applies_to``). Raise as ``CredentialVendor.issue`` does.
 
         The next one is asked only if a catalog does not issue credentials for this table (Unsupported). A refusal is final.
         """

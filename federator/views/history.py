@@ -94,13 +94,13 @@ def list_children_at(
         state = records.select_at_revision(source, revision, *conditions).subquery()
         query = select(state).order_by(state.c.path, state.c.is_table).limit(limit + 2)
         rows = list(connection.execute(query).mappings())
-        proven = coverage.read_coverage(connection, source, revision, only=[row["path"] for row in rows if not row["is_table"]])
+        listed = coverage.read_coverage(connection, source, revision, only=[row["path"] for row in rows if not row["is_table"]])
         states = verification_history.list_states_at(
             connection, [(source, row["canonical"]) for row in rows if row["canonical"]], snapshot.at
         )
     # A namespace and a table may have the same path, and a cursor is only a path. So a page never ends between the two.
     end = limit + 1 if len(rows) > limit and rows[limit]["path"] == rows[limit - 1]["path"] else limit
-    nodes = [_build_node(source, row, proven, states, scopes) for row in rows[:end]]
+    nodes = [_build_node(source, row, listed, states, scopes) for row in rows[:end]]
     return NodePage(nodes, rows[end - 1]["path"] if len(rows) > end else None)
 
 
@@ -149,9 +149,11 @@ def list_datasets_at(
             locations = _list_locations_at(connection, snapshot, declared_in, after, size, scopes)
             if not locations:
                 break
-            views = _build_views(connection, snapshot, locations, scopes)
-            views = [view for view in views if state in (None, view.state)]
-            datasets += [view for view in views if not conflicts or view.disagreements or view.duplicates]
+            datasets += [
+                dataset
+                for dataset in _build_datasets(connection, snapshot, locations, scopes)
+                if state in (None, dataset.state) and (not conflicts or dataset.disagreements or dataset.duplicates)
+            ]
             after = locations[-1]
     page, following = cut_page(datasets, limit)
     return PastDatasetPage(page, following)
@@ -167,8 +169,9 @@ def get_dataset_at(
     """
     canonical = canonical_location(location, aliases)
     with read_transaction_at(index, snapshot) as connection:
-        views = _build_views(connection, snapshot, [canonical], scopes)
-    datasets = [view for view in views if declared_in is None or declared_in in list_sources(view.declarations)]
+        datasets = _build_datasets(connection, snapshot, [canonical], scopes)
+    if declared_in is not None:
+        datasets = [dataset for dataset in datasets if declared_in in list_sources(dataset.declarations)]
     if not datasets:
         raise TableNotFound(f"no table was declared at {canonical} at {format_utc(snapshot.at)}")
     return datasets[0]
@@ -182,12 +185,12 @@ def _list_sources_at(snapshot: Snapshot, after: str, limit: int, scopes: Scopes)
 
 
 def _build_node(
-    source: str, row: RowMapping, proven: dict[str, Coverage], states: Mapping[SourceLocation, PastVerification], scopes: Scopes
+    source: str, row: RowMapping, listed: Mapping[str, Coverage], states: Mapping[SourceLocation, PastVerification], scopes: Scopes
 ) -> TreeNode:  # fmt: skip
     path = (source, *parse_path_key(row["path"]))
     if not scopes.covers(path):
         return TreeNode(path_key(path), row["name"], Kind(row["kind"]).value)
-    evidence = proven.get(row["path"]) if not row["is_table"] else None
+    evidence = listed.get(row["path"]) if not row["is_table"] else None
     state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
     verification = states.get((source, row["canonical"]))
     return TreeNode(
@@ -245,7 +248,7 @@ def _list_declarations_at(
     return sorted(rows, key=lambda row: (row["source"], row["path"]))
 
 
-def _build_views(connection: Connection, snapshot: Snapshot, locations: Sequence[str], scopes: Scopes) -> list[PastDataset]:
+def _build_datasets(connection: Connection, snapshot: Snapshot, locations: Sequence[str], scopes: Scopes) -> list[PastDataset]:
     a = t.alias.c
     aliased = set(connection.execute(select(a.canonical).where(a.canonical.in_(locations))).scalars())
     aliases = connection.execute(select(a.canonical, a.place).where(a.place.in_(locations)))
@@ -262,17 +265,18 @@ def _build_views(connection: Connection, snapshot: Snapshot, locations: Sequence
         snapshot.at,
     )
     default = verification_history.default_state_at(connection, snapshot.at)
-    return [_build_view(location, rows, states, default) for location in locations for rows in declared[location].values()]
+    return [_build_dataset(location, rows, states, default) for location in locations for rows in declared[location].values()]
 
 
-def _build_view(
+def _build_dataset(
     location: str, rows: list[RowMapping], states: Mapping[SourceLocation, PastVerification], default_state: str | None
 ) -> PastDataset:
     tables = [table_from_row(row["source"], dict(row)) for row in rows]
     ids = [path_key((table.source, *table.path)) for table in tables]
     sources = [table.source for table in tables]
     # A dataset may have been inspected under each of its aliases, and with the options of each source.
-    inspected = [states[one] for one in {(row["source"], row["canonical"]) for row in rows} if one in states]
+    keys = {(row["source"], row["canonical"]) for row in rows}
+    inspected = [states[key] for key in keys if key in states]
     newest = max(inspected, key=lambda state: rank_state(state.state, state.since), default=None)
     return PastDataset(
         location=location,

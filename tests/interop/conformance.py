@@ -173,7 +173,7 @@ def to_markdown(runs: Sequence[RecordedRun]) -> str:
     lines.append(f"|{' --- |' * (len(reports) + 1)}")
     for operation in operations:
         cells = (next((row for row in report.operations if row.operation == operation), None) for report in reports)
-        lines.append(f"| {operation} | {' | '.join(f'{c.verdict} {c.passed}'.strip() if c else '' for c in cells)} |")
+        lines.append(f"| {operation} | {' | '.join(f'{c.verdict} {c.passed_ratio}'.strip() if c else '' for c in cells)} |")
     for item, report in zip(runs, reports, strict=True):
         uncoded = f" {item.uncoded_errors} errors had no code." if item.uncoded_errors else ""
         table = report.to_markdown().splitlines()

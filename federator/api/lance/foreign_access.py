@@ -31,22 +31,15 @@ def may_read_locations(
 ) -> bool:
     """Return whether a principal may read the locations outside of the table at ``location`` that opening it would read.
 
-    A location of ``foreign.outside`` is readable if one of its nearest declarations, at it or above it,
+    A location of ``foreign.outside`` belongs to its nearest declarations, at it or above it. It is readable if the scopes cover one of
+    these that has the location among its files, without a hidden source's root in between, and, in an object store, opens it with the
+    options of ``source``.
 
-    - is covered by the scopes. Declarations that are farther away do not count: the location belongs to the nearest table;
-    - is at the location, or has it among the files of its table, with no root of a source outside the scopes between the two: a table
-      below such a root may be one that the index does not know yet;
-    - is, in an object store, of a source that opens the location with the options of ``source``.
+    ``foreign.root``, the target of a symbolic link at the table itself, follows the same rule, or is undeclared: then no table outside
+    the scopes may be at it, inside it or around it, and the scopes must cover the source with the nearest root around it.
 
-    ``foreign.root``, the target of a symbolic link at the table itself, follows the same rules, or is undeclared. An undeclared target
-    is readable if
-
-    - the scopes cover all sources, or the source with the nearest root around the target, and no other root is inside the target.
-      Elsewhere, it may be a table of a source without a root that the index does not know yet;
-    - no table outside the scopes is at the target, inside it or around it, also by symbolic links.
-
-    ``resolve`` resolves symbolic links. Return False, too, if a configured root has a reference that cannot be resolved, and for more
-    or deeper locations than can be compared in a short time.
+    ``resolve`` resolves symbolic links. Return False, too, if the reference of a root cannot be resolved, and for more or deeper
+    locations than can be compared in a short time.
     """
     aliases = settings.location_aliases
     own_location = canonical_location(location, aliases) if location else None

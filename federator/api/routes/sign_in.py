@@ -11,11 +11,12 @@ from starlette.responses import Response
 
 from federator import logs, web
 from federator.api.claims import Grant, grant_principal
+from federator.api.cookies import Cookie
 from federator.api.dependencies import HOLD_PROVIDER_SHARE
 from federator.api.http_middleware import NO_STORE
 from federator.api.problems import RequestRejected
 from federator.api.rate_limit import RequestRateLimiter
-from federator.api.sessions import BrowserSession, Cookie, SessionAuthenticator
+from federator.api.sessions import BrowserSession, SessionAuthenticator
 from federator.api.sign_in import SIGN_IN_SECONDS, UNKNOWN_PERSON, SignIn, SignInRefused
 from federator.connector import ConfigError, FederatorError
 from federator.connector.options import read_secret, resolve_reference

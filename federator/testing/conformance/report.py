@@ -27,7 +27,7 @@ class Verdict(StrEnum):
     UNTESTED = "not tested"
 
 
-#: from the verdict that decides about an operation to the one that says least
+#: the verdict of an operation is the first of these that one of its checks has
 _PRECEDENCE = (Verdict.FAILED, Verdict.PASSED, Verdict.UNSUPPORTED, Verdict.UNTESTED)
 
 
@@ -53,7 +53,7 @@ class OperationVerdict:
     checks: tuple[Check, ...]
 
     @property
-    def passed(self) -> str:
+    def passed_ratio(self) -> str:
         """Passed checks of those that ran: ``3 of 4``."""
         ran = [check for check in self.checks if check.verdict in (Verdict.PASSED, Verdict.FAILED)]
         return f"{sum(check.verdict is Verdict.PASSED for check in ran)} of {len(ran)}" if ran else ""
@@ -107,7 +107,8 @@ class Report:
         data = asdict(self)
         data["summary"] = {verdict.value.replace(" ", "_"): self.count(verdict) for verdict in Verdict}
         data["operations"] = [
-            {"operation": o.operation, "verdict": o.verdict, "passed": o.passed, "why": o.details} for o in self.operations
+            {"operation": o.operation, "verdict": o.verdict, "passed": o.passed_ratio, "why": o.details}
+            for o in self.operations
         ]
         # Last, because a report has a hundred of them.
         data["checks"] = data.pop("checks")
@@ -128,7 +129,7 @@ class Report:
         ]
         for row in self.operations:
             why = "<br>".join(_cell(detail) for detail in row.details)
-            lines.append(f"| {row.operation} | {row.verdict} | {row.passed} | {why} |")
+            lines.append(f"| {row.operation} | {row.verdict} | {row.passed_ratio} | {why} |")
         return "\n".join([*lines, ""])
 
 

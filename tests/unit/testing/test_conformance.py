@@ -98,7 +98,7 @@ def test_an_operation_passed_only_if_no_check_of_it_failed(verdicts: list[Verdic
     checks = [Check("DropTable", str(number), verdict, "a|b <c>") for number, verdict in enumerate(verdicts)]
     report = Report("memory", "", [], "ns", {}, "now", checks)
     (operation,) = report.operations
-    assert (operation.verdict, operation.passed) == (overall, passed)
+    assert (operation.verdict, operation.passed_ratio) == (overall, passed)
     assert report.has_failed == (FAILED in verdicts)
     assert "a\\|b &lt;c>" in report.to_markdown()
 
