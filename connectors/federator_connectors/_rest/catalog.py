@@ -173,6 +173,7 @@ class RestCatalog(Catalog):
 
 def _build_protocol(source: str, settings: RestSettings) -> RestProtocol:
     general = settings.protocol == GENERAL
+    connect_timeout, read_timeout = settings.timeouts
     client = HttpClient(
         source,
         settings.uri,
@@ -182,6 +183,8 @@ def _build_protocol(source: str, settings: RestSettings) -> RestProtocol:
         tls=TlsOptions(
             verify=settings.tls_verify, ca=settings.tls_ca, certificate=settings.tls_certificate, key=settings.tls_key
         ),
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
         connections=settings.pool_size,
     )
     if general:

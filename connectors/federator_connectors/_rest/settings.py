@@ -50,8 +50,19 @@ class RestSettings(ConnectorSettings):
         doc="Maximum number of connections of one namespace, and of each of the two shards that a crawl reads at once.",
         parse=parse_positive_int,
     )
+    connect_timeout_ms: int = option(
+        "connect_timeout_ms", 10_000, doc="Milliseconds to wait for a connection.", parse=parse_positive_int
+    )
+    read_timeout_ms: int = option(
+        "read_timeout_ms", 60_000, doc="Milliseconds to wait for a response.", parse=parse_positive_int
+    )
     keeps_properties: bool | None = option("keeps_properties", doc="Whether the server returns a table's properties as they were set, also for registered tables. Default: false for lance, because pylance's reference server drops them; true for general.", parse=parse_boolean)  # fmt: skip  # noqa: E501
     drop_keeps_data: bool = option("drop_keeps_data", False, doc="general: whether the server's DropTable removes only the declaration. If false, tables cannot be deregistered.", parse=parse_boolean)  # fmt: skip  # noqa: E501
+
+    @property
+    def timeouts(self) -> tuple[float, float]:
+        """The timeouts in seconds: to connect and to read."""
+        return self.connect_timeout_ms / 1000, self.read_timeout_ms / 1000
 
     @property
     def returns_properties(self) -> bool:
