@@ -42,9 +42,10 @@ class SourceVendor:
         return not any(isinstance(vendor, CatalogVendor) for vendor in self.vendors)
 
     def issue(self, grant: TableGrant) -> VendedCredentials:
-        """Issue credentials by the first vendor for the location, which must have one (``applies_to``). Raise as ``CredentialVendor.issue`` does.
+        """Issue credentials by the first vendor for the location, which must have one (``applies_to``).
 
-        The next one is asked only if a catalog does not issue credentials for this table (Unsupported). A refusal is final.
+        The next one is asked only if a catalog does not issue credentials for this table (Unsupported). A refusal is final. Raise as
+        ``CredentialVendor.issue`` does.
         """
         if any(is_endpoint_key(key) for key in grant.record.properties):
             raise Unsupported("no credentials are vended for a table whose properties name an endpoint")
