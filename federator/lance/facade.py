@@ -327,7 +327,10 @@ class CatalogNamespace(lance.LanceNamespace):
             raise lance.InvalidInputError(str(error)) from error
 
     def _refuse_other_depth(self, catalog: Catalog, path: Path) -> None:
-        """Raise NamespaceAlreadyExists if a short path stands for a namespace of another depth: a replacement would differ."""
+        """Raise NamespaceAlreadyExists if the catalog has the namespace under a path with another number of levels.
+
+        OVERWRITE would drop that one and create another.
+        """
         existing = catalog.canonical_path(path)
         if len(existing) != len(path):
             raise NamespaceAlreadyExists(
@@ -367,7 +370,7 @@ class CatalogNamespace(lance.LanceNamespace):
     def _is_only_declared(self, catalog: Catalog, record: TableRecord) -> bool:
         """Return whether no Lance table can be opened at the location. Raise PermissionDenied, ServiceUnavailable, Unsupported.
 
-        A catalog that does not know it has its storage opened, with the options of the source.
+        If the catalog does not report this, the location is opened with the options of the source.
         """
         if self._capabilities.reports_unwritten:
             return catalog.is_only_declared(record)

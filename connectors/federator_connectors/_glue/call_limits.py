@@ -19,7 +19,7 @@ from federator.connector import CallLimits
 from federator.connector.call_deadline import CallDeadline, call_seconds
 from federator.connector.call_policy import CircuitBreaker, RateLimiter
 from federator_connectors._glue.errors import describe_connection, describe_response
-from federator_connectors._http.watched_connections import watched
+from federator_connectors._http.watched_connections import watched_pool_class
 
 _SERVER_ERROR = 500
 #: the key of what a call holds, in botocore's context of the call
@@ -105,7 +105,9 @@ def limit_duration(server: str, client: Any, config: Any) -> None:
         client.meta.events.register_last(event, handler)
     # botocore has no way to choose the class of its connections.
     session = client._endpoint.http_session
-    session._pool_classes_by_scheme = {scheme: watched(pool) for scheme, pool in session._pool_classes_by_scheme.items()}
+    session._pool_classes_by_scheme = {
+        scheme: watched_pool_class(pool) for scheme, pool in session._pool_classes_by_scheme.items()
+    }
     session._manager.pool_classes_by_scheme = session._pool_classes_by_scheme
 
 

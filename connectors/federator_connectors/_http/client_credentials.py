@@ -28,20 +28,20 @@ class TokenClient:
     timeouts: tuple[float, float]
     limits: CallLimits
     tls: TlsOptions
-    #: the credentials are sent in the header Authorization, instead of in the form
-    basic: bool = False
-    #: additional headers of the request, as pairs
+    #: send the credentials in the header Authorization instead of the form
+    in_header: bool = False
+    #: additional headers of the request; pairs, because a client is the key of a cache
     headers: tuple[tuple[str, str], ...] = ()
 
     def fetch(self) -> AccessToken:
         """Fetch a new token. Raise Unauthenticated, ServiceUnavailable, Internal."""
         connect, read = self.timeouts
         http = HttpClient(
-            self.source, self.url, error_of=self.error_of, authentication=_RedactedSecret(self.secret, self._headers()),
+            self.source, self.url, error_of=self.error_of, authentication=_FixedHeaders(self.secret, self._headers()),
             limits=self.limits, tls=self.tls, connect_timeout=connect, read_timeout=read,
         )  # fmt: skip
         form = {"grant_type": "client_credentials", "scope": self.scope}
-        if not self.basic:
+        if not self.in_header:
             form |= {"client_id": self.client_id, "client_secret": self.secret}
         try:
             # Repeatable: a second request only creates a second token.
@@ -54,7 +54,7 @@ class TokenClient:
         return AccessToken(token, float(lifetime) if isinstance(lifetime, int | float) else None)
 
     def _headers(self) -> dict[str, str]:
-        if not self.basic:
+        if not self.in_header:
             return dict(self.headers)
         pair = f"{quote_plus(self.client_id)}:{quote_plus(self.secret)}"
         return {**dict(self.headers), "Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
@@ -67,8 +67,8 @@ def shared_token(client: TokenClient) -> RefreshingToken:
 
 
 @dataclass(frozen=True)
-class _RedactedSecret:
-    """No authentication, but a secret that is redacted from all errors."""
+class _FixedHeaders:
+    """The headers of a token request, which has no token yet. The secret is redacted from all errors."""
 
     secret: str = field(repr=False)
     fixed: Mapping[str, str]

@@ -134,7 +134,7 @@ _BY_STATUS: dict[int, type[CatalogError]] = {
     504: ServiceUnavailable,
 }  # fmt: skip
 #: statuses that servers have for an absent object
-_OF_ABSENCE = frozenset({400, 404})
+_STATUSES_OF_ABSENCE = frozenset({400, 404})
 _HINTS: dict[type[CatalogError], str] = {
     Unauthenticated: "check the source's credentials: they are missing, wrong or expired",
     PermissionDenied: "grant the source's principal the permission for this operation",
@@ -157,11 +157,11 @@ def error_for_status(
 
 
 def contradicts_absence(response: HttpResponse, kind: type[CatalogError]) -> bool:
-    """Return whether a body says that an object is absent, beside a status of something else: a denial, or a server that failed.
+    """Return whether a body says that an object is absent, but the status says something else: a denial, or a server that failed.
 
     Such a response proves nothing about the object: the error is that of its status.
     """
-    return issubclass(kind, NamespaceNotFound | TableNotFound) and response.status not in _OF_ABSENCE
+    return issubclass(kind, NamespaceNotFound | TableNotFound) and response.status not in _STATUSES_OF_ABSENCE
 
 
 def error_for_token_status(response: HttpResponse, hint: str) -> CatalogError:

@@ -1,5 +1,7 @@
-"""Connections of urllib3, which requests and botocore use, that a ``CallDeadline`` can shut down. It imports neither of them:
-the packages of Glue have no requests."""
+"""Connections of urllib3 that a ``CallDeadline`` can shut down. Both requests and botocore use urllib3.
+
+The module imports neither of them: an environment for Glue has no requests.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from urllib3 import HTTPConnectionPool, PoolManager
 from federator.connector.call_deadline import watch_connection
 
 
-class _Watched:
-    """Placed before a class of connections."""
+class _WatchedConnection:
+    """A mixin for classes of connections: tells the deadline of the current call which socket it uses."""
 
     sock: socket.socket | None
 
@@ -30,12 +32,14 @@ class _Watched:
 
 
 @cache
-def watched(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
+def watched_pool_class(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
     """Return a class of pools whose connections end with the deadline of their call."""
-    connection = type(pool.ConnectionCls.__name__, (_Watched, pool.ConnectionCls), {})
+    connection = type(pool.ConnectionCls.__name__, (_WatchedConnection, pool.ConnectionCls), {})
     return type(pool.__name__, (pool,), {"ConnectionCls": connection})
 
 
 def watch_pools(manager: PoolManager) -> None:
-    """Let the pools that a manager will open have watched connections."""
-    manager.pool_classes_by_scheme = {scheme: watched(pool) for scheme, pool in manager.pool_classes_by_scheme.items()}
+    """Let all pools that a manager opens from now on have watched connections."""
+    manager.pool_classes_by_scheme = {
+        scheme: watched_pool_class(pool) for scheme, pool in manager.pool_classes_by_scheme.items()
+    }

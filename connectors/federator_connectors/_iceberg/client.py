@@ -118,7 +118,7 @@ class IcebergClient(NamespaceClient):
     def get_table(self, path: Path) -> IcebergTable:
         """Return a table. Raise TableNotFound, also if its namespace or warehouse does not exist, or if the name is a view's."""
         with translate_table_errors(missing=TableNotFound):
-            # The snapshots of other tables can be many.
+            # Tables that are not Lance may have very many snapshots.
             query, about = {"snapshots": "refs"}, f"reading the table {path_key(path)}"
             fields = self._http.get(self._table_url(path), query, about=about).require_shape(_TABLE)
             return IcebergTable(fields["metadata"], fields.get("metadata-location"))
@@ -136,7 +136,7 @@ class IcebergClient(NamespaceClient):
 
     def create_table(self, path: Path, body: Native) -> IcebergTable:
         """Create a table and return it as the server stores it. Raise TableAlreadyExists, NamespaceNotFound."""
-        self._table_url(path)
+        self._require_url(path)
         with translate_table_errors(missing=NamespaceNotFound):
             url, about = f"{self._namespace_url(path[:-1])}/tables", f"declaring the table {path_key(path)}"
             fields = self._http.send("POST", url, body=body, about=about).require_shape(_TABLE)
@@ -155,7 +155,7 @@ class IcebergClient(NamespaceClient):
         if not self._warehouse(path[0]).can_rename:
             raise Unsupported(f"{self._source}: {about}: the server does not offer this call")
         for table_path in (path, new_path):
-            self._table_url(table_path)
+            self._require_url(table_path)
         source, destination = ({"namespace": names[:-1], "name": names[-1]} for _, *names in (path, new_path))
         try:
             url, body = f"{self._base(path[0])}/tables/rename", {"source": source, "destination": destination}
@@ -178,6 +178,10 @@ class IcebergClient(NamespaceClient):
 
     def _separator(self, catalog: str) -> str:
         return self._warehouse(catalog).separator
+
+    def _require_url(self, path: Path) -> None:
+        """Raise InvalidInput for a name that no URL can have, before a request whose body has the name."""
+        self._table_url(path)
 
     def _table_url(self, path: Path) -> str:
         return f"{self._namespace_url(path[:-1])}/tables/{self._segment(path[-1])}"

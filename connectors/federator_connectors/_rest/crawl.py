@@ -50,7 +50,7 @@ def read_shard(catalog: Catalog, shard: Shard, fan_out: FanOut, depth: int | Non
             catalog.describe_namespace(namespace)
         return []
 
-    # If a namespace were listed after the tables of the one before, a server that answers late would have nothing to do in between.
+    # The next namespace is listed while the tables of this one are described: a slow server has several requests at any time.
     for namespace, tables in fan_out.map_one_ahead(list_tables, shard.namespaces):
         coverage = CoverageBuilder(catalog.source, namespace)
         children = _read_children(catalog, namespace, shard.payload[namespace], tables, coverage, fan_out)

@@ -42,7 +42,7 @@ def _build_authentication(source: str, settings: UnitySettings) -> Authenticatio
     client = TokenClient(
         source=source, url=settings.token_url or f"{settings.endpoint}/oidc/v1/token", client_id=settings.client_id,
         secret=settings.client_secret, scope=settings.scope, error_of=error_for_token_response, timeouts=settings.timeouts,
-        limits=settings.limits, tls=settings.tls, basic=True,
+        limits=settings.limits, tls=settings.tls, in_header=True,
     )  # fmt: skip
     return shared_token(client)
 
