@@ -327,10 +327,7 @@ class CatalogNamespace(lance.LanceNamespace):
             raise lance.InvalidInputError(str(error)) from error
 
     def _refuse_other_depth(self, catalog: Catalog, path: Path) -> None:
-        """Raise NamespaceAlreadyExists if the catalog has the namespace under a path with another number of levels.
-
-        OVERWRITE would drop that one and create another.
-        """
+        """Raise NamespaceAlreadyExists if the catalog has it under a path of another depth: OVERWRITE would create a different one."""
         existing = catalog.canonical_path(path)
         if len(existing) != len(path):
             raise NamespaceAlreadyExists(
