@@ -27,14 +27,14 @@ _UNRESOLVED_STATES = (OutcomeState.NEEDS_ADOPTION, OutcomeState.UNKNOWN)
 class ApplicationIndex(Protocol):
     """The reads and writes of an application in the index of its instance."""
 
-    def absences(self, source: str) -> Mapping[str, Sequence[float]]:
-        """Return the misses of a source that count now, by path."""
+    def list_misses(self, source: str) -> Mapping[str, Sequence[float]]:
+        """Return the times (seconds since the epoch) of the misses that count now for the origins of a source, by path key."""
 
     def publish(self, source: str, observations: Sequence[ObservedObject]) -> None:
         """Make direct observations of a source its current state."""
 
-    def mark_applied(self, plan: str) -> None:
-        """Record that a plan (its digest) was applied."""
+    def mark_applied(self, digest: str) -> None:
+        """Record that the plan with a digest was applied."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Application:
         """Apply the released changes of a plan. ``report`` gets the outcome of each call as it arrives."""
         rule = self.executor.rule
         failures = self.resume()
-        proven, unproven = split_by_proof(rule, release.changes, self.index.absences(rule.origin))
+        proven, unproven = split_by_proof(rule, release.changes, self.index.list_misses(rule.origin))
         # Released changes of a plan that is held for its change windows were approved, so they may be made now.
         any_time = any(hold.guard == Reason.OUTSIDE_WINDOW for hold in plan.holds)
         outcomes = [Outcome(change, OutcomeState.SKIPPED, Reason.NOT_COVERED, _PROOF_LOST) for change in unproven]

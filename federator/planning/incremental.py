@@ -44,8 +44,8 @@ class FeedState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownState:
-    """The index's state of a source.
+class IndexedSource:
+    """The published state of a source in the index, which decides what an incremental crawl reads again.
 
     ``coverage`` is that of its published revision, ``namespaces`` are path keys, and ``pending`` are origins of mirrors that need
     more misses. ``named`` are the tables that the change feed names and the index has, and ``origins`` those that the feed names and a
@@ -112,7 +112,7 @@ def origins_needing_misses(
     return frozenset(parse_path_key(path) for path in lost if not has_enough_misses(misses.get(path, ()), needed, interval))
 
 
-def namespaces_to_read(changes: CatalogChanges, known: KnownState) -> frozenset[Path]:
+def namespaces_to_read(changes: CatalogChanges, known: IndexedSource) -> frozenset[Path]:
     """Return the namespaces that a crawl must read as a whole. The evidence of the others may be carried.
 
     No crawl reads an unstorable path.
@@ -144,7 +144,7 @@ def namespaces_to_read(changes: CatalogChanges, known: KnownState) -> frozenset[
     return frozenset(path for path in to_read if is_storable("".join(path)))
 
 
-def tables_to_read(changes: CatalogChanges, known: KnownState, namespaces: Collection[Path]) -> list[NamedTables]:
+def tables_to_read(changes: CatalogChanges, known: IndexedSource, namespaces: Collection[Path]) -> list[NamedTables]:
     """Return the tables that a crawl reads by name. ``namespaces`` are read as a whole."""
     by_namespace: dict[Path, list[str]] = {}
     for table in sorted(changes.tables):

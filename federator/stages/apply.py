@@ -37,16 +37,16 @@ class _StoreApplicationIndex:
     context: RunContext
     lease: Lease
 
-    def absences(self, source: str) -> Mapping[str, Sequence[float]]:
+    def list_misses(self, source: str) -> Mapping[str, Sequence[float]]:
         with self.context.index.read() as connection:
             return misses.list_misses(connection, source)
 
     def publish(self, source: str, observations: Sequence[ObservedObject]) -> None:
         publish_observations(self.context.index, self.lease, source, self.context.run.id, observations)
 
-    def mark_applied(self, plan: str) -> None:
+    def mark_applied(self, digest: str) -> None:
         with self.context.index.write() as connection:
-            plans.record_decision(connection, plan, "applied", self.context.run.actor)
+            plans.record_decision(connection, digest, "applied", self.context.run.actor)
 
 
 def resolve_open_intents(context: RunContext, rules: Sequence[MirrorRule]) -> None:

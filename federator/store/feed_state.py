@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from sqlalchemy import Connection, select
 
 from federator.model import Path
-from federator.planning.incremental import FeedState, KnownState, origins_needing_misses
+from federator.planning.incremental import FeedState, IndexedSource, origins_needing_misses
 from federator.planning.rule import MirrorRule
 from federator.store import coverage, ledger, misses, records
 from federator.store import tables as t
@@ -23,16 +23,16 @@ def read_feed_state(connection: Connection, source: str) -> FeedState:
 
 def read_indexed_source(
     connection: Connection, source: str, revision: int, rules: Iterable[MirrorRule], tables: Collection[Path]
-) -> KnownState:
+) -> IndexedSource:
     """Return the indexed state of a source at its published revision.
 
     ``rules`` are the mirrors with this origin. ``tables`` are those that the change feed names.
     """
-    lost = misses.list_missing_origins(connection, source, revision)
-    return KnownState(
+    missing = misses.list_missing_origins(connection, source, revision)
+    return IndexedSource(
         coverage=coverage.read_coverage(connection, source, revision),
         namespaces=records.list_namespace_keys(connection, source),
-        pending=origins_needing_misses(lost, misses.list_misses(connection, source), rules),
+        pending=origins_needing_misses(missing, misses.list_misses(connection, source), rules),
         named=records.list_existing_tables(connection, source, revision, tables),
         origins=ledger.list_origins(connection, source, tables),
     )

@@ -13,7 +13,7 @@ from federator.connector import CatalogChanges, NamespaceNotFound
 from federator.model import COMPLETE, ROOT, Coverage, Path, failed_evidence, iter_ancestors, parent_path, path_key
 from federator.planning.crawls import READ_BY_NAME, Arrival, validate_arrivals
 from federator.planning.evidence import is_proven_absent
-from federator.planning.incremental import KnownState, carried_coverage, namespaces_to_read, tables_to_read
+from federator.planning.incremental import IndexedSource, carried_coverage, namespaces_to_read, tables_to_read
 
 NAMES = ("a", "b")
 NAMESPACES = [(x,) for x in NAMES] + [(x, y) for x in NAMES for y in NAMES]
@@ -108,7 +108,7 @@ class Crawler:
             return {path for path, is_table in catalog.objects if not is_table} | {ROOT}, set()
         recorded = {path_key(path) for path, is_table in self.index if not is_table}
         named = [path for path, is_table in self.index if is_table and path in changes.tables]
-        known = KnownState(coverage=self.coverage, namespaces=recorded, named=named)
+        known = IndexedSource(coverage=self.coverage, namespaces=recorded, named=named)
         read, by_name = set(namespaces_to_read(changes, known)), set[tuple[Path, bool]]()
         for tables in tables_to_read(changes, known, read):
             there = {name for name in tables.names if ((*tables.namespace, name), True) in catalog.objects}

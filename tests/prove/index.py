@@ -171,8 +171,8 @@ class MemoryIndex:
         self.approvals[mirror] |= {key: release.Approval(now, guards) for key, guards in approved.items()}
         saved.state = "approved"
 
-    def mark_applied(self, plan: str) -> None:
-        self.plans[plan].state = "applied"
+    def mark_applied(self, digest: str) -> None:
+        self.plans[digest].state = "applied"
 
     # What is read.
 
@@ -217,7 +217,7 @@ class MemoryIndex:
     def verified(self, locations: Sequence[str]) -> dict[str, str]:
         return {location: STATES[location[-1]] for location in locations if location[-1] in STATES}
 
-    def absences(self, source: str) -> dict[str, list[float]]:
+    def list_misses(self, source: str) -> dict[str, list[float]]:
         return misses.valid_misses(self.states[source].misses, self.states[source].config)
 
     def unconfirmed(self, source: str) -> str | None:

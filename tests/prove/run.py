@@ -186,7 +186,7 @@ def _goes_on(instance: Instance, plans: Mapping[tuple[str, str], SavedPlan]) -> 
     """Whether an instance planned something that may be done, or counts a miss after which the next round may."""
     mine = [saved.plan for (name, _), saved in plans.items() if name == instance.id]
     changes = any((plan.mirror, change.target_path) not in instance.left_alone for plan in mine for change in plan.changes)
-    misses = any(map(instance.index.absences, instance.index.states))
+    misses = any(map(instance.index.list_misses, instance.index.states))
     return changes or (misses and any(refusal.reason == "misses" for plan in mine for refusal in plan.refusals))
 
 

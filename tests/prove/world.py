@@ -89,7 +89,7 @@ class World:
         catalog, index, began_at = self.catalogs[source], instance.index, self.now
         state = index.states[source]
         now = (catalog.version, state.version, index.version)
-        if instance.complete.get(source) == now and catalog.armed.listing is None and not index.absences(source):
+        if instance.complete.get(source) == now and catalog.armed.listing is None and not index.list_misses(source):
             return  # nothing has changed since a crawl that saw everything: this one would say the same
         instance.complete.pop(source, None)
         try:
@@ -127,7 +127,7 @@ class World:
         if last is not None and last[0] == read and not rule.windows:
             return self._planned(instance, rule, last[1])
         context = self.context(instance, rule)
-        knowledge = CrawlEvidence(origin.coverage, target.coverage, index.absences(rule.origin))
+        knowledge = CrawlEvidence(origin.coverage, target.coverage, index.list_misses(rule.origin))
         found = decide_all(context, knowledge, origin.tables.values(), target.tables.values(), index.ledger_rows(rule))
         able = self.catalogs[rule.origin].capabilities
         known = facts.collect_facts(
@@ -267,7 +267,11 @@ class World:
             instance.armed = None
         newest = [at for i in self.instances for state in i.index.states.values() for at in state.observed.values()]
         misses = [
-            at for i in self.instances for name in i.index.states for times in i.index.absences(name).values() for at in times
+            at
+            for i in self.instances
+            for name in i.index.states
+            for times in i.index.list_misses(name).values()
+            for at in times
         ]
         self.now = max([self.now, *newest, *misses])
 

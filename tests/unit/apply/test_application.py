@@ -47,7 +47,7 @@ class Recording:
     published: list[list[str]] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)
 
-    def absences(self, source: str) -> Mapping[str, Sequence[float]]:
+    def list_misses(self, source: str) -> Mapping[str, Sequence[float]]:
         assert source == "a"
         return self.missed
 
@@ -55,8 +55,8 @@ class Recording:
         assert source == "b"
         self.published.append([observation.key[1] for observation in observations])
 
-    def mark_applied(self, plan: str) -> None:
-        self.applied.append(plan)
+    def mark_applied(self, digest: str) -> None:
+        self.applied.append(digest)
 
 
 def change(action: Action, name: str) -> Change:

@@ -20,7 +20,7 @@ from federator.model import (
 )
 from federator.planning.incremental import (
     FeedState,
-    KnownState,
+    IndexedSource,
     full_crawl_reason,
     namespaces_to_read,
     origins_needing_misses,
@@ -32,19 +32,19 @@ from federator.planning.rule import MirrorRule
 NAMESPACES = ("sales", "ops", "deep", "deep$er", "deep$er$still")
 
 
-def known(pending: Iterable[str] = (), *, records: Iterable[str] = NAMESPACES, **evidence: Evidence) -> KnownState:
+def known(pending: Iterable[str] = (), *, records: Iterable[str] = NAMESPACES, **evidence: Evidence) -> IndexedSource:
     states = {"": COMPLETE, **dict.fromkeys(NAMESPACES, COMPLETE), **{k.replace("__", "$"): v for k, v in evidence.items()}}
     coverage = {key: Coverage("a", parse_path_key(key), proven, proven) for key, proven in states.items()}
-    return KnownState(coverage=coverage, namespaces=set(records), pending=[parse_path_key(key) for key in pending])
+    return IndexedSource(coverage=coverage, namespaces=set(records), pending=[parse_path_key(key) for key in pending])
 
 
-def read(namespaces: Iterable[str] = (), tables: Iterable[str] = (), of: KnownState | None = None) -> set[str]:
+def read(namespaces: Iterable[str] = (), tables: Iterable[str] = (), of: IndexedSource | None = None) -> set[str]:
     changes = CatalogChanges("c", frozenset(map(parse_path_key, namespaces)), frozenset(map(parse_path_key, tables)))
     return {path_key(path) for path in namespaces_to_read(changes, of or known())}
 
 
 def by_name(
-    tables: Iterable[str], named: Iterable[str] = (), of: KnownState | None = None
+    tables: Iterable[str], named: Iterable[str] = (), of: IndexedSource | None = None
 ) -> dict[str, tuple[tuple[str, ...], set[str]]]:
     """By namespace, the names that are read, and those of them that the index has."""
     changes = CatalogChanges("c", frozenset(), frozenset(map(parse_path_key, tables)))
@@ -86,7 +86,7 @@ class TestGaps:
     def test_also_where_only_a_table_could_not_be_described(self) -> None:
         state = known()
         coverage = {**state.coverage, "ops": Coverage("a", ("ops",), COMPLETE, failed_evidence(17, "one of 2"))}
-        assert read(of=KnownState(coverage=coverage, namespaces=state.namespaces)) == {"ops"}
+        assert read(of=IndexedSource(coverage=coverage, namespaces=state.namespaces)) == {"ops"}
 
     def test_carried_coverage_stays_carried(self) -> None:
         assert read(of=known(ops=carried_evidence(3))) == set()
@@ -99,10 +99,10 @@ class TestGaps:
         assert read(of=known(denied=failed_evidence(15, "denied"))) == {"", "denied"}
         state = known()
         coverage = {key: each for key, each in state.coverage.items() if key != "deep"}
-        assert read(of=KnownState(coverage=coverage, namespaces=state.namespaces)) == {"", "deep", "deep$er"}
+        assert read(of=IndexedSource(coverage=coverage, namespaces=state.namespaces)) == {"", "deep", "deep$er"}
 
     def test_a_source_without_any_evidence_is_read_whole(self) -> None:
-        assert read(of=KnownState(coverage={}, namespaces=["sales", "deep$er"])) == {"", "sales", "deep", "deep$er"}
+        assert read(of=IndexedSource(coverage={}, namespaces=["sales", "deep$er"])) == {"", "sales", "deep", "deep$er"}
 
 
 class TestMisses:

@@ -13,7 +13,7 @@ from federator.model import ROOT, Coverage, CoverageState, Kind, NamespaceRecord
 from federator.model.text import escape_unstorable, is_storable
 from federator.planning.crawls import collect_arrivals, validate_arrivals
 from federator.planning.identity import IdentityReading
-from federator.planning.incremental import KnownState, namespaces_to_read
+from federator.planning.incremental import IndexedSource, namespaces_to_read
 from federator.planning.storable import storable_items
 from federator_connectors._glue.records import table_record
 
@@ -133,4 +133,4 @@ def test_what_glue_accepts() -> None:
 
 def test_an_event_of_such_a_namespace_reads_only_its_parent() -> None:
     changes = CatalogChanges("1", frozenset({("a\0",)}), frozenset({("b\ud800", "t")}))
-    assert namespaces_to_read(changes, KnownState(coverage={"": Coverage("lake", ROOT)}, namespaces=frozenset())) == {ROOT}
+    assert namespaces_to_read(changes, IndexedSource(coverage={"": Coverage("lake", ROOT)}, namespaces=frozenset())) == {ROOT}
