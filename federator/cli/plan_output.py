@@ -6,16 +6,18 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from federator.cli.context import Cli
+from federator.cli.printer import format_time
 from federator.connector.options import mask_secrets
 from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from federator.model import TableRecord
     from federator.planning.changes import Change
     from federator.planning.plan import Plan
     from federator.planning.release import Approvals
+    from federator.views.plan_outcomes import ChangeOutcome
 
 SYMBOLS = {
     "create_namespace": ("+", "namespace"),
@@ -49,36 +51,46 @@ def plan_title(plan: Plan) -> str:
 
 
 def print_plan(
-    cli: Cli, plan: Plan, *, everything: bool = False, state: str | None = None, approvals: Approvals | None = None
-) -> None:
-    """Print one plan. ``state``: the state of a stored plan; ``approvals``: the valid approvals of its mirror."""
+    cli: Cli, plan: Plan, *, everything: bool = False, state: str | None = None, approvals: Approvals | None = None,
+    outcomes: Sequence[ChangeOutcome] = (),
+) -> None:  # fmt: skip
+    """Print one plan. ``state`` and ``outcomes`` are those of a stored plan; ``approvals``: the valid approvals of its mirror."""
     out = cli.out
     waiting = _waits(plan, approvals or {}) if state not in OVER else {}
+    happened = {id(plan.changes[outcome.change]): _describe_outcome(outcome) for outcome in outcomes}
     counts = Counter(map(_change_symbol, _merge_rename_pairs(plan)))
     summary = ", ".join(f"{symbol} {number:,} {label}" for (symbol, label), number in counts.items())
     refused = f"; {format_count(len(plan.refusals), 'refusal')}" if plan.refusals else ""
     out.line(f"{plan_title(plan)}: {summary or 'no changes'}{refused}", style="bold")
     if plan.changes or plan.held:
         out.line(f"plan {shorten_digest(plan.digest)}{f' ({state})' if state else ''}")
-    _show_changes(cli, plan, waiting, everything=everything)
+    _show_changes(cli, plan, {**waiting, **happened}, everything=everything)
     _show_refusals(cli, plan, everything=everything)
     if plan.held and state not in ("approved", "rejected", *OVER):
         out.line("held by a guard:", style="yellow")
         for hold in plan.held:
             out.line(f"  {hold}")
         if waiting and len(waiting) < len(plan.changes):
-            out.line(f"  {len(waiting):,} of {format_count(len(plan.changes), 'change')} wait, the others can be applied")
+            done = sum(outcome.state == "done" for outcome in outcomes)
+            others = f"{done:,} carried out" if done else "the others can be applied"
+            out.line(f"  {len(waiting):,} of {format_count(len(plan.changes), 'change')} wait, {others}")
         out.line(f"  to apply it nevertheless: {plan.release_command}")
 
 
 def _waits(plan: Plan, approvals: Approvals) -> dict[int, str]:
-    """Return the guards that changes wait for, by the ``id()`` of the change."""
+    """Return the guards that changes wait for, as text, by the ``id()`` of the change."""
     from federator.planning.release import release_changes
 
-    return {id(waiting.change): waiting.hold.guard for waiting in release_changes(plan, approvals).waiting}
+    return {id(waiting.change): f"waits: {waiting.hold.guard}" for waiting in release_changes(plan, approvals).waiting}
 
 
-def _show_changes(cli: Cli, plan: Plan, waiting: Mapping[int, str], *, everything: bool) -> None:
+def _describe_outcome(outcome: ChangeOutcome) -> str:
+    text = {"done": "carried out", "intent": "no outcome yet"}.get(outcome.state, outcome.state)
+    return f"{text}: {outcome.message}" if outcome.message else f"{text} {format_time(outcome.at)}"
+
+
+def _show_changes(cli: Cli, plan: Plan, notes: Mapping[int, str], *, everything: bool) -> None:
+    """Print the changes. ``notes``: what is known of a change, by its ``id()``."""
     counts: Counter[tuple[str, str]] = Counter()
     removals = {change.pair: change for change in plan.changes if change.pair is not None and change.after is None}
     for change in _merge_rename_pairs(plan):
@@ -86,7 +98,7 @@ def _show_changes(cli: Cli, plan: Plan, waiting: Mapping[int, str], *, everythin
         counts[kind] += 1
         if everything or counts[kind] <= CHANGES:
             renamed = removals.get(change.pair or "") if change.after is not None else None
-            _show_change(cli, change, renamed, waiting.get(id(change)))
+            _show_change(cli, change, renamed, notes.get(id(change)))
     more = sum(number - CHANGES for number in counts.values() if number > CHANGES)
     if more and not everything:
         cli.out.line(f"  and {more:,} more; --all shows them")
@@ -111,7 +123,7 @@ def _change_symbol(change: Change) -> tuple[str, str]:
     return _RENAME if change.pair is not None and change.after is not None else SYMBOLS[change.action.value]
 
 
-def _show_change(cli: Cli, change: Change, old: Change | None, guard: str | None) -> None:
+def _show_change(cli: Cli, change: Change, old: Change | None, note: str | None) -> None:
     symbol, label = _change_symbol(change)
     path = f"{change.target_source}${change.target_path}"
     if old is not None:
@@ -119,8 +131,8 @@ def _show_change(cli: Cli, change: Change, old: Change | None, guard: str | None
     location = (
         f"  {change.after.location}" if change.before is None and change.after is not None and change.after.location else ""
     )
-    waiting = f"  waits: {guard}" if guard else ""
-    cli.out.line(f"  {symbol} {label:<10}  {path}{location}  ({change.reason}){waiting}", style=_COLORS[symbol])
+    noted = f"  {note}" if note else ""
+    cli.out.line(f"  {symbol} {label:<10}  {path}{location}  ({change.reason}){noted}", style=_COLORS[symbol])
     if change.before is not None and change.after is not None:
         for line in _differences(change.before, change.after):
             cli.out.line(f"      {line}")

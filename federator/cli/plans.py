@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,17 +78,21 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
     from federator.connector.options import mask_secrets
     from federator.planning.plan import Plan
     from federator.store import approvals, plans
+    from federator.views.plan_outcomes import list_change_outcomes
 
     with cli.index() as index, index.read() as connection:
         stored = plans.get_plan(connection, digest)
         valid_approvals, release = approvals.get_valid(connection, stored.mirror), approvals.get_release(connection, stored)
+        outcomes = list_change_outcomes(connection, stored.digest, stored.content["changes"])
     if cli.json:
         waiting = [change.to_json() for change in release.waiting]
-        cli.out.document(
-            {**_plan_to_json(stored), "guarded": stored.guarded, "waiting": waiting, "plan": mask_secrets(stored.content)}
-        )
+        shown = {"guarded": stored.guarded, "waiting": waiting, "outcomes": [asdict(outcome) for outcome in outcomes]}
+        cli.out.document({**_plan_to_json(stored), **shown, "plan": mask_secrets(stored.content)})
         return
-    print_plan(cli, Plan.from_json(stored.content), everything=everything, state=stored.state, approvals=valid_approvals)
+    print_plan(
+        cli, Plan.from_json(stored.content), everything=everything, state=stored.state, approvals=valid_approvals,
+        outcomes=outcomes,
+    )  # fmt: skip
     decided = f"; {stored.state} by {stored.decided_by} {format_time(stored.decided_at)}" if stored.decided_at else ""
     comment = f": {stored.decision_comment}" if stored.decision_comment else ""
     cli.out.line(f"created by run {stored.run_id} {format_time(stored.created_at)}{decided}{comment}")

@@ -13,6 +13,7 @@ from pydantic import Field
 from federator.client.base_models import Freshness as Freshness
 from federator.client.base_models import Model as Model
 from federator.client.plan_models import ChangeContent as ChangeContent
+from federator.client.plan_models import ChangeOutcome as ChangeOutcome
 from federator.client.plan_models import PlanPage as PlanPage
 from federator.client.plan_models import PlanSummary as PlanSummary
 from federator.client.plan_models import PlanView as PlanView

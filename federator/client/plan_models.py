@@ -22,9 +22,10 @@ class PlanState(Model):
 
 
 class PlanSummary(PlanState):
-    """A plan without its content: counts of changes by action and of refusals by reason."""
+    """A plan without its content: counts of changes by action, of those carried out, and of refusals by reason."""
 
     changes: dict[str, int]
+    done: dict[str, int]
     refusals: dict[str, int]
     partial: bool
 
@@ -46,6 +47,17 @@ class WaitingChange(Model):
     detail: str
 
 
+class ChangeOutcome(Model):
+    """What became of a change that was started. ``change`` is its position in the plan's changes."""
+
+    change: int
+    state: str
+    code: str | None
+    message: str | None
+    run_id: str
+    at: datetime
+
+
 class ChangeContent(Model):
     """What verification last found at the location of a change. ``change`` is its position in the plan's changes."""
 
@@ -62,6 +74,7 @@ class PlanView(PlanState):
     partial: bool
     guarded: str | None
     waiting: list[WaitingChange]
+    outcomes: list[ChangeOutcome]
     contents: list[ChangeContent]
     plan: dict[str, Any]
     freshness: list[Freshness]

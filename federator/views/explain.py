@@ -287,9 +287,9 @@ def _describe_next(
         return planned["reason"], f"left as it is: {planned['detail']}"
     planned_change = f"{planned['action']}: {planned['reason']}"
     state, digest = newest[0].state, newest[0].digest[:12]
-    if state == "applied" and outcome is not None and outcome.state == "done":
+    if outcome is not None and outcome.state == "done":
         return None, f"nothing: {planned_change}, carried out by plan {digest}"
-    if state == "applied":
+    if state == "applied" or (outcome is not None and waiting is None):
         happened = f"{outcome.state} by plan {digest}: {outcome.message}" if outcome else f"not started by plan {digest}"
         return outcome.code if outcome else None, f"{planned_change}; {happened}; the next sync of {rule.name} decides again"
     if state == "rejected" and (waiting is not None or not newest[1].get("holds")):

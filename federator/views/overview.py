@@ -119,8 +119,8 @@ def _item(
 def _list_held_plans(connection: Connection, viewer: Visibility) -> list[AttentionItem]:
     return [
         _item(
-            f"plan:{plan.digest}", "plan", "held", "high", plan.mirror, target=plan.digest, count=sum(plan.changes.values()),
-            detail=", ".join(f"{number} {action}" for action, number in plan.changes.items()) or None, since=plan.created_at,
+            f"plan:{plan.digest}", "plan", "held", "high", plan.mirror, target=plan.digest, count=sum(plan.remaining.values()),
+            detail=", ".join(f"{number} {action}" for action, number in plan.remaining.items()) or None, since=plan.created_at,
         )
         for plan in plans.list_visible_plans(connection, viewer, state="held", limit=_MAX_PLANS)
     ]  # fmt: skip

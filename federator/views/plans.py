@@ -25,6 +25,7 @@ from federator.planning.user_declarations import user_plan_target
 from federator.store import plans
 from federator.store import tables as t
 from federator.store.plans import PlanRecord, StoredPlan
+from federator.views import plan_outcomes
 from federator.views.runs import Visibility
 
 # Counts of plans by digest and scopes, which never change. The limit is enough for a few pages of several principals.
@@ -43,6 +44,7 @@ class PlanSummary(PlanRecord):
     """A plan without its body."""
 
     changes: Annotated[Counted, Field(examples=[{"declare_table": 3}], description="number of changes by action")]
+    done: Annotated[Counted, Field(examples=[{"declare_table": 2}], description="number of carried-out changes by action")]
     refusals: Annotated[Counted, Field(examples=[{"no_location": 1}], description="number of refusals by reason")]
     partial: Annotated[
         bool,
@@ -51,6 +53,11 @@ class PlanSummary(PlanRecord):
             description="true: the principal sees and counts only a part of the plan; a decision needs the complete plan",
         ),
     ]
+
+    @property
+    def remaining(self) -> Counted:
+        """The number of changes by action that were not carried out. Actions without any are missing."""
+        return dict(Counter(self.changes) - Counter(self.done))
 
 
 def list_visible_plans(
@@ -63,12 +70,18 @@ def list_visible_plans(
     while len(visible) < limit:
         size = limit if viewer.scopes.covers_all else _BATCH_ROWS
         records = plans.list_plans(connection, mirrors=mirrors, state=state, run=run, after=after, limit=size)
+        done = plan_outcomes.count_done(connection, [record.digest for record in records])
         for record in records:
             counts = _count_visible(connection, viewer, record.digest, record.mirror)
             if counts is not None:
                 changes, refusals, partial = counts
                 shown = _without_comment(record) if partial else record
-                visible.append(PlanSummary(**asdict(shown), changes=changes, refusals=refusals, partial=partial))
+                carried_out = done.get(record.digest, {})
+                if partial and carried_out:
+                    carried_out = _count_visible_done(connection, viewer, record)
+                visible.append(
+                    PlanSummary(**asdict(shown), changes=changes, done=carried_out, refusals=refusals, partial=partial)
+                )
         if len(records) < size:
             break
         after = (records[-1].created_at, records[-1].digest)
@@ -115,6 +128,13 @@ def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirr
         _count_cache.clear()
     _count_cache[key] = counts
     return counts
+
+
+def _count_visible_done(connection: Connection, viewer: Visibility, record: PlanRecord) -> Counted:
+    body = _visible_body(viewer, record.mirror, plans.get_plan(connection, record.digest).content)
+    changes = body["changes"] if body is not None else []
+    done = plan_outcomes.list_done_changes(connection, record.digest, changes)
+    return dict(Counter(changes[number]["action"] for number in sorted(done)))
 
 
 def _count_body(body: Mapping[str, Any], *, partial: bool) -> _Counts:

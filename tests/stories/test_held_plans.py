@@ -15,6 +15,8 @@ from federator.stages.result import RunResult
 from federator.store import notices, plans
 from federator.store import tables as t
 from federator.testing import MemoryStore
+from federator.views.explain import explain_object
+from federator.views.plan_outcomes import list_change_outcomes
 from tests.fixtures.spark import World, Worlds, changes, content, refusals
 
 DAY = 86_400.0
@@ -59,6 +61,14 @@ def test_an_approval_is_of_its_changes_whatever_else_a_busy_source_does(worlds: 
     add(a, 20)
     held = world.sync()
     assert (held.state, state(world, held), numbers(b)) == ("held", "held", {*range(12), 20})
+    plan = held.plans[0]
+    with world.read() as connection:
+        outcomes = list_change_outcomes(connection, plan.digest, plan.to_json()["changes"])
+    made = [(plan.changes[each.change].target_path, each.state, each.run_id) for each in outcomes]
+    assert made == [("s$t20", "done", held.run_id)], "the removals wait"
+    (part,) = explain_object(world.settings, world.federator.index, ("b", "s", "t20")).parts
+    assert part.next.startswith("nothing: declare_table")
+    assert part.next.endswith(f"carried out by plan {plan.digest[:12]}")
     approve(world, held.plans[0])
     add(a, 21)
     approved = world.sync()

@@ -19,7 +19,7 @@ from federator.planning.reasons import Reason
 from federator.planning.release import guarded_digest
 from federator.store import plans, requests, runs
 from federator.views.search import facets
-from tests.fixtures.index_content import fill, table
+from tests.fixtures.index_content import fill, record_change, table
 from tests.web.conftest import Service, insert_drift
 
 OpenPage = Callable[[str], Page]
@@ -225,6 +225,26 @@ def test_a_held_plan_is_decided(open_page: OpenPage, service: Service, button: s
     page = open_page(f"audit?kind=plan_{state}")
     page.get_by_role("table", name="Audit events").get_by_text("event", exact=True).click()
     expect(page.get_by_role("table", name="Audit events")).to_contain_text('"comment": "agreed with <b>the</b> owner"')
+
+
+def test_a_held_plan_shows_what_was_carried_out(open_page: OpenPage, service: Service) -> None:
+    with service.index.read() as connection:
+        plan = Plan.from_json(plans.get_plan(connection, service.plan).content)
+    record_change(service.index, service.plan, plan.changes[1])
+    page = open_page("plans")
+    expect(page.get_by_role("table", name="Held plans")).to_contain_text("(1 change carried out)")
+    page.get_by_role("table", name="Held plans").get_by_role("link").first.click()
+    changes = page.get_by_role("region", name="Changes").locator("li.delta")
+    expect(changes).to_have_count(2)
+    waiting, made = changes.all()
+    expect(waiting).to_contain_text("waits: max delete percent")
+    expect(made).to_contain_text("carried out")
+    expect(made).not_to_contain_text("can be applied")
+    expect(page.get_by_role("button", name="Approve and apply (1 removal)")).to_be_visible()
+    expect(page.get_by_role("button", name="Apply the others")).to_have_count(0)
+    page = open_page("mirrors")
+    expect(page.get_by_role("table", name="Mirrors")).to_contain_text("deregister table: 1")
+    expect(page.get_by_role("table", name="Mirrors")).not_to_contain_text("declare table")
 
 
 def test_a_plan_shows_what_each_guard_measured(open_page: OpenPage, service: Service) -> None:

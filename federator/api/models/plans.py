@@ -11,6 +11,7 @@ from federator.api.models.base import FreshnessList, ResponseModel
 from federator.store.plans import PlanRecord
 from federator.store.requests import Request
 from federator.views.plan_contents import ChangeContent
+from federator.views.plan_outcomes import ChangeOutcome
 from federator.views.plans import PlanSummary
 
 
@@ -49,6 +50,10 @@ class PlanView(PlanRecord):
     waiting: Annotated[
         list[WaitingChange],
         Field(description="the changes that cannot be applied now. Empty if the plan is applied or outdated, or shown in part"),
+    ]
+    outcomes: Annotated[
+        list[ChangeOutcome],
+        Field(description="what became of the changes that were started; a held plan may be carried out in part"),
     ]
     contents: Annotated[
         list[ChangeContent],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -33,6 +33,7 @@ from federator.store import Connection, Index, approvals
 from federator.store.plans import PlanRecord, StoredPlan
 from federator.views import plans
 from federator.views.plan_contents import list_change_contents
+from federator.views.plan_outcomes import list_change_outcomes
 from federator.views.positions import parse_position
 from federator.views.runs import Visibility
 
@@ -192,11 +193,15 @@ def _plan_view(
     source_freshness = list_source_freshness(index, visibility.scopes, _plan_sources(settings, stored.mirror))
     with index.read() as connection:
         waiting = [] if partial else _waiting(approvals.get_release(connection, stored))
+        outcomes = list_change_outcomes(connection, stored.digest, body["changes"])
         contents = list_change_contents(connection, body["changes"])
+    if partial:
+        # A message may name a hidden object.
+        outcomes = [replace(outcome, message=None) for outcome in outcomes]
     return PlanView(
         **{field.name: getattr(stored, field.name) for field in fields(PlanRecord)}, partial=partial,
-        guarded=None if partial else stored.guarded, waiting=waiting, contents=contents,
-        plan=mask_secrets(dict(body)), freshness=source_freshness,
+        guarded=None if partial else stored.guarded, waiting=waiting, outcomes=outcomes,
+        contents=contents, plan=mask_secrets(dict(body)), freshness=source_freshness,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from federator.store.plans import StoredPlan
 from federator.store.runs import Run, RunChange, RunSource
 from federator.store.snapshots import parse_time
 from federator.views import plans, runs
+from federator.views.plan_outcomes import list_done_changes
 from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1")
@@ -194,16 +195,19 @@ def _names_of(spec: RunRequest) -> tuple[str, list[str]]:
 def require_applicable(connection: Connection, digest: str, visibility: Visibility) -> Release:
     """Return the changes of a plan that may be applied now, and those that wait.
 
-    Raise StateError if all changes wait for a decision, or if the plan can no longer be applied.
+    Raise StateError if all changes that were not carried out wait for a decision, or if the plan can no longer be applied.
     """
     stored = get_whole_plan(connection, digest, visibility)
     state, release = stored.state, approvals.get_release(connection, stored)
     if state not in ("ready", "held", "approved"):
         raise StateError(f"the plan {digest[:12]} is {state}", hint="create a new plan")
-    if not release.changes and (release.waiting or state == "held"):
+    done = list_done_changes(connection, stored.digest, stored.content["changes"])
+    may_go = len(release.changes) - len(done - {change.number for change in release.waiting})
+    if not may_go and (release.waiting or state == "held"):
         reason = f": {release.waiting[0].hold}" if release.waiting else ""
         raise StateError(
-            f"all changes of the plan {digest[:12]} are held{reason}", hint=Plan.from_json(stored.content).release_command
+            f"all {'remaining ' if done else ''}changes of the plan {digest[:12]} are held{reason}",
+            hint=Plan.from_json(stored.content).release_command,
         )
     return release
 

@@ -79,5 +79,6 @@ journal = Table(
     Index("ix_journal_open", "mirror", sqlite_where=text("state = 'intent'"), postgresql_where=text("state = 'intent'")),
     Index("ix_journal_guard", "mirror", "intent_at"),
     Index("ix_journal_run", "run_id", "seq"),
+    Index("ix_journal_plan", "plan"),
     Index("ix_journal_target", "target_source", "target_path"),
 )  # fmt: skip

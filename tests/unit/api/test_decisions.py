@@ -8,13 +8,16 @@ import pytest
 from sqlalchemy import select, update
 
 from federator.apply.plan_decisions import Decision, decide_plan
-from federator.model import TableRecord
+from federator.model import Scopes, TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
 from federator.store import Index, job_states, plans, requests, run_stages, runs
 from federator.store import tables as t
+from federator.views import plans as plan_views
+from federator.views.runs import Visibility
+from tests.fixtures.index_content import record_change
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_runs import add_plan
 
@@ -167,6 +170,49 @@ def test_what_may_go_of_a_held_plan_is_applied_and_the_answer_says_what_waits(ap
         connection.execute(update(t.approval).values(approved_at=t.approval.c.approved_at - 8 * 86_400))
     again = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
     assert again.json()["waiting"] == [held]
+
+
+def test_what_was_carried_out_of_a_held_plan_is_neither_offered_nor_counted_again(api: Api, index: Index) -> None:
+    digest = _add_mixed(index)
+    with index.read() as connection:
+        plan = Plan.from_json(plans.get_plan(connection, digest).content)
+    match = {"If-Match": f'"{digest}"'}
+    assert api.json(f"/api/v1/plans/{digest}")["outcomes"] == []
+    record_change(index, digest, plan.changes[1], "failed", code="unavailable", message="copy did not respond")
+    failed = api.json(f"/api/v1/plans/{digest}")["outcomes"]
+    assert [(each["change"], each["state"], each["code"], each["message"]) for each in failed] == [
+        (1, "failed", "unavailable", "copy did not respond")
+    ]
+    assert api.post(f"/api/v1/plans/{digest}/apply", headers=match).status_code == 202, "it may be tried again"
+    with index.write() as connection:
+        connection.execute(update(t.journal).values(state="done", code=None, message=None))
+    (outcome,) = api.json(f"/api/v1/plans/{digest}")["outcomes"]
+    assert (outcome["change"], outcome["state"], outcome["run_id"]) == (1, "done", "r")
+    (listed,) = api.json("/api/v1/plans?state=held")["plans"]
+    assert (listed["changes"], listed["done"]) == ({"deregister_table": 1, "declare_table": 1}, {"declare_table": 1})
+    (item,) = [item for item in api.json("/api/v1/overview")["attention"] if item["kind"] == "plan"]
+    assert (item["count"], item["detail"]) == (1, "1 deregister_table")
+    refused = api.post(f"/api/v1/plans/{digest}/apply", headers=match)
+    reason = "all remaining changes of the plan {} are held: max_delete_percent: too much"
+    assert (refused.status_code, refused.json()["detail"]) == (409, reason.format(digest[:12]))
+    # Once the removal is approved, it goes.
+    assert api.post(f"/api/v1/plans/{digest}/approve", headers=match).status_code == 200
+    assert api.post(f"/api/v1/plans/{digest}/apply", headers=match).status_code == 202
+
+
+def test_who_sees_a_part_of_a_plan_sees_the_outcomes_of_that_part(index: Index) -> None:
+    digest = _add_mixed(index)
+    with index.read() as connection:
+        plan = Plan.from_json(plans.get_plan(connection, digest).content)
+        viewer = Visibility("ann", Scopes.parse(["lake$s$gone", "copy$s$gone"]), origins={"m": "lake"})
+        assert plan_views.list_visible_plans(connection, viewer)[0].done == {}
+    record_change(index, digest, plan.changes[1])
+    record_change(index, digest, plan.changes[0])
+    with index.read() as connection:
+        (listed,) = plan_views.list_visible_plans(connection, viewer)
+    assert (listed.partial, listed.changes, listed.done, listed.remaining) == (
+        True, {"deregister_table": 1}, {"deregister_table": 1}, {},
+    )  # fmt: skip
 
 
 def test_a_second_approval_keeps_the_first_decider_until_the_approval_ends(api: Api, index: Index) -> None:

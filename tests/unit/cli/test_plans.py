@@ -17,6 +17,7 @@ from federator.planning.identity import IDENTITY_CHANGED, changed_text, confirm_
 from federator.planning.plan import Plan
 from federator.planning.reasons import Reason
 from federator.store import plans
+from tests.fixtures.index_content import record_change
 from tests.unit.cli.conftest import Shell
 
 
@@ -75,6 +76,25 @@ def test_a_plan_reads_as_what_would_be_done_and_why(shell: Shell) -> None:
     ):
         assert line in printed.splitlines(), line
     assert "copy$s$t24" in shell.run("plans", "show", created.digest[:8], "--all").stdout
+
+
+def test_a_held_plan_says_what_was_carried_out(shell: Shell) -> None:
+    created = plan(held=True)
+    saved(shell, created)
+    index = shell.index()
+    new, adopted = (
+        next(each for each in created.changes if each.action is action) for action in (Action.DECLARE_TABLE, Action.ADOPT)
+    )
+    record_change(index, created.digest, new)
+    record_change(index, created.digest, adopted, "failed", message="copy did not respond")
+    index.close()
+    printed = shell.run("plans", "show", created.digest).stdout.splitlines()
+    assert any(line.startswith("  + declare     copy$s$new  s3://a/new  (because)  carried out ") for line in printed), printed
+    assert any(line.endswith("(because)  failed: copy did not respond") for line in printed), printed
+    assert "  2 of 5 changes wait, 1 carried out" in printed
+    outcomes = shell.json("plans", "show", created.digest)["outcomes"]
+    states = {each["change"]: each["state"] for each in outcomes}
+    assert states == {created.changes.index(new): "done", created.changes.index(adopted): "failed"}
 
 
 def test_a_plan_that_approval_cannot_release_names_the_command_that_does(shell: Shell) -> None:

@@ -4,11 +4,21 @@ import {byId, make, name} from "../dom.js";
 import {ago, plural, words} from "../format.js";
 import {button, panel} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
+import {OPEN} from "./plans.js";
 import {followRequest, requestLine} from "./requests.js";
 
-const REMOVALS = ["deregister_table", "drop_namespace"];
+export const REMOVALS = ["deregister_table", "drop_namespace"];
 
 const decide = (row, action, comment) => send("POST", `/api/v1/plans/${row.digest}/${action}`, {comment: comment || null}, row.guarded || row.digest);
+
+/**
+ * The changes that were not carried out.
+ * @param {any} row response of /plans/{digest}
+ */
+export function openChanges(row) {
+  const done = new Set(row.outcomes.filter(each => each.state === "done").map(each => each.change));
+  return row.plan.changes.filter((_, at) => !done.has(at));
+}
 
 /* Request the application, and show what becomes of it until its run has ended. */
 async function apply(row, signal) {
@@ -26,7 +36,7 @@ async function apply(row, signal) {
 }
 
 function form(row, field, signal) {
-  const removals = row.plan.changes.filter(change => REMOVALS.includes(change.action)).length, effect = removals ? ` (${plural(removals, "removal")})` : "";
+  const left = openChanges(row), removals = left.filter(change => REMOVALS.includes(change.action)).length, effect = removals ? ` (${plural(removals, "removal")})` : "";
   const hasChanges = row.plan.changes.length > 0, isHeld = row.state === "held", needsCommand = (row.plan.holds ?? []).some(hold => hold.command);
   const act = (text, run, kind, shape) => button(text, () => attempt(run), {kind, shape});
   const said = action => decide(row, action, field.value.trim());
@@ -47,7 +57,7 @@ function form(row, field, signal) {
     field.value = "";
     await apply(row, signal);
   }), "main wide", "run"), act("Approve only", decided("approve", "Approved"), "wide", "ok")] : [];
-  const some = row.waiting.length > 0 && row.waiting.length < row.plan.changes.length;
+  const some = row.waiting.length > 0 && row.waiting.length < left.length;
   const applies = isHeld ? some && act("Apply the others", () => apply(row, signal), "wide", "run") : hasChanges && act(`Apply${effect}`, () => apply(row, signal), "main wide", "run");
   return [...approves, applies, act("Reject", decided("reject", "Rejected"), "danger wide", "stop")];
 }
@@ -63,7 +73,7 @@ const comment = row => (row.decision_comment ? make("blockquote", {}, make("bdi"
 export function decision(row, signal) {
   const result = make("div", {id: "result", "data-kept": true});
   if (row.partial) return [panel("Decision", {}, make("p", {class: "pad", text: "You see a part of this plan. A principal whose scopes cover all of it decides."})), result];
-  if (!["held", "ready", "approved"].includes(row.state)) {
+  if (!OPEN.includes(row.state)) {
     return [row.decided_by ? panel("Decision", {}, make("div", {class: "pad stack"}, decidedBy(row), comment(row))) : null, result];
   }
   const field = make("textarea", {id: "comment", maxlength: 2000, rows: 2, required: row.state === "held"});

@@ -5,18 +5,22 @@ import {make, name} from "../dom.js";
 import {ago, count, counted, state} from "../format.js";
 import {empty, link, path, table} from "../parts.js";
 import {catalogGraph} from "./catalogs.js";
-import {planLink} from "./plans.js";
+import {OPEN, planLink, remaining} from "./plans.js";
 import {brokenTables} from "./sources.js";
 
-const PENDING = ["ready", "approved", "held"];
+/* The changes of its newest plan that can still be made, by action. None if there are none. */
+function pendingChanges({last_plan: plan}) {
+  const left = plan && OPEN.includes(plan.state) ? remaining(plan) : {};
+  return Object.keys(left).length ? left : null;
+}
 
 /* The state of the newest plan and run: a plan that was applied holds nothing any more. */
 export function syncState(mirror) {
-  const plan = mirror.last_plan, pending = plan && PENDING.includes(plan.state) && Object.keys(plan.changes).length;
+  const plan = mirror.last_plan;
   if (mirror.last_run?.state === "running") return state("running");
   if (mirror.paused) return state("paused");
   if (mirror.held.length) return state("held");
-  if (pending) return state("pending");
+  if (pendingChanges(mirror)) return state("pending");
   if (!plan) return state("never");
   // A difference that the mirror leaves alone is still one.
   const refused = Object.values(plan.refusals).reduce((sum, number) => sum + number, 0);
@@ -44,9 +48,13 @@ export function healthState(mirror, sources) {
 
 const COLUMNS = [["Mirror"], ["From, to", "full"], ["Sync", "full"], ["Health", "long"], ["Tables", "n"], ["Pending"], ["Schedule"], ["Last run"]];
 
+function pendingCell(mirror) {
+  const left = pendingChanges(mirror);
+  return left ? make("span", {}, counted(left), " ", planLink(mirror.last_plan.digest)) : "nothing";
+}
+
 export const mirrorCells = sources => mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror, sources), count(mirror.tables),
-  mirror.last_plan && PENDING.includes(mirror.last_plan.state) && Object.keys(mirror.last_plan.changes).length ? make("span", {}, counted(mirror.last_plan.changes), " ", planLink(mirror.last_plan.digest)) : "nothing",
-  mirror.paused ? "paused" : mirror.schedule || "by hand", mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
+  pendingCell(mirror), mirror.paused ? "paused" : mirror.schedule || "by hand", mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
 
 export async function show({signal}) {
   const [{mirrors}, overview] = await Promise.all([get("/api/v1/mirrors", signal), readOverview(signal)]), sources = sourcesByName(overview);

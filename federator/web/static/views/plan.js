@@ -13,6 +13,8 @@ import {runLink} from "./runs.js";
 const GROUPS = [["deregister_table", "Deregister", "del", "−"], ["drop_namespace", "Drop namespaces", "del", "−"], ["recreate_table", "Recreate", "mod", "~"], ["update_table", "Update", "mod", "~"],
   ["adopt", "Adopt", "mod", "~"], ["create_namespace", "Create namespaces", "add", "+"], ["declare_table", "Declare", "add", "+"]];
 const SHOWN = 200;
+// States of the journal that need more words than their own.
+const OUTCOMES = {done: "carried out", intent: "no outcome yet"};
 
 const fieldsOf = record => (record ? {location: record.location, comment: record.doc, owner: record.owner, columns: record.schema && JSON.stringify(record.schema), ...Object.fromEntries(
   Object.entries(record.properties ?? {}).map(([key, value]) => [`property ${key}`, value]))} : {});
@@ -42,11 +44,23 @@ const targetId = line => (line.target_path ? `${line.target_source}$${line.targe
 const stored = content => (content ? make("p", {class: "small stored"}, state(content.state), content.version === null ? null : ` version ${count(content.version)}`,
   content.rows === null ? null : `, ${plural(content.rows, "row")}`, make("span", {class: "q"}, ", verified ", ago(content.checked_at))) : make("p", {class: "small stored"}, state("unverified", {text: "never verified"})));
 
-function changeItem(change, [, , tone, sign], wait, content) {
+/* What became of a change that was started: its state, when, and by which run. */
+const happened = outcome => make("p", {class: "small outcome"}, state(outcome.state, {text: OUTCOMES[outcome.state]}), make("span", {class: "q"}, " ", ago(outcome.at), ", run ", runLink(outcome.run_id)),
+  outcome.message ? make("span", {}, ": ", make("bdi", {text: outcome.message})) : null);
+
+/* Whether a change waits, of a plan of which some wait and others do not. */
+const release = wait => (wait ? state("held", {text: `waits: ${words(wait)}`}) : state("ready", {text: "can be applied"}));
+
+/**
+ * @param {any} change
+ * @param {string[]} group
+ * @param {{wait?: string | null, content?: any, outcome?: any}} known wait: the guard that holds it; null: none; undefined: it is not said
+ */
+function changeItem(change, [, , tone, sign], {wait, content, outcome}) {
   const lines = deltas(change), isTable = Boolean((change.after ?? change.before)?.location);
   return make("li", {class: "delta"}, make("span", {class: `sign ${tone}`, "aria-hidden": "true", text: sign}),
     make("div", {class: "path"}, make("a", {href: path("t", targetId(change))}, name(targetId(change), {mono: true}))),
-    wait === undefined ? null : wait ? state("held", {text: `waits: ${words(wait)}`}) : state("ready", {text: "can be applied"}),
+    wait === undefined || outcome?.state === "done" ? null : release(wait), outcome ? happened(outcome) : null,
     change.reason ? make("p", {text: change.reason}) : null, isTable ? stored(content) : null, lines.length ? make("dl", {}, lines.map(delta)) : null);
 }
 
@@ -64,12 +78,13 @@ function longList(items, build) {
 }
 
 function changeGroups(plan, row) {
-  const waits = new Map(row.waiting.map(each => [each.change, each.held_by])), contents = new Map(row.contents.map(each => [each.change, each]));
+  const waits = new Map(row.waiting.map(each => [each.change, each.held_by]));
+  const contents = new Map(row.contents.map(each => [each.change, each])), outcomes = new Map(row.outcomes.map(each => [each.change, each]));
   return GROUPS.map(group => {
     const changes = plan.changes.map((change, at) => ({change, at})).filter(({change}) => change.action === group[0]);
     if (!changes.length) return null;
     return make("details", {class: "panel group", open: true}, make("summary", {}, group[1], make("span", {class: "q", text: plural(changes.length, "change")})),
-      ...longList(changes, ({change, at}) => changeItem(change, group, waits.size ? waits.get(at) ?? null : undefined, contents.get(at))));
+      ...longList(changes, ({change, at}) => changeItem(change, group, {wait: waits.size ? waits.get(at) ?? null : undefined, content: contents.get(at), outcome: outcomes.get(at)})));
   }).filter(Boolean);
 }
 

@@ -1,17 +1,27 @@
 // Plans: those that wait for a decision, then the newest.
 import {get, query} from "../api.js";
 import {getElement, make, name} from "../dom.js";
-import {ago, counted, state} from "../format.js";
+import {ago, counted, plural, state} from "../format.js";
 import {empty, freshness, link, more, panel, path, table, tableRow} from "../parts.js";
 
+/** States of a plan that can still be applied. */
+export const OPEN = ["ready", "approved", "held"];
 const COLUMNS = [["Plan"], ["Mirror"], ["State"], ["Changes", "long"], ["Refused", "long"], ["Made"]];
 
 export const planLink = digest => make("a", {href: path("plans", digest)}, make("bdi", {class: "mono", text: digest.slice(0, 12)}));
 
 export const mirrorLink = mirror => (mirror.startsWith("declare:") ? name(mirror) : link("mirrors", mirror));
 
+/* The number of changes by action that were not carried out. */
+export const remaining = plan => Object.fromEntries(Object.entries(plan.changes).map(([action, number]) => [action, number - (plan.done[action] ?? 0)]).filter(([, number]) => number));
+
+const total = counts => Object.values(counts).reduce((sum, number) => sum + number, 0);
+
+/* The changes of a plan; of an open one that was carried out in part, how many were. */
+const changesOf = plan => make("span", {}, counted(plan.changes), OPEN.includes(plan.state) && total(plan.done) ? make("span", {class: "q", text: ` (${plural(total(plan.done), "change")} carried out)`}) : null);
+
 export const cellsOf = plan => [planLink(plan.digest), mirrorLink(plan.mirror), make("span", {}, state(plan.state), plan.partial ? make("span", {class: "q", text: " in part" }) : null),
-  counted(plan.changes), counted(plan.refusals), ago(plan.created_at)];
+  changesOf(plan), counted(plan.refusals), ago(plan.created_at)];
 
 export const planTable = (plans, label) => table(COLUMNS, plans.map(cellsOf), label);
 

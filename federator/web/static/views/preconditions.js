@@ -2,8 +2,8 @@
 import {make, name} from "../dom.js";
 import {ago, count, plural, state} from "../format.js";
 import {panel} from "../parts.js";
-
-const REMOVALS = ["deregister_table", "drop_namespace"];
+import {openChanges, REMOVALS} from "./decision.js";
+import {OPEN} from "./plans.js";
 
 /* Whether a source is as the plan was made from it. */
 function sourceItem(fresh, planned) {
@@ -17,9 +17,9 @@ function sourceItem(fresh, planned) {
  */
 export function preconditionsPanel(row) {
   const {plan} = row, [change] = plan.changes;
-  if (!change || !["held", "ready", "approved"].includes(row.state)) return null;
+  if (!change || !OPEN.includes(row.state)) return null;
   const planned = new Map([[change.origin_source, plan.origin_revision], [change.target_source, plan.target_revision]]);
-  const removals = plan.changes.filter(each => REMOVALS.includes(each.action)).length;
+  const removals = openChanges(row).filter(each => REMOVALS.includes(each.action)).length;
   return panel("Preconditions", {id: "preconditions"}, make("ul", {class: "checks pad"}, row.freshness.filter(fresh => planned.has(fresh.source)).map(fresh => sourceItem(fresh, planned.get(fresh.source))),
     removals ? make("li", {}, make("div", {class: "grow"}, state("ok", {text: "absence proven"}), make("p", {class: "small q", text: `${plural(removals, "removal")}: the listing of the origin was complete, and each object is observed again before its change`}))) : null,
     make("li", {}, make("div", {class: "grow"}, state("ok", {text: "no data is deleted"}), make("p", {class: "small q", text: "Only declarations change. What is stored at a location stays."})))));
