@@ -1,18 +1,27 @@
 // The views that navigation and palette lead to, the keys of the page, and the list of them. Single characters can be turned off (WCAG 2.1.4).
 import {around, make} from "./dom.js";
 
-/** @typedef {[shape: string, label: string, address: string, key: string]} View  The address is below /ui; the key follows `g`, if there is one. */
+/**
+ * A view of the page. `shape` is its icon.
+ * @typedef {{shape: string, label: string, address: string, key?: string}} View  The address is below /ui; the key follows `g`.
+ */
 /** @type {View[]} */
-export const VIEWS = [["overview", "Overview", "", "o"], ["search", "Search", "search", "s"], ["mirror", "Mirrors", "mirrors", "m"], ["plan", "Plans", "plans", "p"],
-  ["run", "Runs", "runs", "r"], ["drift", "Drift", "drift", "d"], ["dataset", "Datasets", "datasets", ""], ["changes", "Changes", "changes", ""]];
-/** @type {View[]} */
-export const FOOT = [["audit", "Audit", "audit", ""], ["report", "Reports", "reports", ""], ["settings", "Settings", "settings", ""]];
+export const VIEWS = [
+  {shape: "overview", label: "Overview", address: "", key: "o"}, {shape: "search", label: "Search", address: "search", key: "s"},
+  {shape: "mirror", label: "Mirrors", address: "mirrors", key: "m"}, {shape: "plan", label: "Plans", address: "plans", key: "p"},
+  {shape: "run", label: "Runs", address: "runs", key: "r"}, {shape: "drift", label: "Drift", address: "drift", key: "d"},
+  {shape: "dataset", label: "Datasets", address: "datasets"}, {shape: "changes", label: "Changes", address: "changes"}];
+/**
+ * The views at the foot of the navigation.
+ * @type {View[]}
+ */
+export const FOOT_VIEWS = [{shape: "audit", label: "Audit", address: "audit"}, {shape: "report", label: "Reports", address: "reports"}, {shape: "settings", label: "Settings", address: "settings"}];
 
 const STORED = "federator-single-keys";
 /** @type {(view: View) => [string, string]} */
-const goes = ([, label, , key]) => [`g ${key}`, label.toLowerCase()];
+const keyOf = ({key, label}) => [`g ${key}`, label.toLowerCase()];
 /** @type {[string, string][]} */
-const SINGLE = [["/", "search or jump to"], ...VIEWS.filter(view => view[3]).map(goes), ["g t", "tree"],
+const SINGLE = [["/", "search or jump to"], ...VIEWS.filter(view => view.key).map(keyOf), ["g t", "tree"],
   ["[", "close or open the navigation"], ["j", "next row of a list"], ["k", "previous row"], ["x", "select the row"], ["c", "copy the id of the row, or those of the selected rows"],
   [".", "actions of the row, or of the selected rows"], ["?", "these keys"]];
 /** @type {[string, string][]} */

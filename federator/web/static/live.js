@@ -48,11 +48,11 @@ async function listen(alive) {
   };
   tabs.onmessage = ({data}) => {
     // Another tab asks what the state is, or tells it.
-    if (data.type === "hello") { if (leads && known) tabs.postMessage({type: "state", state: known}); } else heard(data.type, data.state);
+    if (data.type === "hello") { if (holdsLock && known) tabs.postMessage({type: "state", state: known}); } else heard(data.type, data.state);
   };
-  let leads = false;
-  const lead = () => {
-    leads = true;
+  let holdsLock = false;
+  const followForAll = () => {
+    holdsLock = true;
     return follow("/api/v1/events", (type, state) => {
       heard(type, state);
       tabs.postMessage({type, state});
@@ -61,7 +61,7 @@ async function listen(alive) {
   try {
     wait(FIRST);
     tabs.postMessage({type: "hello"});
-    const following = navigator.locks ? navigator.locks.request(topic, {signal}, lead) : lead();
+    const following = navigator.locks ? navigator.locks.request(topic, {signal}, followForAll) : followForAll();
     await Promise.race([following, stopped]);
   } finally {
     clearTimeout(timer);

@@ -3,7 +3,7 @@ import {badges, freshText, isFresh, onOverview, readOverview} from "./attention.
 import {asOf} from "./api.js";
 import {around, byId, icon, make} from "./dom.js";
 import {ago, startAges} from "./format.js";
-import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
+import {FOOT_VIEWS, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {onChange, POLL, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
@@ -17,13 +17,13 @@ const SHORT = ["overview", "search", "plans", "runs", "drift"];
 const entryOf = address => address || "overview";
 
 /** @param {import("./keys.js").View} view */
-function entry([shape, label, address]) {
+function entry({shape, label, address}) {
   return make("a", {href: `${UI}/${address}`, "data-entry": entryOf(address)}, icon(shape), label, make("b", {"data-badge": entryOf(address)}));
 }
 
 byId("views").append(...VIEWS.map(entry));
-byId("foot").append(...FOOT.map(entry), make("a", {href: "/docs", text: "API"}));
-byId("bar").append(...VIEWS.filter(([, , address]) => SHORT.includes(entryOf(address))).map(entry));
+byId("foot").append(...FOOT_VIEWS.map(entry), make("a", {href: "/docs", text: "API"}));
+byId("bar").append(...VIEWS.filter(({address}) => SHORT.includes(entryOf(address))).map(entry));
 for (const holder of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-i]"))) holder.prepend(icon(holder.dataset.i ?? ""));
 
 onRoute(route => {
@@ -31,7 +31,7 @@ onRoute(route => {
     if (anchor.dataset.entry === route.entry) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
-  swing(false);
+  setDrawerOpen(false);
 });
 
 // The theme: the system's, unless the user has chosen one.
@@ -44,15 +44,15 @@ byId("theme").addEventListener("click", () => {
 
 // The navigation as a drawer on a phone, and closed with [ elsewhere.
 const opener = byId("menu");
-function swing(open) {
+function setDrawerOpen(open) {
   side.toggleAttribute("data-open", open);
   opener.setAttribute("aria-expanded", open);
 }
 opener.addEventListener("click", event => {
   event.stopPropagation();
-  swing(!side.hasAttribute("data-open"));
+  setDrawerOpen(!side.hasAttribute("data-open"));
 });
-document.addEventListener("click", event => { if (!side.contains(/** @type {Node} */ (event.target))) swing(false); });
+document.addEventListener("click", event => { if (!side.contains(/** @type {Node} */ (event.target))) setDrawerOpen(false); });
 
 const out = byId("sign-out");
 out.addEventListener("click", () => attempt(signOut));
@@ -65,7 +65,7 @@ async function showPerson() {
   person.replaceChildren(make("span", {text: me.name}));
 }
 
-let lead = "";
+let previousKey = "";
 const LIST_KEYS = ["j", "k", "x", "c", ".", "Enter", "ArrowDown", "ArrowUp"];
 // One promise for all keys: imports of one module that wait for the network need not be settled in the order of the keys.
 let listKeys = null;
@@ -74,19 +74,19 @@ function pressInList(key) {
   listKeys.then(({onListKey}) => onListKey(key));
 }
 function go(pressed) {
-  const view = VIEWS.find(([, , , key]) => key === pressed);
-  if (view) navigate(`${UI}/${view[2]}`);
+  const view = VIEWS.find(({key}) => key === pressed);
+  if (view) navigate(`${UI}/${view.address}`);
 }
 document.addEventListener("keydown", event => {
-  if (event.key === "Escape") swing(false);
+  if (event.key === "Escape") setDrawerOpen(false);
   if (!isShortcut(event)) return;
-  if (lead !== "g" && !around(event, "[role=tree]") && LIST_KEYS.includes(event.key)) pressInList(event.key);
+  if (previousKey !== "g" && !around(event, "[role=tree]") && LIST_KEYS.includes(event.key)) pressInList(event.key);
   if (event.key.startsWith("Arrow") && document.activeElement?.matches("tr, li")) event.preventDefault();
   if (event.key === "?") showKeys();
   else if (event.key === "[") document.body.toggleAttribute("data-closed");
-  else if (lead === "g" && event.key === "t") byId("tree").focus();
-  else if (lead === "g") go(event.key);
-  lead = event.key;
+  else if (previousKey === "g" && event.key === "t") byId("tree").focus();
+  else if (previousKey === "g") go(event.key);
+  previousKey = event.key;
 });
 
 const handle = byId("handle");

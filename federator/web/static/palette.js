@@ -3,7 +3,7 @@ import {onOverview} from "./attention.js";
 import {encode, get, query} from "./api.js";
 import {around, byId, icon, lastName, make, name, parentId, splitId, trail} from "./dom.js";
 import {words} from "./format.js";
-import {FOOT, isShortcut, showKeys, VIEWS} from "./keys.js";
+import {FOOT_VIEWS, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {path, UI} from "./parts.js";
 import {attempt, navigate, onRoute} from "./router.js";
 
@@ -53,7 +53,7 @@ function known(text) {
   const keys = {group: "Commands", shape: "settings", text: "Keys of the page", keys: "?", open: showKeys};
   const commands = [crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]})), keys].filter(has);
   const found = sources.map(source => ({group: "Sources", shape: "source", text: source, inside: source, open: () => navigate(path("t", source))})).filter(has);
-  const views = [...VIEWS, ...FOOT].map(([shape, label, address, key]) => ({group: "Views", shape, text: label, keys: key && `g ${key}`, open: () => navigate(`${UI}/${address}`)})).filter(has);
+  const views = [...VIEWS, ...FOOT_VIEWS].map(({shape, label, address, key}) => ({group: "Views", shape, text: label, keys: key && `g ${key}`, open: () => navigate(`${UI}/${address}`)})).filter(has);
   if (prefix === ">") return commands;
   if (prefix === "@") return found;
   const everywhere = {group: "Search", shape: "search", text: `Search for ${wanted}`, open: () => navigate(`${UI}/search?q=${encode(wanted)}`)};

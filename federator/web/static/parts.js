@@ -19,7 +19,12 @@ export function panel(title, {note, more, id} = {}, ...children) {
   return make("section", {class: "panel", "aria-label": title, id}, heading, ...children);
 }
 
-/* columns: [title, class]. A cell is a text, an element, or null. Below 800 px each row becomes a card. */
+/**
+ * A table. A cell is a text, an element, or null. Below 800 px each row becomes a card.
+ * @param {string[][]} columns title and class of each column
+ * @param {any[][]} rows cells of each row
+ * @param {string} label
+ */
 export function table(columns, rows, label) {
   const head = make("tr", {}, columns.map(([title, kind]) => make("th", {scope: "col", class: kind, text: title})));
   const body = make("tbody", {}, rows.map(cells => tableRow(columns, cells)));
