@@ -17,6 +17,7 @@ from federator.connector import ConfigError, StateError
 from federator.pipeline.class_archive import find_class_archive
 from federator.pipeline.cluster import executor_conf, executor_python
 from federator.pipeline.java import find_java, prepare_java_home
+from federator.pipeline.lost_session import forget_lost_session
 from federator.pipeline.parallelism import LEAST_PARTITIONS, follow_cluster
 from federator.pipeline.spark_errors import translate_spark_errors
 from federator.registry import PRELOAD, crawl_concurrency
@@ -32,20 +33,23 @@ _MAX_SLOTS = 32
 
 
 def get_session(settings: Settings) -> SparkSession:
-    """Return the session of this process. Raise ConfigError if Spark is not installed, and StateError if there is no Java."""
+    """Return the session of this process, a new one if it was lost.
+
+    Raise ConfigError if Spark is not installed, and StateError if there is no Java.
+    """
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise ConfigError("the pipeline needs Spark", hint="pip install 'lance-federator[spark]'") from None
-    with _lock:
+    with _lock, translate_spark_errors("start"):
+        forget_lost_session()
         # A session is active only in the thread that started it; in other threads ``active`` finds the default session.
         with contextlib.suppress(PySparkRuntimeError):
             session = SparkSession.active()
             follow_cluster(session, settings.spark.conf)
             return session
-        with translate_spark_errors("start"):
-            session = _create_session(settings)
+        session = _create_session(settings)
         threading.Thread(target=_warm_in_background, args=(session,), name="warm spark", daemon=True).start()
         return session
 
@@ -54,6 +58,15 @@ def warm_workers(spark: SparkSession) -> None:
     """Run a tiny Python job, so that Spark starts its Python workers. Raise StateError."""
     with translate_spark_errors("start its Python workers"):
         spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
+
+
+def interrupt_jobs() -> None:
+    """Cancel the running Spark jobs of this process. Nothing happens without a session, or if it was lost."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    with contextlib.suppress(PySparkRuntimeError, StateError), translate_spark_errors("cancel its jobs"):
+        SparkSession.active().interruptAll()
 
 
 def _warm_in_background(spark: SparkSession) -> None:

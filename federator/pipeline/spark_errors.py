@@ -33,11 +33,13 @@ def translate_spark_errors(activity: str) -> Iterator[None]:
     ``activity`` is a verb phrase that completes "Spark could not". A run records a StateError for one source and goes on with the
     others; Spark's own errors would end it.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise StateError(f"Spark could not {activity}: its JVM has ended", hint=_LOG_HINT) from error
     except (PySparkException, Py4JError) as error:
         text = str(error)
         hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), _LOG_HINT)

@@ -30,13 +30,14 @@ class RequestRunner:
         self._settings = settings
         self._handle: runs.RunHandle | None = None
         self._progress = RunProgress()
-        self._spark: Any = None
+        self._uses_spark = False
         self._federator = Federator(settings, self.index, self._progress.record, self.stop, self._on_run_started)
 
     def start_spark(self) -> None:
         """Start Spark. If it fails, each run reports the failure again."""
         try:
-            self._spark = start_warm_session(self._settings)
+            start_warm_session(self._settings)
+            self._uses_spark = True
             _log.info("spark is ready")
         except FederatorError as error:
             _log.error("spark failed to start", error=str(error))
@@ -64,8 +65,8 @@ class RequestRunner:
     def interrupt(self) -> None:
         """Stop the current run: between two writes, or in the middle of a Spark job."""
         self.stop.set()
-        if self.request is not None and self._spark is not None:
-            self._spark.interruptAll()
+        if self.request is not None and self._uses_spark:
+            interrupt_jobs()
 
     def write_progress(self) -> None:
         """Write new progress to the run's row."""
@@ -141,13 +142,18 @@ class RequestRunner:
         level("run ended", run=result.run_id, state=result.state, changes=result.change_count, errors=result.errors)
 
 
-def start_warm_session(settings: Settings) -> Any:
-    """Start this process's Spark session, and run one tiny Python job on it. Return the session. Raise FederatorError."""
+def start_warm_session(settings: Settings) -> None:
+    """Start this process's Spark session, and run one tiny Python job on it. Raise FederatorError."""
     from federator.pipeline import session
 
-    spark = session.get_session(settings)
-    session.warm_workers(spark)
-    return spark
+    session.warm_workers(session.get_session(settings))
+
+
+def interrupt_jobs() -> None:
+    """Cancel the running Spark jobs of this process."""
+    from federator.pipeline import session
+
+    session.interrupt_jobs()
 
 
 def stop_warm_session() -> None:

@@ -31,14 +31,15 @@ class Spark:
 
     interrupted = 0
 
-    def interruptAll(self) -> None:
+    def interrupt_jobs(self) -> None:
         self.interrupted += 1
 
 
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     session = Spark()
-    monkeypatch.setattr(runner, "start_warm_session", lambda _: session)
+    monkeypatch.setattr(runner, "start_warm_session", lambda _: None)
+    monkeypatch.setattr(runner, "interrupt_jobs", session.interrupt_jobs)
     monkeypatch.setattr(worker_module, "_POLL_SECONDS", 0.05)
     monkeypatch.setattr(worker_module, "_RETRY_SECONDS", 0.2)
     return session
