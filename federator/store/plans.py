@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
 
 # Counts of changes and refusals by plan digest. The limit leaves room for many mirrors.
 _MAX_CACHED = 1000
-_count_cache: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+_count_cache: dict[str, PlanCounts] = {}
 _DECISION = ("decided_at", "decided_by", "decision_comment")
 
 
@@ -54,6 +54,14 @@ class StoredPlan(PlanRecord):
         """The parsed body."""
         content: dict[str, Any] = json.loads(self.body)
         return content
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCounts:
+    """The numbers of a plan's changes by action, and of its refusals by reason."""
+
+    changes: dict[str, int]
+    refusals: dict[str, int]
 
 
 def save_plan(
@@ -153,19 +161,23 @@ def list_plans(
     return [PlanRecord(**row) for row in connection.execute(query).mappings()]
 
 
-def count_plan(connection: Connection, digest: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Count changes by action and refusals by reason. Results are cached per digest, because a digest fixes the plan's content."""
-    known = _count_cache.get(digest)
-    if known is None:
-        body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
-        known = (
-            dict(Counter(change["action"] for change in body["changes"])),
-            dict(Counter(refusal["reason"] for refusal in body["refusals"])),
-        )
+def count_body(body: Mapping[str, Any]) -> PlanCounts:
+    """Count the changes and the refusals of a plan's parsed body."""
+    return PlanCounts(
+        dict(Counter(change["action"] for change in body["changes"])),
+        dict(Counter(refusal["reason"] for refusal in body["refusals"])),
+    )
+
+
+def count_plan(connection: Connection, digest: str) -> PlanCounts:
+    """Count the changes and the refusals of a plan. Results are cached per digest, because a digest fixes the plan's content."""
+    counts = _count_cache.get(digest)
+    if counts is None:
+        counts = count_body(json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one()))
         while len(_count_cache) >= _MAX_CACHED:
             _count_cache.pop(next(iter(_count_cache)), None)
-        _count_cache[digest] = known
-    return known
+        _count_cache[digest] = counts
+    return counts
 
 
 def require_applicable(connection: Connection, digest: str) -> StoredPlan:

@@ -13,6 +13,7 @@ from federator.store import tables as t
 from federator.store.call_metrics import OperationLatency
 from federator.store.engine import Index
 from federator.store.sql import unindexed
+from federator.views import plan_outcomes
 
 _DAY_SECONDS = 86_400.0
 #: states of plans whose changes are still to be applied
@@ -141,8 +142,11 @@ def _pending_plans(connection: Connection) -> list[PendingPlan]:
     newest = select(p.mirror, func.max(p.created_at).label("at")).group_by(p.mirror).subquery()
     same = (p.mirror == newest.c.mirror) & (p.created_at == newest.c.at)
     query = select(p.mirror, p.digest, p.state).select_from(t.plan.join(newest, same)).order_by(p.mirror)
+    rows = connection.execute(query).all()
+    done = plan_outcomes.count_done(connection, [digest for _, digest, _ in rows])
     pending = []
-    for mirror, digest, state in connection.execute(query).all():
-        changes, refusals = plans.count_plan(connection, digest)
-        pending.append(PendingPlan(mirror, changes if state in _PENDING else {}, refusals, state == "held"))
+    for mirror, digest, state in rows:
+        counts = plans.count_plan(connection, digest)
+        left = dict(Counter(counts.changes) - Counter(done.get(digest, {}))) if state in _PENDING else {}
+        pending.append(PendingPlan(mirror, left, counts.refusals, state == "held"))
     return pending

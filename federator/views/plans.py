@@ -24,19 +24,23 @@ from federator.model import parse_path_key
 from federator.planning.user_declarations import user_plan_target
 from federator.store import plans
 from federator.store import tables as t
-from federator.store.plans import PlanRecord, StoredPlan
+from federator.store.plans import PlanCounts, PlanRecord, StoredPlan
 from federator.views import plan_outcomes
 from federator.views.runs import Visibility
 
 # Counts of plans by digest and scopes, which never change. The limit is enough for a few pages of several principals.
 _MAX_CACHED = 2000
-_count_cache: dict[tuple[str, ...], _Counts | None] = {}
+_count_cache: dict[tuple[str, ...], _VisibleCounts | None] = {}
 _BATCH_ROWS = 50
 
 Record = TypeVar("Record", bound=PlanRecord)
 Counted = dict[str, int]
-# Changes by action, refusals by reason, and whether some are hidden.
-_Counts = tuple[Counted, Counted, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _VisibleCounts:
+    counts: PlanCounts
+    partial: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,15 @@ class PlanSummary(PlanRecord):
         return dict(Counter(self.changes) - Counter(self.done))
 
 
+@dataclass(frozen=True, slots=True)
+class VisiblePlan:
+    """A plan as a principal sees it: ``body`` is the parsed content, or its visible part if the plan is ``partial``."""
+
+    stored: StoredPlan
+    body: dict[str, Any]
+    partial: bool
+
+
 def list_visible_plans(
     connection: Connection, viewer: Visibility, *, mirror: str | None = None, state: str | None = None, run: str | None = None,
     after: tuple[float, str] | None = None, limit: int = 20,
@@ -71,25 +84,27 @@ def list_visible_plans(
         size = limit if viewer.scopes.covers_all else _BATCH_ROWS
         records = plans.list_plans(connection, mirrors=mirrors, state=state, run=run, after=after, limit=size)
         done = plan_outcomes.count_done(connection, [record.digest for record in records])
-        for record in records:
-            counts = _count_visible(connection, viewer, record.digest, record.mirror)
-            if counts is not None:
-                changes, refusals, partial = counts
-                shown = _without_comment(record) if partial else record
-                carried_out = done.get(record.digest, {})
-                if partial and carried_out:
-                    carried_out = _count_visible_done(connection, viewer, record)
-                visible.append(
-                    PlanSummary(**asdict(shown), changes=changes, done=carried_out, refusals=refusals, partial=partial)
-                )
+        summaries = (_summarize(connection, viewer, record, done.get(record.digest, {})) for record in records)
+        visible += [summary for summary in summaries if summary is not None]
         if len(records) < size:
             break
         after = (records[-1].created_at, records[-1].digest)
     return visible[:limit]
 
 
-def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> tuple[StoredPlan, bool, dict[str, Any]]:
-    """Return a plan by its complete digest, whether it is visible only in part, and the visible part of its body.
+def _summarize(connection: Connection, viewer: Visibility, record: PlanRecord, done: Counted) -> PlanSummary | None:
+    """Return the visible part of a plan without its body. None if nothing of it is visible. ``done`` is of the whole plan."""
+    visible = _count_visible(connection, viewer, record.digest, record.mirror)
+    if visible is None:
+        return None
+    if visible.partial:
+        record, done = _without_comment(record), _count_visible_done(connection, viewer, record) if done else done
+    counts = visible.counts
+    return PlanSummary(**asdict(record), changes=counts.changes, done=done, refusals=counts.refusals, partial=visible.partial)
+
+
+def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> VisiblePlan:
+    """Return a plan by its complete digest.
 
     Raise StateError if the plan does not exist or is not visible.
     """
@@ -98,11 +113,12 @@ def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) ->
         raise StateError(f"no plan has the digest {digest!r}")
     body = stored.content
     if _sees_whole_mirror(viewer, stored.mirror):
-        return stored, False, body
+        return VisiblePlan(stored, body, partial=False)
     visible = _visible_body(viewer, stored.mirror, body)
     if visible is None:
         raise StateError(f"no plan has the digest {digest!r}")
-    return (stored, False, body) if visible is body else (_without_comment(stored), True, visible)
+    partial = visible is not body
+    return VisiblePlan(_without_comment(stored) if partial else stored, visible, partial)
 
 
 def _without_comment(record: Record) -> Record:
@@ -114,16 +130,17 @@ def _sees_whole_mirror(viewer: Visibility, mirror: str) -> bool:
     return viewer.scopes.covers_all or mirror in viewer.mirrors
 
 
-def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirror: str) -> _Counts | None:
+def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirror: str) -> _VisibleCounts | None:
+    """Return the counts of the visible part of a plan. None if nothing of it is visible."""
     if _sees_whole_mirror(viewer, mirror):
-        return (*plans.count_plan(connection, digest), False)
+        return _VisibleCounts(plans.count_plan(connection, digest), partial=False)
     key = (digest, viewer.origins.get(mirror, ""), *viewer.scopes.texts)
     # Another thread may clear the cache between a check and a read, so read it once.
     with suppress(KeyError):
         return _count_cache[key]
     body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
     visible = _visible_body(viewer, mirror, body)
-    counts = None if visible is None else _count_body(visible, partial=visible is not body)
+    counts = None if visible is None else _VisibleCounts(plans.count_body(visible), partial=visible is not body)
     if len(_count_cache) >= _MAX_CACHED:
         _count_cache.clear()
     _count_cache[key] = counts
@@ -135,11 +152,6 @@ def _count_visible_done(connection: Connection, viewer: Visibility, record: Plan
     changes = body["changes"] if body is not None else []
     done = plan_outcomes.list_done_changes(connection, record.digest, changes)
     return dict(Counter(changes[number]["action"] for number in sorted(done)))
-
-
-def _count_body(body: Mapping[str, Any], *, partial: bool) -> _Counts:
-    changes, refusals = (change["action"] for change in body["changes"]), (refusal["reason"] for refusal in body["refusals"])
-    return dict(Counter(changes)), dict(Counter(refusals)), partial
 
 
 def _visible_body(viewer: Visibility, mirror: str, body: dict[str, Any]) -> dict[str, Any] | None:

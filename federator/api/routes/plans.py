@@ -7,9 +7,8 @@ decides exactly on what it read.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
@@ -19,10 +18,10 @@ from federator.api.models.base import fields_of
 from federator.api.models.plans import ApplyRequested, PlanPage, PlanView, WaitingChange
 from federator.api.models.requests import DecisionRequest
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
+from federator.api.plan_access import get_visible_plan, get_whole_plan, require_applicable
 from federator.api.principals import Role
 from federator.api.problems import RequestRejected, problem_docs
 from federator.api.queued_requests import queue_once
-from federator.api.routes.runs import get_visible_plan, get_whole_plan, require_applicable
 from federator.apply.plan_decisions import Decision, decide_plan
 from federator.connector import InvalidInput
 from federator.connector.options import mask_secrets
@@ -34,6 +33,7 @@ from federator.store.plans import PlanRecord, StoredPlan
 from federator.views import plans
 from federator.views.plan_contents import list_change_contents
 from federator.views.plan_outcomes import list_change_outcomes
+from federator.views.plans import VisiblePlan
 from federator.views.positions import parse_position
 from federator.views.runs import Visibility
 
@@ -96,8 +96,8 @@ def get_plan(request: Request, index: IndexDep, settings: SettingsDep, visibilit
     """A plan with all changes, refusals and guards. If the principal's scopes do not cover both sources of the mirror, it has only
     the changes and refusals with visible origin and target, without guards and details."""
     with index.read() as connection:
-        stored, partial, body = get_visible_plan(connection, visibility, digest)
-    return etag_response(request, _plan_view(index, settings, visibility, stored, body, partial=partial))
+        visible = get_visible_plan(connection, visibility, digest)
+    return etag_response(request, _plan_view(index, settings, visibility, visible))
 
 
 @router.post("/{digest}/approve", response_model=PlanView, responses=_DECISION_RESPONSES, summary="Approve a plan")
@@ -149,7 +149,7 @@ def request_apply(
     principal.require(Role.OPERATOR)
     with index.write() as connection:
         stored = _require_if_match(connection, visibility, digest, if_match)
-        release = require_applicable(connection, stored.digest, visibility)
+        release = require_applicable(connection, visibility, stored.digest)
         request = queue_once(connection, "apply", {"plans": [stored.digest]}, principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
     return ApplyRequested(**fields_of(request), waiting=_waiting(release))
@@ -162,7 +162,7 @@ def _require_if_match(connection: Connection, visibility: Visibility, digest: st
         raise RequestRejected(
             428, "Precondition required", f'If-Match is missing: send the plan\'s digest, If-Match: "{digest[:64]}"'
         )
-    stored = get_whole_plan(connection, digest, visibility)
+    stored = get_whole_plan(connection, visibility, digest)
     if if_match.strip().strip('"') not in (stored.digest, stored.guarded):
         raise RequestRejected(
             412, "Precondition failed", f"If-Match does not name the plan {digest[:12]} or its guarded changes"
@@ -184,12 +184,11 @@ def _decide(
         known = _require_if_match(connection, visibility, digest, if_match)
     stored_comment = require_storable(comment, "comment") or None
     decided = decide_plan(index, known.digest, decision, actor=visibility.name, comment=stored_comment)
-    return _plan_view(index, settings, visibility, decided, decided.content, partial=False)
+    return _plan_view(index, settings, visibility, VisiblePlan(decided, decided.content, partial=False))
 
 
-def _plan_view(
-    index: Index, settings: Settings, visibility: Visibility, stored: StoredPlan, body: Mapping[str, Any], *, partial: bool
-) -> PlanView:
+def _plan_view(index: Index, settings: Settings, visibility: Visibility, visible: VisiblePlan) -> PlanView:
+    stored, body, partial = visible.stored, visible.body, visible.partial
     source_freshness = list_source_freshness(index, visibility.scopes, _plan_sources(settings, stored.mirror))
     with index.read() as connection:
         waiting = [] if partial else _waiting(approvals.get_release(connection, stored))

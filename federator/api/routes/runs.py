@@ -13,21 +13,18 @@ from federator.api.models.base import fields_of
 from federator.api.models.requests import RunRequest
 from federator.api.models.runs import RunDetail, RunPage
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
+from federator.api.plan_access import require_applicable, sees_whole_plan
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
 from federator.api.queued_requests import queue_once
 from federator.api.verify_requests import list_verifiable
 from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
 from federator.model import parse_path_key
-from federator.planning.plan import Plan
-from federator.planning.release import Release
 from federator.settings import Settings
-from federator.store import Connection, Index, approvals, requests
-from federator.store.plans import StoredPlan
+from federator.store import Connection, Index, requests
 from federator.store.runs import Run, RunChange, RunSource
 from federator.store.snapshots import parse_time
-from federator.views import plans, runs
-from federator.views.plan_outcomes import list_done_changes
+from federator.views import runs
 from federator.views.runs import Visibility
 
 router = APIRouter(prefix="/api/v1")
@@ -161,7 +158,7 @@ def _build_argument(connection: Connection, settings: Settings, spec: RunRequest
         if not names:
             raise InvalidInput("apply takes plans: the digests of what was decided")
         for name in names:
-            require_applicable(connection, name, visibility)
+            require_applicable(connection, visibility, name)
         return {field: names}
     if field == "tables":
         return {field: list_verifiable(connection, names, visibility.scopes)}
@@ -192,26 +189,6 @@ def _names_of(spec: RunRequest) -> tuple[str, list[str]]:
     return field, getattr(spec, field)
 
 
-def require_applicable(connection: Connection, digest: str, visibility: Visibility) -> Release:
-    """Return the changes of a plan that may be applied now, and those that wait.
-
-    Raise StateError if all changes that were not carried out wait for a decision, or if the plan can no longer be applied.
-    """
-    stored = get_whole_plan(connection, digest, visibility)
-    state, release = stored.state, approvals.get_release(connection, stored)
-    if state not in ("ready", "held", "approved"):
-        raise StateError(f"the plan {digest[:12]} is {state}", hint="create a new plan")
-    done = list_done_changes(connection, stored.digest, stored.content["changes"])
-    may_go = len(release.changes) - len(done - {change.number for change in release.waiting})
-    if not may_go and (release.waiting or state == "held"):
-        reason = f": {release.waiting[0].hold}" if release.waiting else ""
-        raise StateError(
-            f"all {'remaining ' if done else ''}changes of the plan {digest[:12]} are held{reason}",
-            hint=Plan.from_json(stored.content).release_command,
-        )
-    return release
-
-
 def _is_request_visible(connection: Connection, visibility: Visibility, request: requests.Request) -> bool:
     """Whether the scopes cover everything that a request touches."""
     if visibility.scopes.covers_all:
@@ -225,33 +202,7 @@ def _is_request_visible(connection: Connection, visibility: Visibility, request:
         and all(name in visibility.mirrors for name in mirrors)
         and all(visibility.scopes.covers(parse_path_key(name)) for name in tables)
     )
-    return is_covered and all(_sees_whole_plan(connection, visibility, digest) for digest in digests)
-
-
-def _sees_whole_plan(connection: Connection, visibility: Visibility, digest: str) -> bool:
-    try:
-        return not plans.get_visible_plan(connection, visibility, digest)[1]
-    except StateError:
-        return False
-
-
-def get_visible_plan(connection: Connection, visibility: Visibility, digest: str) -> tuple[StoredPlan, bool, dict[str, Any]]:
-    """Return a plan by its complete digest, like ``federator.views.plans.get_visible_plan``.
-
-    Raise NotFound if there is none, or if no part of it is visible.
-    """
-    try:
-        return plans.get_visible_plan(connection, visibility, require_storable(digest, "digest"))
-    except StateError:
-        raise NotFound(f"there is no plan with the digest {digest!r}", hint="use the complete digest") from None
-
-
-def get_whole_plan(connection: Connection, digest: str, visibility: Visibility) -> StoredPlan:
-    """Return a completely visible plan. Raise NotFound, or PermissionDenied if only a part is visible."""
-    stored, partial, _ = get_visible_plan(connection, visibility, digest)
-    if partial:
-        raise PermissionDenied(f"a decision needs the complete plan {digest[:12]}; {visibility.name} sees only a part of it")
-    return stored
+    return is_covered and all(sees_whole_plan(connection, visibility, digest) for digest in digests)
 
 
 def _get_visible_run(index: Index, visibility: Visibility, run_id: str) -> tuple[Run, list[RunSource], list[RunChange]]:

@@ -46,7 +46,7 @@ def busy(index: Index) -> Index:
     run = runs.insert_run(index, "sync", actor="ann")
     runs.finish_run(index, run, "partial", summary={})
     body = {
-        "changes": [{"action": "declare_table"}, {"action": "declare_table"}, {"action": "update_table"}],
+        "changes": [*[{"action": "declare_table"}] * 4, {"action": "update_table"}],
         "refusals": [{"reason": "conflict"}, {"reason": "conflict"}],
     }
     with index.write() as connection:
@@ -55,7 +55,9 @@ def busy(index: Index) -> Index:
         time.sleep(0.002)
         plans.save_plan(connection, digest="d2", mirror="m", run_id=run.id, state="held", body=json.dumps(body))
         for number, state in enumerate(("done", "done", "failed")):
-            journal.insert_intent(connection, intent(f"op{number}", run_id=run.id, plan="d2", seq=number))
+            journal.insert_intent(
+                connection, intent(f"op{number}", run_id=run.id, plan="d2", seq=number, target_path=f"x{number}")
+            )
             journal.record_outcome(connection, f"op{number}", state)
         requests.queue_request(connection, "crawl", {}, actor="ann")
         requests.queue_request(connection, "sync", {}, actor="ann")

@@ -1,0 +1,62 @@
+"""Access to plans: the part that a principal may see, and what it may decide or have applied."""
+
+from __future__ import annotations
+
+from federator.api.paging import require_storable
+from federator.api.problems import NotFound
+from federator.connector import PermissionDenied, StateError
+from federator.planning.plan import Plan
+from federator.planning.release import Release
+from federator.store import Connection, approvals
+from federator.store.plans import StoredPlan
+from federator.views import plans
+from federator.views.plan_outcomes import list_done_changes
+from federator.views.plans import VisiblePlan
+from federator.views.runs import Visibility
+
+
+def get_visible_plan(connection: Connection, visibility: Visibility, digest: str) -> VisiblePlan:
+    """Return a plan by its complete digest, like ``federator.views.plans.get_visible_plan``.
+
+    Raise NotFound if there is none, or if no part of it is visible.
+    """
+    try:
+        return plans.get_visible_plan(connection, visibility, require_storable(digest, "digest"))
+    except StateError:
+        raise NotFound(f"there is no plan with the digest {digest!r}", hint="use the complete digest") from None
+
+
+def get_whole_plan(connection: Connection, visibility: Visibility, digest: str) -> StoredPlan:
+    """Return a completely visible plan. Raise NotFound, or PermissionDenied if only a part is visible."""
+    visible = get_visible_plan(connection, visibility, digest)
+    if visible.partial:
+        raise PermissionDenied(f"a decision needs the complete plan {digest[:12]}; {visibility.name} sees only a part of it")
+    return visible.stored
+
+
+def sees_whole_plan(connection: Connection, visibility: Visibility, digest: str) -> bool:
+    """Return whether a plan exists and is visible completely."""
+    try:
+        return not plans.get_visible_plan(connection, visibility, digest).partial
+    except StateError:
+        return False
+
+
+def require_applicable(connection: Connection, visibility: Visibility, digest: str) -> Release:
+    """Return the changes of a plan that may be applied now, and those that wait.
+
+    Raise StateError if all changes that were not carried out wait for a decision, or if the plan can no longer be applied.
+    """
+    stored = get_whole_plan(connection, visibility, digest)
+    state, release = stored.state, approvals.get_release(connection, stored)
+    if state not in ("ready", "held", "approved"):
+        raise StateError(f"the plan {digest[:12]} is {state}", hint="create a new plan")
+    done = list_done_changes(connection, stored.digest, stored.content["changes"])
+    may_go = len(release.changes) - len(done - {change.number for change in release.waiting})
+    if not may_go and (release.waiting or state == "held"):
+        reason = f": {release.waiting[0].hold}" if release.waiting else ""
+        raise StateError(
+            f"all {'remaining ' if done else ''}changes of the plan {digest[:12]} are held{reason}",
+            hint=Plan.from_json(stored.content).release_command,
+        )
+    return release
