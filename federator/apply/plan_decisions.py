@@ -10,12 +10,14 @@ from typing import Literal
 
 from federator import audit
 from federator.connector import StateError
+from federator.model.audit_kinds import AuditKind
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest, list_guarded_changes, objecting_guards
 from federator.store import Connection, Index, approvals, audit_log, plans
 from federator.store.plans import StoredPlan
 
 Decision = Literal["approved", "rejected"]
+_AUDIT_KINDS: dict[Decision, AuditKind] = {"approved": AuditKind.PLAN_APPROVED, "rejected": AuditKind.PLAN_REJECTED}
 
 # A plan that was built again is outdated, but the changes that both contain are the same.
 _DECIDABLE_STATES = {
@@ -47,7 +49,7 @@ def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str, co
             **({} if comment is None else {"comment": comment}),
         }
         audit_log.append_event(
-            connection, f"plan_{decision}", actor=actor, run_id=stored.run_id, subject=stored.mirror, detail=detail
+            connection, _AUDIT_KINDS[decision], actor=actor, run_id=stored.run_id, subject=stored.mirror, detail=detail
         )
         decided = plans.get_plan(connection, stored.digest)
     audit.seal_pending(index)

@@ -13,6 +13,7 @@ from federator.apply.outcome import Outcome, OutcomeState
 from federator.audit.sealing import seal_batch
 from federator.connector import FederatorError
 from federator.model import parse_path_key
+from federator.model.audit_kinds import AuditKind
 from federator.model.notices import Notice, NoticeEvent
 from federator.planning.changes import Change
 from federator.planning.ledger import OwnedObject
@@ -81,7 +82,7 @@ class StoreJournal(LeasedJournal[Connection]):
             "origin_age_seconds": None if outcome.origin_age is None else round(outcome.origin_age, 3),
         }  # fmt: skip
         journal.record_outcome(transaction, stored.op_id, outcome.state.value, code=code, message=outcome.message)
-        _append_event(transaction, stored, "write", self.run.actor, detail)
+        _append_event(transaction, stored, AuditKind.WRITE, self.run.actor, detail)
         if outcome.state in (OutcomeState.FAILED, OutcomeState.NEEDS_ADOPTION):
             notice = Notice(
                 NoticeEvent.WRITE_FAILED,
@@ -152,10 +153,10 @@ class DirectJournal:
             ):
                 _log.warning("direct write had been resolved by another process", op=intent.op_id, state=outcome.state.value)
                 return
-            _append_event(connection, intent, "own_write", self.actor, detail)
+            _append_event(connection, intent, AuditKind.OWN_WRITE, self.actor, detail)
             seal_batch(connection)
 
 
-def _append_event(connection: Connection, intent: StoredIntent, kind: str, actor: str, detail: Mapping[str, Any]) -> None:
+def _append_event(connection: Connection, intent: StoredIntent, kind: AuditKind, actor: str, detail: Mapping[str, Any]) -> None:
     detail = {**detail, "action": intent.action, "op_id": intent.op_id}
     audit_log.append_event(connection, kind, actor=actor, run_id=intent.run_id, subject=intent.subject, detail=detail)

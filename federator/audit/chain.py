@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from federator.audit.keys import is_valid_signature
 from federator.audit.sealing import seal_event
 from federator.model import canonical_json
+from federator.model.audit_kinds import AuditKind
 from federator.store.audit_log import SealedEvent
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-#: the kind of the event that replaces the events removed by ``rotate_events``
-CHECKPOINT = "audit_checkpoint"
 
 
 class EventRef(NamedTuple):
@@ -94,7 +92,7 @@ def check_chain(
         if check.finding is not None:
             break
         check.seq, check.digest = event.seq, event.digest
-        if event.kind == CHECKPOINT:
+        if event.kind == AuditKind.CHECKPOINT:
             checkpoints.update(_parse_checkpoint(event, keys))
     check.finding = check.finding or _check_start(check, checkpoints) or _find_truncation(check, by_seq)
     return check

@@ -9,13 +9,12 @@ from typing import Any
 from federator.connector.options import MASKED, is_secret_key, is_secret_reference, plain_storage_keys, secret_keys
 from federator.connector.storage_options import is_plain_option
 from federator.model import canonical_json, digest_of
+from federator.model.audit_kinds import AuditKind
 from federator.registry import get_connector
 from federator.runtime.redaction import mask_url_secrets
 from federator.settings import Settings, SourceSettings
 from federator.store import Index, audit_log
 from federator.store.runs import RunHandle
-
-CONFIG_CHANGED = "config_changed"
 
 
 def record_config_change(index: Index, settings: Settings, run: RunHandle) -> None:
@@ -37,7 +36,7 @@ def record_config_change(index: Index, settings: Settings, run: RunHandle) -> No
             "changed": changed,
         }
         audit_log.append_event(
-            connection, CONFIG_CHANGED, actor=run.actor, run_id=run.id, subject="configuration", detail=detail
+            connection, AuditKind.CONFIG_CHANGED, actor=run.actor, run_id=run.id, subject="configuration", detail=detail
         )
         audit_log.record_configuration(connection, canonical_json(current))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from federator.audit.chain import CHECKPOINT, checkpoint_payload
+from federator.audit.chain import checkpoint_payload
 from federator.audit.export import export, verify_export
 from federator.audit.heads import record_head
 from federator.audit.keys import Signer
 from federator.audit.sealing import seal_batch, seal_pending
 from federator.audit.verification import verify_log
 from federator.connector import StateError
+from federator.model.audit_kinds import AuditKind
 from federator.store import Connection, Index, audit_log
 
 
@@ -44,6 +45,6 @@ def _seal_checkpoint(connection: Connection, seq: int, digest: str, signer: Sign
     chain = audit_log.get_or_create_chain_id(connection)
     signature = signer.sign(checkpoint_payload(chain, seq, digest))
     detail = {"chain": chain, "seq": seq, "digest": digest, "key": signer.id, "signature": signature}
-    audit_log.append_event(connection, CHECKPOINT, actor=actor, run_id=None, subject="audit", detail=detail)
+    audit_log.append_event(connection, AuditKind.CHECKPOINT, actor=actor, run_id=None, subject="audit", detail=detail)
     while seal_batch(connection):
         pass

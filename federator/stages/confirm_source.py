@@ -8,6 +8,7 @@ from functools import partial
 
 from federator.connector import Catalog, IdentityChanged, StateError
 from federator.model import Record, parent_path, parse_path_key
+from federator.model.audit_kinds import AuditKind
 from federator.planning.identity import Accepted, IdentityReading, can_rebind, judge_confirmed_identity
 from federator.planning.ledger import OwnedObject
 from federator.registry import open_catalog
@@ -71,7 +72,9 @@ def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Con
                 "accepted": [list(pair) for pair in confirmation.waiting],
                 "rebound": [entry.target_path for entry, _ in rebound],
             }
-            audit_log.append_event(connection, "source_confirmed", actor=actor, run_id=None, subject=source, detail=detail)
+            audit_log.append_event(
+                connection, AuditKind.SOURCE_CONFIRMED, actor=actor, run_id=None, subject=source, detail=detail
+            )
         confirmation.rebound = [entry.target_path for entry, _ in rebound]
         confirmation.confirmed = True
     return confirmation

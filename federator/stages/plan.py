@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from federator.apply.source_identity import opened_as_known
 from federator.connector import Catalog, Internal
 from federator.model import ROOT, Coverage, Path, canonical_json, path_key
+from federator.model.audit_kinds import AuditKind
 from federator.model.notices import Notice, NoticeEvent
 from federator.planning import crawls, facts, planner
 from federator.planning.decision import CrawlEvidence
@@ -139,7 +140,7 @@ def save_plan(context: RunContext, plan: Plan) -> None:
         if user_plan_target(plan.mirror) is None:
             plans.outdate_held_plans(connection, plan.digest, plan.mirror, plan.mirror_digest)
         audit_log.append_event(
-            connection, "plan", actor=context.run.actor, run_id=context.run.id, subject=plan.mirror, detail=counts
+            connection, AuditKind.PLAN, actor=context.run.actor, run_id=context.run.id, subject=plan.mirror, detail=counts
         )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from federator.apply.source_identity import opened_as_known
 from federator.connector import Catalog, CatalogError, NamespaceNotFound, StateError
 from federator.model import CoverageState, Record, TableRecord, parse_path_key, path_key
+from federator.model.audit_kinds import AuditKind
 from federator.planning.cells import CellInputs, LazyRecord, LedgerRow, assign_cell, decide_cell
 from federator.planning.decision import CrawlEvidence, declaration_json
 from federator.planning.ledger import OwnedObject
@@ -80,7 +81,12 @@ def _insert_entries(context: RunContext, result: RebuildResult, leases: tuple[Le
             ledger.upsert_entry(connection, entry)
             detail = {"why": missing.reason, **entry.to_json()}
             audit_log.append_event(
-                connection, "ledger_rebuilt", actor=context.run.actor, run_id=context.run.id, subject=subject, detail=detail
+                connection,
+                AuditKind.LEDGER_REBUILT,
+                actor=context.run.actor,
+                run_id=context.run.id,
+                subject=subject,
+                detail=detail,
             )
         observations.append(
             ObservedObject(missing.record.path, missing.record, missing.observed_at, isinstance(missing.record, TableRecord))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from federator.connector import ConfigError
+from federator.model.audit_kinds import AuditKind
 from federator.runtime.text import format_count
 from federator.settings import Settings
 from federator.settings.retention import REPORT_KINDS, ReportFormat, ReportSettings
@@ -66,7 +67,7 @@ def _record_report(context: RunContext, stored: StoredReport, keep: int) -> None
         reports.insert_report(connection, stored)
         audit_log.append_event(
             connection,
-            "report_made",
+            AuditKind.REPORT_MADE,
             actor=stored.actor,
             run_id=context.run.id,
             subject=stored.name,

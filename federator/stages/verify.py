@@ -11,6 +11,7 @@ from typing import Any
 
 from federator.connector import StateError, TableNotFound
 from federator.model import TableRecord, parse_path_key, path_key
+from federator.model.audit_kinds import AuditKind
 from federator.stages.context import RunContext
 from federator.stages.result import format_state_counts
 from federator.stages.shared_permissions import Permissions, find_store, restrict_to_declaring
@@ -71,7 +72,7 @@ def _verify_table(context: RunContext, table_id: str, end: float) -> str:
     with context.index.write() as connection:
         verifications.save_verifications(connection, [row])
         audit_log.append_event(
-            connection, "table_verified", actor=context.run.actor, run_id=context.run.id, subject=table_id,
+            connection, AuditKind.TABLE_VERIFIED, actor=context.run.actor, run_id=context.run.id, subject=table_id,
             detail={"state": row["state"]},
         )  # fmt: skip
     return str(row["state"])

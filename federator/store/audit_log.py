@@ -21,6 +21,7 @@ from sqlalchemy.exc import ProgrammingError
 from federator.connector import StateError
 from federator.connector.options import mask_secrets
 from federator.model import canonical_json
+from federator.model.audit_kinds import AuditKind
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.field_types import Timestamp
@@ -84,7 +85,7 @@ class StoredHead:
 
 
 def append_event(
-    connection: Connection, kind: str, *, actor: str, run_id: str | None, subject: str, detail: Mapping[str, Any]
+    connection: Connection, kind: AuditKind, *, actor: str, run_id: str | None, subject: str, detail: Mapping[str, Any]
 ) -> None:
     """Add an event to the audit outbox, in the caller's transaction. Values with names of secrets are masked."""
     event = {

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from federator.connector import ConfigError, StateError
 from federator.connector.options import resolve_reference
 from federator.model import digest_of
+from federator.model.audit_kinds import AuditKind
 from federator.settings import InstanceSettings
 from federator.store import audit_log
 from federator.store import tables as t
@@ -135,7 +136,7 @@ def confirm_site(index: Index, instance: InstanceSettings, *, actor: str) -> Dep
         set_value(connection, _SITE, current_site)
         set_value(connection, _LEFT, None)
         set_value(connection, _INSTANCE, instance.id)
-        _append_audit_event(connection, "instance_confirmed", actor, instance, before)
+        _append_audit_event(connection, AuditKind.INSTANCE_CONFIRMED, actor, instance, before)
         return _load(connection, current_site)
 
 
@@ -148,11 +149,13 @@ def rotate_fingerprint(index: Index, instance: InstanceSettings, *, actor: str) 
         set_value(connection, _SITE, current_site)
         set_value(connection, _LEFT, before.released_instance if instance.id is None else instance.id)
         set_value(connection, _INSTANCE, None)
-        _append_audit_event(connection, "instance_rotated", actor, instance, before)
+        _append_audit_event(connection, AuditKind.INSTANCE_ROTATED, actor, instance, before)
         return _load(connection, current_site)
 
 
-def _append_audit_event(connection: Connection, kind: str, actor: str, instance: InstanceSettings, before: Deployment) -> None:
+def _append_audit_event(
+    connection: Connection, kind: AuditKind, actor: str, instance: InstanceSettings, before: Deployment
+) -> None:
     after = _load(connection, before.current_site)
     detail = {
         "before": before.confirmed_site, "place": after.confirmed_site, "was": before.fingerprint, "fingerprint": after.fingerprint,

@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, delete, except_, func, select, tuple_, update
 
+from federator.model.audit_kinds import AuditKind
 from federator.store import audit_log, runs, verifications
 from federator.store import tables as t
 from federator.store.engine import Index
@@ -98,7 +99,9 @@ def _record_removed(index: Index, run: runs.RunHandle, subject: str, removed: in
     """Record in the audit log that rows were removed, if any were. Return their number."""
     if removed:
         with index.write() as connection:
-            audit_log.append_event(connection, "history_pruned", actor=run.actor, run_id=run.id, subject=subject, detail=detail)
+            audit_log.append_event(
+                connection, AuditKind.HISTORY_PRUNED, actor=run.actor, run_id=run.id, subject=subject, detail=detail
+            )
     return removed
 
 

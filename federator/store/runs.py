@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
+from federator.model.audit_kinds import AuditKind
 from federator.model.notices import Notice, NoticeEvent
 from federator.store import audit_log
 from federator.store import notices as outbox
@@ -150,7 +151,9 @@ def finish_run(
     with index.write() as connection:
         connection.execute(update(t.run).where(t.run.c.id == run.id).values(values))
         detail = {"state": state, "summary": dict(summary), "error": error}
-        audit_log.append_event(connection, "run_finished", actor=run.actor, run_id=run.id, subject=run.kind, detail=detail)
+        audit_log.append_event(
+            connection, AuditKind.RUN_FINISHED, actor=run.actor, run_id=run.id, subject=run.kind, detail=detail
+        )
         outbox.add_notices(connection, [*_run_notices(run, state, summary, error), *notices])
 
 
@@ -254,7 +257,7 @@ def _insert_row(index: Index, run: RunHandle, trigger: str) -> RunHandle:
     with index.write() as connection:
         connection.execute(insert(t.run), [row])
         audit_log.append_event(
-            connection, "run_started", actor=run.actor, run_id=run.id, subject=run.kind, detail={"trigger": trigger}
+            connection, AuditKind.RUN_STARTED, actor=run.actor, run_id=run.id, subject=run.kind, detail={"trigger": trigger}
         )
     return run
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from federator.model.audit_kinds import AuditKind
 from federator.store import audit_log
 from federator.store import tables as t
 from federator.store.engine import Index
@@ -83,7 +84,7 @@ def create_session(
             connection.execute(delete(t.session).where(s.digest.in_(surplus)))
         connection.execute(insert(t.session), [row])
         audit_log.append_event(
-            connection, "signed_in", actor=actor, run_id=None, subject=name,
+            connection, AuditKind.SIGNED_IN, actor=actor, run_id=None, subject=name,
             detail={**detail, "expires_at": row["expires_at"], "ended_sessions": len(surplus)},
         )  # fmt: skip
     return secret
@@ -113,7 +114,7 @@ def delete_session(index: Index, secret: str, *, actor: str) -> None:
         row = connection.execute(select(t.session.c.name).where(t.session.c.digest == token_digest(secret))).first()
         if row is not None:
             connection.execute(delete(t.session).where(t.session.c.digest == token_digest(secret)))
-            _append(connection, "signed_out", actor, row.name)
+            _append(connection, AuditKind.SIGNED_OUT, actor, row.name)
 
 
 def list_sessions(index: Index, *, now: float, idle_timeout: float | None, name: str | None = None) -> list[OpenSession]:
@@ -139,7 +140,7 @@ def revoke_sessions(index: Index, name: str, *, actor: str, id: str | None = Non
         if ended:
             connection.execute(delete(t.session).where(s.digest.in_(ended)))
             audit_log.append_event(
-                connection, "sessions_revoked", actor=actor, run_id=None, subject=name,
+                connection, AuditKind.SESSIONS_REVOKED, actor=actor, run_id=None, subject=name,
                 detail={"sessions": sorted(map(session_id, ended))},
             )  # fmt: skip
     return len(ended)
@@ -154,8 +155,8 @@ def record_refusal(index: Index, *, actor: str, reason: str, address: str | None
     """Record in the audit log that the service refused a sign-in. ``unrecorded``: the number of refusals since the last record."""
     detail = {"reason": reason, "address": address, "unrecorded": unrecorded}
     with index.write() as connection:
-        _append(connection, "sign_in_refused", actor, actor, **{key: value for key, value in detail.items() if value})
+        _append(connection, AuditKind.SIGN_IN_REFUSED, actor, actor, **{key: value for key, value in detail.items() if value})
 
 
-def _append(connection: Connection, kind: str, actor: str, subject: str, **detail: object) -> None:
+def _append(connection: Connection, kind: AuditKind, actor: str, subject: str, **detail: object) -> None:
     audit_log.append_event(connection, kind, actor=actor, run_id=None, subject=subject, detail=detail)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, select
 
 from federator.connector import StateError
+from federator.model.audit_kinds import AuditKind
 from federator.store import audit_log
 from federator.store import tables as t
 from federator.store.engine import Index
@@ -43,7 +44,7 @@ def save_snooze(index: Index, principal: str, key: str, digest: str, *, until: f
         values = {"digest": digest, "until": until}
         statement = insert_or_update(connection, t.snooze).values(principal=principal, key=key, **values)
         connection.execute(statement.on_conflict_do_update(index_elements=[s.principal, s.key], set_=values))
-        _append(connection, "attention_snoozed", principal, key, values)
+        _append(connection, AuditKind.ATTENTION_SNOOZED, principal, key, values)
     return until
 
 
@@ -51,8 +52,8 @@ def delete_snooze(index: Index, principal: str, key: str) -> None:
     """End a snooze and record it in the audit log. A snooze that does not exist is not recorded."""
     with index.write() as connection:
         if connection.execute(delete(t.snooze).where(s.principal == principal, s.key == key)).rowcount:
-            _append(connection, "snooze_ended", principal, key, {})
+            _append(connection, AuditKind.SNOOZE_ENDED, principal, key, {})
 
 
-def _append(connection: Connection, kind: str, principal: str, key: str, detail: dict[str, object]) -> None:
+def _append(connection: Connection, kind: AuditKind, principal: str, key: str, detail: dict[str, object]) -> None:
     audit_log.append_event(connection, kind, actor=principal, run_id=None, subject=key, detail=detail)

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from federator.connector import ConfigError, StateError
+from federator.model.audit_kinds import AuditKind
 from federator.model.scopes import Scopes
 from federator.store import audit_log
 from federator.store import tables as t
@@ -84,7 +85,7 @@ def create_token(
             )
         connection.execute(insert(t.token), [row])
         detail = {"role": role, "scopes": list(scopes.texts), "expires_at": expires}
-        audit_log.append_event(connection, "token_created", actor=actor, run_id=None, subject=name, detail=detail)
+        audit_log.append_event(connection, AuditKind.TOKEN_CREATED, actor=actor, run_id=None, subject=name, detail=detail)
     return secret, ApiToken(name, role, scopes, now, actor, expires, revoked_at=None, revoked_by=None)
 
 
@@ -99,7 +100,7 @@ def revoke_token(index: Index, name: str, *, actor: str) -> ApiToken:
         values = {"revoked_at": time.time(), "revoked_by": actor}
         connection.execute(update(t.token).where(t.token.c.name == name).values(values))
         audit_log.append_event(
-            connection, "token_revoked", actor=actor, run_id=None, subject=name, detail={"role": row["role"]}
+            connection, AuditKind.TOKEN_REVOKED, actor=actor, run_id=None, subject=name, detail={"role": row["role"]}
         )
         return _token_from_row({**row, **values})
 

@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from federator import audit
 from federator.apply.plan_decisions import decide_plan
+from federator.model.audit_kinds import AuditKind
 from federator.model.drift import Drift, DriftKind
-from federator.store import plans, requests
+from federator.store import audit_log, plans, requests
 from federator.store import tables as t
 from tests.fixtures.index_content import fill, table
 from tests.web.conftest import Service, insert_drift
@@ -24,6 +26,8 @@ def test_the_audit_log_is_narrowed_and_the_address_keeps_it(open_page: OpenPage,
     page = open_page("audit")
     rows = page.get_by_role("table", name="Audit events").locator("tbody > tr")
     expect(rows.filter(has_text="plan approved")).to_have_count(1)
+    offered = page.get_by_label("Kind").locator("option").evaluate_all("options => options.map(each => each.value)")
+    assert set(offered) == {"", *AuditKind}
     page.get_by_label("Kind").select_option("plan_rejected")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("ben")
@@ -36,6 +40,16 @@ def test_the_audit_log_is_narrowed_and_the_address_keeps_it(open_page: OpenPage,
     expect(page.locator("main")).to_contain_text("No event matches")
     page.get_by_role("link", name="Clear the filter").click()
     expect(rows.filter(has_text="plan approved")).to_have_count(1)
+
+
+def test_audit_events_show_what_was_done_and_how_it_ended(open_page: OpenPage, service: Service) -> None:
+    detail = {"action": "declare_table", "state": "failed", "message": "copy did not respond"}
+    with service.index.write() as connection:
+        audit_log.append_event(connection, AuditKind.WRITE, actor="ann", run_id="r", subject="copy$sales$new", detail=detail)
+    audit.seal_pending(service.index)
+    row = open_page("audit?kind=write").get_by_role("table", name="Audit events").locator("tbody > tr")
+    expect(row).to_contain_text("declare table failed")
+    expect(row.locator("pre")).to_be_hidden()
 
 
 def test_changes_are_narrowed_by_source_kind_and_path(open_page: OpenPage, service: Service) -> None:

@@ -19,13 +19,13 @@ from federator.connector import PermissionDenied, Unsupported
 from federator.connector.storage_options import lance_scheme
 from federator.lance.foreign_locations import is_inside, is_part_of
 from federator.model import canonical_location, parse_path_key, path_key
+from federator.model.audit_kinds import AuditKind
 from federator.settings import Settings
 from federator.store import Index, audit_log
 from federator.vending import SourceVendor, TableGrant, Vendors
 from federator.views import datasets
 
 #: kind of the audit event of a response with credentials
-CREDENTIALS_VENDED = "credentials_vended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class TableVending:
     def _record(self, table: VisibleTable, detail: Mapping[str, object]) -> None:
         with self.index.write() as connection:
             audit_log.append_event(
-                connection, CREDENTIALS_VENDED, actor=self.principal.name, run_id=None, subject=path_key(table.path),
+                connection, AuditKind.CREDENTIALS_VENDED, actor=self.principal.name, run_id=None, subject=path_key(table.path),
                 detail={**detail, "location": table.record.location},
             )  # fmt: skip
 

@@ -15,6 +15,7 @@ from federator.api.principals import Role
 from federator.api.problems import problem_docs
 from federator.audit.verification import AuditState, read_state
 from federator.connector import InvalidInput
+from federator.model.audit_kinds import AuditKind
 from federator.store import audit_log
 
 router = APIRouter(prefix="/api/v1")
@@ -30,7 +31,7 @@ def get_audit(
     request: Request,
     index: IndexDep,
     principal: PrincipalDep,
-    kind: Annotated[str | None, Query(max_length=100, description="e.g. `write`, `plan_approved`")] = None,
+    kind: Annotated[AuditKind | None, Query(description="only events of this kind")] = None,
     subject: Annotated[
         str | None, Query(max_length=4000, description="object or configuration item of the event, e.g. `aws$sales$orders`")
     ] = None,

@@ -58,7 +58,8 @@ def test_filters(api: Api, sealed: int) -> None:
     assert numbers(api, subject="s4") == [first + 4]
     assert numbers(api, run="r1") == [first + n for n in (7, 4, 1)]
     assert numbers(api, run="r1", kind="write") == [first + n for n in (7, 1)]
-    assert numbers(api, kind="nothing") == []
+    assert numbers(api, kind="signed_out") == []
+    assert api.get("/api/v1/audit?kind=nothing").status_code == 400
     later = api.json("/api/v1/audit?subject=s5")["events"][0]["at"]
     assert set(numbers(api, since=later)) == {first + n for n in (5, 6, 7, 8, 9)}
     assert numbers(api, since=datetime(2199, 1, 1, tzinfo=UTC).isoformat()) == []

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, make_url, update
 
-from federator.audit.chain import CHECKPOINT
 from federator.audit.export import iter_exported_events, verify_export
 from federator.audit.rotation import rotate_events
 from federator.connector import StateError
+from federator.model.audit_kinds import AuditKind
 from federator.store import DatabaseError, Index, audit_log, open_index
 from federator.store import tables as t
 from tests.unit.audit.conftest import Log
@@ -40,7 +40,7 @@ def rotated(log: Log, tmp_path: Path) -> Log:
 def test_what_is_left_is_proven_from_the_checkpoint_on(rotated: Log, tmp_path: Path) -> None:
     proof = rotated.prove()
     assert (proof.finding, proof.first, proof.last, proof.tail) == (None, 5, 6, "proven")
-    (checkpoint,) = [row for row in audit_log.iter_events(rotated.index) if row.kind == CHECKPOINT]
+    (checkpoint,) = [row for row in audit_log.iter_events(rotated.index) if row.kind == AuditKind.CHECKPOINT]
     assert checkpoint.seq == 6
     old = verify_export(tmp_path / "old", keys={rotated.signer.id: rotated.signer.public})
     assert (old.finding, old.first, old.last) == (None, 1, 4)
