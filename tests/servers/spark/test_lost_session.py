@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from federator.connector import StateError
-from federator.pipeline.java import find_java
 from federator.testing import MemoryStore
-from tests.fixtures.availability import fail_or_skip
+from tests.fixtures.spark import require_java
 
 _RUNS = """
 import json, threading
@@ -41,10 +39,7 @@ print(json.dumps([[result.state, [*result.errors.values()]] for result in result
 
 @pytest.mark.timeout(300)
 def test_the_next_run_of_a_process_has_another_session(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except StateError as error:
-        fail_or_skip(str(error))
+    require_java()
     MemoryStore(str(tmp_path / "lake.json")).add_table(("sales", "orders"), "s3://lake/orders.lance")
     (tmp_path / "federator.toml").write_text(
         f'[verify]\nenabled = false\n[sources.lake]\nimpl = "federator.testing:CONNECTOR"\nfile = "{tmp_path}/lake.json"\n'

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from federator.connector import StateError
-from federator.pipeline.java import find_java
 from federator.settings import parse_settings
 from federator.testing import MemoryStore
-from tests.fixtures.availability import fail_or_skip
+from tests.fixtures.spark import require_java
 
 GUIDE = Path(__file__).parents[3] / "docs" / "explanation" / "datasets.md"
 _BEFORE = """
@@ -32,10 +30,7 @@ spark.stop()
 
 @pytest.mark.timeout(900)
 def test_the_recipe_of_the_guide_works_in_a_plain_session(tmp_path: Path) -> None:
-    try:
-        java = find_java()
-    except StateError as error:
-        fail_or_skip(str(error))
+    java = require_java()
     MemoryStore(str(tmp_path / "lake.json")).add_table(("sales", "orders"), "s3://lake/orders.lance")
     (tmp_path / "federator.toml").write_text(
         f'[sources.lake_hive]\nimpl = "federator.testing:CONNECTOR"\nfile = "{tmp_path}/lake.json"\n', encoding="utf-8"
@@ -73,10 +68,7 @@ print(*states)
 @pytest.mark.timeout(300)
 def test_staging_and_reports_have_the_mode_of_the_umask_and_the_index_is_private(tmp_path: Path) -> None:
     """Executors of another user in the group read and write what is staged; nobody else does."""
-    try:
-        find_java()
-    except StateError as error:
-        fail_or_skip(str(error))
+    require_java()
     MemoryStore(str(tmp_path / "lake.json")).add_table(("sales", "orders"), "s3://lake/orders.lance")
     (tmp_path / "federator.toml").write_text(
         f'[verify]\nenabled = false\n[sources.lake]\nimpl = "federator.testing:CONNECTOR"\nfile = "{tmp_path}/lake.json"\n',
@@ -127,10 +119,7 @@ def test_a_worker_starts_with_its_imports_and_without_pandas(tmp_path: Path) -> 
 
     In a session of its own: a worker that ran other tasks before has what they imported.
     """
-    try:
-        find_java()
-    except StateError as error:
-        fail_or_skip(str(error))
+    require_java()
     ran = subprocess.run([sys.executable, "-c", _WORKER], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
     body = json.loads(ran.stdout.splitlines()[-1])
