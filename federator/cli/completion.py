@@ -78,6 +78,19 @@ def complete_plans(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]
     return [(row.digest[:12], f"{row.mirror}, {row.state}") for row in rows if row.digest.startswith(incomplete)]
 
 
+def complete_runs(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the ids of the newest runs, with kind and state."""
+    from federator.connector.errors import FederatorError
+    from federator.store import runs
+
+    try:
+        with _cli(ctx).index() as index:
+            rows = runs.list_recent_runs(index, limit=_LIMIT)
+    except FederatorError:
+        return []
+    return [(row.id, f"{row.kind}, {row.state}") for row in rows if row.id.startswith(incomplete)]
+
+
 complete_sources = _complete_table("sources")
 complete_mirrors = _complete_table("mirrors")
 complete_roots = _complete_table("roots")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from federator.cli import completion
 from federator.cli.context import Cli, command
 from federator.cli.printer import format_age, format_duration, format_time
 from federator.cli.result_output import print_hints, source_note
@@ -25,7 +26,10 @@ _MAX_LINES = 50
 def runs(
     cli: Cli,
     run_id: Annotated[
-        str | None, typer.Argument(metavar="RUN_ID", help="Run to show in detail: its id, or a prefix of it.")
+        str | None,
+        typer.Argument(
+            metavar="RUN_ID", autocompletion=completion.complete_runs, help="Run to show in detail: its id, or a prefix of it."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs, newest first.")] = 20,
     everything: Annotated[

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from federator.planning.plan import Plan
-from federator.store import plans
+from federator.store import plans, runs
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.conftest import fill as fill
 from tests.unit.cli.conftest import filled as filled
@@ -42,6 +42,16 @@ def test_names_that_a_shell_would_interpret_are_left_out(filled: Shell) -> None:
     plain = [name for name in names if re.fullmatch(r"[\w.@+=,-]+", name)]
     assert len(plain) < len(names)
     assert [word.rstrip("/") for word in complete(filled, "ls", "lake/odd/")] == [f"lake/odd/{name}" for name in plain]
+
+
+def test_runs_are_completed_by_their_ids(filled: Shell) -> None:
+    index = filled.index()
+    run = runs.insert_run(index, "crawl", actor="ann")
+    runs.finish_run(index, run, "ok", summary={})
+    index.close()
+    assert run.id in complete(filled, "runs", "")
+    assert complete(filled, "runs", run.id[:-2]) == [run.id]
+    assert complete(filled, "runs", "zz") == []
 
 
 def test_plans_are_completed_by_their_digests(filled: Shell) -> None:
