@@ -97,8 +97,8 @@ def list_attention(
     ``fresh`` has every visible source, also those that were never crawled. ``states`` is ``group_states``. ``overdue`` has the time at
     which a crawl was due, by source.
     """
-    items = [*_list_held_plans(connection, viewer), *_list_source_items(connection, fresh, overdue), *_list_table_items(states)]
-    items += _list_drift_items(connection, viewer.scopes)
+    items = [*_list_held_plans(connection, viewer), *_list_source_items(connection, viewer.scopes, fresh, overdue)]
+    items += [*_list_table_items(states), *_list_drift_items(connection, viewer.scopes)]
     if with_notifications:
         items += _list_dead_notifications(connection)
     until = snoozes.list_snoozes(connection, viewer.name, now=now)
@@ -123,18 +123,22 @@ def _list_held_plans(connection: Connection, viewer: Visibility) -> list[Attenti
             detail=", ".join(f"{number} {action}" for action, number in plan.remaining.items()) or None, since=plan.created_at,
         )
         for plan in plans.list_visible_plans(connection, viewer, state="held", limit=_MAX_PLANS)
+        # What waits in another plan is hidden.
+        if plan.remaining or not plan.partial
     ]  # fmt: skip
 
 
 def _list_source_items(
-    connection: Connection, fresh: Mapping[str, Freshness], overdue: Mapping[str, float]
+    connection: Connection, scopes: Scopes, fresh: Mapping[str, Freshness], overdue: Mapping[str, float]
 ) -> list[AttentionItem]:
     items = []
     for name, freshness in fresh.items():
         state = freshness.state if freshness.state != "ok" or name not in overdue else "overdue"
         if state == "ok":
             continue
-        since = overdue[name] if state == "overdue" else runs.find_state_begin(connection, name, state) or freshness.crawled_at
+        # Earlier runs have the state of the whole source.
+        began_at = runs.find_state_begin(connection, name, state) if scopes.covers((name,)) else None
+        since = overdue[name] if state == "overdue" else began_at or freshness.crawled_at
         severity = _SOURCE_SEVERITIES.get(state, "medium")
         items.append(_item(f"source:{name}:{state}", "source", state, severity, name, detail=freshness.message, since=since))
     return items

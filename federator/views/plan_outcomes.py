@@ -25,7 +25,7 @@ class ChangeOutcome:
         str, Field(examples=["done"], description="intent (no outcome yet), done, failed, skipped or needs_adoption")
     ]
     code: Annotated[str | None, Field(examples=["recreate_denied"])]
-    message: Annotated[str | None, Field(description="null in a plan that is shown in part")]
+    message: Annotated[str | None, Field(description="null if the scopes do not cover both sources of the mirror")]
     run_id: Annotated[str, Field(description="the run that made the change")]
     at: Annotated[Timestamp, Field(description="time of the outcome, or of the intent if there is no outcome yet")]
 

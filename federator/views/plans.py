@@ -112,7 +112,7 @@ def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) ->
     if stored.digest != digest:
         raise StateError(f"no plan has the digest {digest!r}")
     body = stored.content
-    if _sees_whole_mirror(viewer, stored.mirror):
+    if viewer.sees_whole(stored.mirror):
         return VisiblePlan(stored, body, partial=False)
     visible = _visible_body(viewer, stored.mirror, body)
     if visible is None:
@@ -126,13 +126,9 @@ def _without_comment(record: Record) -> Record:
     return replace(record, decision_comment=None)
 
 
-def _sees_whole_mirror(viewer: Visibility, mirror: str) -> bool:
-    return viewer.scopes.covers_all or mirror in viewer.mirrors
-
-
 def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirror: str) -> _VisibleCounts | None:
     """Return the counts of the visible part of a plan. None if nothing of it is visible."""
-    if _sees_whole_mirror(viewer, mirror):
+    if viewer.sees_whole(mirror):
         return _VisibleCounts(plans.count_plan(connection, digest), partial=False)
     key = (digest, viewer.origins.get(mirror, ""), *viewer.scopes.texts)
     # Another thread may clear the cache between a check and a read, so read it once.
@@ -155,11 +151,9 @@ def _count_visible_done(connection: Connection, viewer: Visibility, record: Plan
 
 
 def _visible_body(viewer: Visibility, mirror: str, body: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the visible part of a plan's body: the body itself if all of it is visible, None if nothing is."""
-    target_of_user = user_plan_target(mirror)
-    if target_of_user is not None and viewer.scopes.covers((target_of_user,)):
-        return body
-    origin = viewer.origins.get(mirror, "")
+    """Return the visible part of a plan's body for a viewer who does not see its whole mirror: the body itself if all of it is
+    visible, None if nothing is."""
+    target_of_user, origin = user_plan_target(mirror), viewer.origins.get(mirror, "")
     if not (target_of_user or origin):
         return None
     changes = [change for change in body["changes"] if _covers_both_ends(viewer, change, change["origin_source"])]

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, tru
 
 from federator.connector import StateError
 from federator.model.scopes import Scopes
+from federator.planning.user_declarations import user_plan_target
 from federator.store import tables as t
 from federator.store import visibility
 from federator.store.engine import Index
@@ -43,6 +44,16 @@ class Visibility:
     def fully_visible_sources(self) -> list[str]:
         """List the sources that are covered completely. Only their counts may be shown, because counts cover the whole source."""
         return sorted({prefix[0] for prefix in self.scopes.prefixes if len(prefix) == 1})
+
+    def sees_whole(self, mirror: str) -> bool:
+        """Return whether both sources of a mirror, or the target of a plan by a user, are covered completely.
+
+        Guards, evidence and messages may be about any of their objects.
+        """
+        target_of_user = user_plan_target(mirror)
+        return mirror in self.mirrors or self.scopes.covers_all or (
+            target_of_user is not None and self.scopes.covers((target_of_user,))
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +200,7 @@ def _visible_run_sources(connection: Connection, viewer: Visibility, run_id: str
 
 
 def _visible_change(change: RunChange, viewer: Visibility) -> RunChange:
-    origin_visible = viewer.scopes.covers_all or change.mirror in viewer.mirrors
-    return change if origin_visible else replace(change, origin_path=None)
+    return change if viewer.sees_whole(change.mirror) else replace(change, origin_path=None, message=None)
 
 
 def _visible_run(run: Run, viewer: Visibility, sources: Sequence[str], lines: Sequence[str]) -> Run:

@@ -194,7 +194,7 @@ def _plan_view(index: Index, settings: Settings, visibility: Visibility, visible
         waiting = [] if partial else _waiting(approvals.get_release(connection, stored))
         outcomes = list_change_outcomes(connection, stored.digest, body["changes"])
         contents = list_change_contents(connection, body["changes"])
-    if partial:
+    if not visibility.sees_whole(stored.mirror):
         # A message may name a hidden object.
         outcomes = [replace(outcome, message=None) for outcome in outcomes]
     return PlanView(

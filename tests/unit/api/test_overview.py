@@ -14,12 +14,14 @@ from sqlalchemy import select
 
 from federator.api.app import create_app
 from federator.model import ROOT, Coverage, failed_evidence
+from federator.model.scopes import Scopes
 from federator.settings import parse_settings
 from federator.store import Index, coverage, revisions, runs, snoozes, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from federator.worker.triggers import overdue_since
 from tests.fixtures.index_content import fill, namespace, table
+from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 
 _HOUR = 3600.0
@@ -90,6 +92,23 @@ def test_everything_that_needs_attention_is_listed_the_worst_first(either_index:
     assert states == {"copy": {"valid": 1}, "lake": {"corrupt": 1, "missing": 1, "unverified": 1, "valid": 1}, "new": {}}
     (partial,) = [item for item in overview["attention"] if item["state"] == "partial"]
     assert (partial["subject"], partial["detail"]) == ("lake", "hr: denied")
+
+
+def test_a_source_in_part_is_partial_since_this_part_is(either_index: Index, tmp_path: Path) -> None:
+    """Runs before the last crawl left the source partial for what is hidden: their times are not shown."""
+    _fill(either_index)
+    first = {"id": "00-first", "kind": "crawl", "state": "partial", "trigger": "cli", "actor": "a", "started_at": 3.0}
+    with either_index.write() as connection:
+        connection.execute(t.run.insert().values(first))
+        connection.execute(t.run_source.insert().values(run_id=first["id"], source="lake", state="partial"))
+    api = api_over(either_index, tmp_path)
+    ends = {}
+    for name, scopes in (("whole", ["lake"]), ("part", ["lake$hr"])):
+        caller = worlds.as_caller(api.app, either_index, "viewer", Scopes.parse(scopes), name)
+        (item,) = [each for each in caller.json("/api/v1/overview")["attention"] if each["state"] == "partial"]
+        ends[name] = item["since"]
+    assert ends["whole"] == "1970-01-01T00:00:03Z"
+    assert ends["part"] == api.json("/api/v1/sources/lake")["freshness"]["crawled_at"]
 
 
 def test_a_draft_revision_is_not_counted(either_index: Index, tmp_path: Path) -> None:

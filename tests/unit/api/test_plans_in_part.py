@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from federator.planning.reasons import Reason
 from federator.planning.user_declarations import DeclarationCandidate, plan_user_declarations
 from federator.settings import Settings
 from federator.store import Index, plans
+from federator.store import tables as t
+from tests.fixtures.index_content import record_change
 from tests.fixtures.planning import ANY
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
@@ -170,3 +173,38 @@ def test_a_refused_declaration_names_no_other_path_of_its_target(ask: Callable[.
     whole = owner.json(f"/api/v1/plans/{digest}")
     assert (whole["partial"], "as hr$payroll" in json.dumps(whole)) == (False, True)
     assert owner.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 200
+
+
+@pytest.mark.parametrize("mirror", ["m", "declare:copy"])
+def test_what_became_of_a_visible_change_names_nothing_hidden(ask: Callable[..., Api], index: Index, mirror: str) -> None:
+    """Another name of the location at the target, or the error of a catalog, is in the journal's message."""
+    change = _declare("sales$a", "sales$a") if mirror == "m" else replace(_declare("sales$a", ""), origin_source="")
+    digest = _save(index, Plan(mirror, "d", 1, 1, (change,)))
+    message = "hr$payroll already points to s3://lake/hr/payroll"
+    record_change(index, digest, change, "skipped", code="location_declared", message=message, mirror=mirror)
+    run = {
+        "id": "r",
+        "kind": "apply",
+        "state": "partial",
+        "trigger": "api",
+        "actor": "ops",
+        "started_at": 1.0,
+        "finished_at": 2.0,
+    }
+    with index.write() as connection:
+        connection.execute(t.run.insert().values(run))
+    team, owner = ask("viewer", "lake$sales", "copy$sales"), ask("viewer", "*")
+    for url in (f"/api/v1/plans/{digest}", "/api/v1/runs/r"):
+        assert "location_declared" in team.get(url).text
+        assert not [term for term in SECRETS if term in team.get(url).text], url
+        assert message in owner.get(url).text
+
+
+def test_a_plan_of_which_only_hidden_changes_wait_needs_no_attention(ask: Callable[..., Api], index: Index) -> None:
+    seen, unseen = _declare("sales$a", "sales$a"), _declare("hr$payroll", "hr$payroll")
+    digest = _save(index, Plan("m", "d", 1, 1, (seen, unseen), holds=(Hold("guards", "40% of hr would go"),)))
+    team, owner = ask("viewer", "lake$sales", "copy$sales"), ask("viewer", "*")
+    assert [item["count"] for item in team.json("/api/v1/overview")["attention"] if item["kind"] == "plan"] == [1]
+    record_change(index, digest, seen)
+    assert [item for item in team.json("/api/v1/overview")["attention"] if item["kind"] == "plan"] == []
+    assert [item["count"] for item in owner.json("/api/v1/overview")["attention"] if item["kind"] == "plan"] == [1]
