@@ -8,7 +8,7 @@ from federator.connector import PermissionDenied, StateError
 from federator.planning.plan import Plan
 from federator.planning.release import Release
 from federator.store import Connection, approvals
-from federator.store.plans import StoredPlan
+from federator.store.plans import OPEN_STATES, StoredPlan
 from federator.views import plans
 from federator.views.plan_outcomes import list_done_changes
 from federator.views.plans import VisiblePlan
@@ -49,7 +49,7 @@ def require_applicable(connection: Connection, visibility: Visibility, digest: s
     """
     stored = get_whole_plan(connection, visibility, digest)
     state, release = stored.state, approvals.get_release(connection, stored)
-    if state not in ("ready", "held", "approved"):
+    if state not in OPEN_STATES:
         raise StateError(f"the plan {digest[:12]} is {state}", hint="create a new plan")
     done = list_done_changes(connection, stored.digest, stored.content["changes"])
     may_go = len(release.changes) - len(done - {change.number for change in release.waiting})

@@ -23,6 +23,8 @@ from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
 # Counts of changes and refusals by plan digest. The limit leaves room for many mirrors.
 _MAX_CACHED = 1000
 _count_cache: dict[str, PlanCounts] = {}
+#: states of a plan that can still be applied
+OPEN_STATES = ("ready", "held", "approved")
 _DECISION = ("decided_at", "decided_by", "decision_comment")
 
 

@@ -17,7 +17,6 @@ from federator.views import plan_outcomes
 
 _DAY_SECONDS = 86_400.0
 #: states of plans whose changes are still to be applied
-_PENDING = ("ready", "held", "approved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +142,10 @@ def _pending_plans(connection: Connection) -> list[PendingPlan]:
     same = (p.mirror == newest.c.mirror) & (p.created_at == newest.c.at)
     query = select(p.mirror, p.digest, p.state).select_from(t.plan.join(newest, same)).order_by(p.mirror)
     rows = connection.execute(query).all()
-    done = plan_outcomes.count_done(connection, [digest for _, digest, _ in rows])
+    done = plan_outcomes.count_done(connection, [digest for _, digest, state in rows if state in plans.OPEN_STATES])
     pending = []
     for mirror, digest, state in rows:
         counts = plans.count_plan(connection, digest)
-        left = dict(Counter(counts.changes) - Counter(done.get(digest, {}))) if state in _PENDING else {}
+        left = dict(Counter(counts.changes) - Counter(done.get(digest, {}))) if state in plans.OPEN_STATES else {}
         pending.append(PendingPlan(mirror, left, counts.refusals, state == "held"))
     return pending

@@ -48,7 +48,13 @@ class PlanSummary(PlanRecord):
     """A plan without its body."""
 
     changes: Annotated[Counted, Field(examples=[{"declare_table": 3}], description="number of changes by action")]
-    done: Annotated[Counted, Field(examples=[{"declare_table": 2}], description="number of carried-out changes by action")]
+    done: Annotated[
+        Counted,
+        Field(
+            examples=[{"declare_table": 2}],
+            description="number of carried-out changes by action; empty if the plan can no longer be applied",
+        ),
+    ]
     refusals: Annotated[Counted, Field(examples=[{"no_location": 1}], description="number of refusals by reason")]
     partial: Annotated[
         bool,
@@ -83,7 +89,8 @@ def list_visible_plans(
     while len(visible) < limit:
         size = limit if viewer.scopes.covers_all else _BATCH_ROWS
         records = plans.list_plans(connection, mirrors=mirrors, state=state, run=run, after=after, limit=size)
-        done = plan_outcomes.count_done(connection, [record.digest for record in records])
+        # Plans that are over may have a million lines in the journal.
+        done = plan_outcomes.count_done(connection, [record.digest for record in records if record.state in plans.OPEN_STATES])
         summaries = (_summarize(connection, viewer, record, done.get(record.digest, {})) for record in records)
         visible += [summary for summary in summaries if summary is not None]
         if len(records) < size:
