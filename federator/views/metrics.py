@@ -16,7 +16,6 @@ from federator.store.sql import unindexed
 from federator.views import plan_outcomes
 
 _DAY_SECONDS = 86_400.0
-#: states of plans whose changes are still to be applied
 
 
 @dataclass(frozen=True, slots=True)
