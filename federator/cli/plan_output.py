@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from federator.cli.context import Cli
-from federator.cli.printer import format_time
+from federator.cli.printer import format_age
 from federator.connector.options import mask_secrets
 from federator.runtime.text import format_count
 
@@ -86,7 +86,7 @@ def _waits(plan: Plan, approvals: Approvals) -> dict[int, str]:
 
 def _describe_outcome(outcome: ChangeOutcome) -> str:
     text = {"done": "carried out", "intent": "no outcome yet"}.get(outcome.state, outcome.state)
-    return f"{text}: {outcome.message}" if outcome.message else f"{text} {format_time(outcome.at)}"
+    return f"{text}: {outcome.message}" if outcome.message else f"{text} {format_age(outcome.at)}"
 
 
 def _show_changes(cli: Cli, plan: Plan, notes: Mapping[int, str], *, everything: bool) -> None:

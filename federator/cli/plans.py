@@ -40,12 +40,14 @@ def list_(
 ) -> None:
     """List plans, newest first."""
     from federator.store import plans
+    from federator.views.plan_outcomes import count_done
 
     with cli.index() as index, index.read() as connection:
         rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
-    data = [_plan_to_json(row) for row in rows]
+        done = count_done(connection, [row.digest for row in rows if row.state in plans.OPEN_STATES])
+    data = [{**_plan_to_json(row), "done": sum(done.get(row.digest, {}).values())} for row in rows]
     if cli.json:
-        cli.out.document({"plans": data}, rows="plans", columns=(*_COLUMNS, "changes", "refusals", "held"))
+        cli.out.document({"plans": data}, rows="plans", columns=(*_COLUMNS, "changes", "refusals", "held", "done"))
     elif not rows:
         cli.print_note("no plan waits for a decision" if held else "there is no plan yet; create one with federator plan")
     else:
@@ -54,6 +56,7 @@ def list_(
             Column("mirror"),
             Column("state"),
             Column("changes", right=True),
+            Column("done", right=True),
             Column("made"),
             Column("held by", wide=True),
         ]
@@ -65,6 +68,7 @@ def list_(
                     plan["mirror"],
                     plan["state"],
                     plan["changes"],
+                    plan["done"] or "",
                     format_age(plan["created_at"]),
                     ", ".join(text.partition(":")[0] for text in plan["held"]) if plan["state"] == "held" else "",
                 )

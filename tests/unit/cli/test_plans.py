@@ -92,6 +92,8 @@ def test_a_held_plan_says_what_was_carried_out(shell: Shell) -> None:
     assert any(line.startswith("  + declare     copy$s$new  s3://a/new  (because)  carried out ") for line in printed), printed
     assert any(line.endswith("(because)  failed: copy did not respond") for line in printed), printed
     assert "  2 of 5 changes wait, 1 carried out" in printed
+    (listed,) = shell.json("plans", "list")["plans"]
+    assert (listed["changes"], listed["done"]) == (5, 1)
     outcomes = shell.json("plans", "show", created.digest)["outcomes"]
     states = {each["change"]: each["state"] for each in outcomes}
     assert states == {created.changes.index(new): "done", created.changes.index(adopted): "failed"}
