@@ -9,32 +9,54 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Self
 
 from federator.connector.errors import ServiceUnavailable
 
 _READ_TIMEOUTS_PER_READ = 5
-#: the time that leases give a call that writes (``CALL_DEADLINE_SECONDS``)
+#: the time that leases give an operation that writes (``CALL_DEADLINE_SECONDS``)
 WRITE_SECONDS = 60.0
 _CURRENT: ContextVar[CallDeadline | None] = ContextVar("call deadline", default=None)
+#: when this thread's operation that writes started, on the monotonic clock; None outside of one
+_WRITING_SINCE: ContextVar[float | None] = ContextVar("writing since", default=None)
 
 
 class CallExpired(ServiceUnavailable):
-    """A call that reached its deadline. It is not repeated: the server responds, but too slowly."""
+    """A call that reached its deadline. The call policy does not repeat it: the server responds, but too slowly.
 
-    retryable = False
+    A write may have taken effect, or take effect late.
+    """
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Give all calls of this thread within the block, reads too, one deadline. Of nested blocks, the outermost has it."""
+    started_at = _WRITING_SINCE.get()
+    token = _WRITING_SINCE.set(time.monotonic() if started_at is None else started_at)
+    try:
+        yield
+    finally:
+        _WRITING_SINCE.reset(token)
 
 
 def call_seconds(connect_timeout: float, read_timeout: float, *, writes: bool) -> float:
-    """Return the seconds until the deadline of a call. A read may bring a long listing.
+    """Return the seconds until the deadline of a call that starts now. A read may bring a long listing.
 
-    A write ends before its lease may be another process's, unless the source's own timeout is longer.
+    An operation that writes ends before its lease may be another process's, unless the source's own timeout is longer. Nothing is
+    left (0) of an operation that reached its deadline.
     """
+    seconds = connect_timeout + _READ_TIMEOUTS_PER_READ * read_timeout
+    longest_write = max(read_timeout, WRITE_SECONDS)
     if writes:
-        return max(read_timeout, min(connect_timeout + read_timeout, WRITE_SECONDS))
-    return connect_timeout + _READ_TIMEOUTS_PER_READ * read_timeout
+        seconds = min(connect_timeout + read_timeout, longest_write)
+    started_at = _WRITING_SINCE.get()
+    if started_at is None:
+        return seconds
+    return max(0.0, min(seconds, longest_write - (time.monotonic() - started_at)))
 
 
 class CallDeadline:
@@ -44,11 +66,12 @@ class CallDeadline:
     """
 
     def __init__(self, server: str, seconds: float) -> None:
-        self._message = f"{server} did not complete its response in time (call timeout={seconds:g} s)"
+        self._message = f"{server} did not complete its response in time (call timeout={round(seconds, 1):g} s)"
         self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
         self._lock = threading.Lock()
-        self._expired = False
+        # Nothing is sent then: a call watches its connection first.
+        self._expired = seconds <= 0
         self._watched: list[socket.socket] = []
         self._token: Token[CallDeadline | None] | None = None
 

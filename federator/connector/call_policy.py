@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+from federator.connector.call_deadline import CallExpired
 from federator.connector.errors import CatalogError, ServiceUnavailable
 from federator.connector.operation import require_permission
 
@@ -96,7 +97,7 @@ _MAX_PAUSE_SECONDS = 30.0
 
 
 def _retry_pause(error: Exception) -> bool | float:
-    if not isinstance(error, CatalogError) or not error.retryable or isinstance(error, CircuitOpen):
+    if not isinstance(error, CatalogError) or not error.retryable or isinstance(error, CircuitOpen | CallExpired):
         return False
     if error.retry_after is None:
         return True

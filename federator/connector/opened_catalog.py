@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from federator.connector.call_deadline import writing
 from federator.connector.call_metrics import PROCESS_METER, CallMeter
 from federator.connector.errors import CatalogError, Internal
 from federator.connector.native_errors import translate_native_errors
@@ -26,13 +27,14 @@ class OpenedCatalog(Catalog):
         self._meter = meter
 
     @contextmanager
-    def _measure(self, operation: str, path: Path | None = None) -> Iterator[None]:
+    def _measure(self, operation: str, path: Path | None = None, *, writes: bool = False) -> Iterator[None]:
         started, code = time.perf_counter(), None
         path_attribute = {} if path is None else {"federator.path": path_key(path)}
         try:
             with (
                 translate_native_errors(self.source),
                 span(f"{self.source} {operation}", {"federator.source": self.source, **path_attribute}, client=True),
+                writing() if writes else nullcontext(),
             ):
                 yield
         except Exception as error:
@@ -62,35 +64,35 @@ class OpenedCatalog(Catalog):
             return self._inner.describe_table(path)
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:
-        with self._measure("create_namespace", record.path):
+        with self._measure("create_namespace", record.path, writes=True):
             return self._inner.create_namespace(record)
 
     def drop_namespace(self, path: Path) -> None:
-        with self._measure("drop_namespace", path):
+        with self._measure("drop_namespace", path, writes=True):
             self._inner.drop_namespace(path)
 
     def update_namespace(self, before: NamespaceRecord, after: NamespaceRecord) -> NamespaceRecord:
-        with self._measure("update_namespace", before.path):
+        with self._measure("update_namespace", before.path, writes=True):
             return self._inner.update_namespace(before, after)
 
     def declare_table(self, record: TableRecord) -> TableRecord:
-        with self._measure("declare_table", record.path):
+        with self._measure("declare_table", record.path, writes=True):
             return self._inner.declare_table(record)
 
     def remove_unfinished(self, path: Path, op_id: str) -> bool:
-        with self._measure("remove_unfinished", path):
+        with self._measure("remove_unfinished", path, writes=True):
             return self._inner.remove_unfinished(path, op_id)
 
     def update_table(self, before: TableRecord, after: TableRecord, *, confirm: Confirm = unconditional) -> TableRecord:
-        with self._measure("update_table", before.path):
+        with self._measure("update_table", before.path, writes=True):
             return self._inner.update_table(before, after, confirm=confirm)
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
-        with self._measure("deregister_table", expected.path):
+        with self._measure("deregister_table", expected.path, writes=True):
             self._inner.deregister_table(expected, confirm=confirm)
 
     def rename_table(self, before: TableRecord, new_path: Path) -> TableRecord:
-        with self._measure("rename_table", before.path):
+        with self._measure("rename_table", before.path, writes=True):
             return self._inner.rename_table(before, new_path)
 
     def read_native(self, path: Path) -> dict[str, Any]:

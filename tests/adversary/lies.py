@@ -41,6 +41,13 @@ class Drip:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Thrift: forwards the request and sends the response after ``seconds``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Sends an invented response. The request is forwarded only if ``forward``, and the real response is then dropped.
 
@@ -132,7 +139,7 @@ class Raise:
     kind: int = 6
 
 
-Action = Refuse | Reset | Cut | Hang | Drip | Send | Edit | Stale | Endless | Lose | Repeat | Elsewhere | Raise
+Action = Refuse | Reset | Cut | Hang | Drip | Late | Send | Edit | Stale | Endless | Lose | Repeat | Elsewhere | Raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tests.adversary.lies import (
     Edit,
     Elsewhere,
     Hang,
+    Late,
     Lose,
     Op,
     Raise,
@@ -163,6 +164,8 @@ class ThriftProxy(Proxy):
         else:
             known = self._first.get(_request(call)) if isinstance(action, Stale) else None
             reply = replace(known, sequence=call.sequence) if known else self._forwarded(call, action, upstreams)
+        if isinstance(action, Late) and self.released.wait(action.seconds):
+            return False
         if isinstance(action, Lose):
             resetting(near.connection)
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -82,6 +83,16 @@ def _end_calls(proxy: Proxy, catalog: Catalog, parent: Path) -> None:
             catalog.create_namespace(NamespaceRecord(catalog.source, (*parent, "slow")))
     proxy.truthful()
     assert set(catalog.list_namespaces(parent)) >= set(expected)
+    # Nothing is sent once the operation that writes has no time left, neither on an open connection nor on a new one.
+    calls = proxy.calls
+    started_at = call_deadline._WRITING_SINCE.set(time.monotonic() - 1000)
+    try:
+        for _ in range(2):
+            with pytest.raises(CallExpired, match="call timeout=0 s"):
+                catalog.create_namespace(NamespaceRecord(catalog.source, (*parent, "slow")))
+    finally:
+        call_deadline._WRITING_SINCE.reset(started_at)
+    assert proxy.calls == calls
 
 
 def _open(name: str, properties: dict[str, str]) -> Catalog:

@@ -92,9 +92,9 @@ def limit_duration(server: str, client: Any, config: Any) -> None:
     The deadline begins after the handlers of ``CallLimiter``, which may wait, and ends after those that release what they hold.
     """
     is_write = config.retries["total_max_attempts"] == 1
-    seconds = call_seconds(config.connect_timeout, config.read_timeout, writes=is_write)
 
     def begin(context: dict[str, Any], **_: Any) -> None:
+        seconds = call_seconds(config.connect_timeout, config.read_timeout, writes=is_write)
         context[_DEADLINE] = CallDeadline(server, seconds).__enter__()
 
     def end(context: dict[str, Any], exception: Exception | None = None, **_: Any) -> None:

@@ -138,9 +138,8 @@ class Client:
         return self._limit(lambda: self._call(method, arguments, about), writes=method.writes)
 
     def _limit(self, make: Callable[[], T], *, writes: bool = False) -> T:
-        seconds = call_seconds(_CONNECT_SECONDS, self._timeout, writes=writes)
-
         def make_within_deadline() -> T:
+            seconds = call_seconds(_CONNECT_SECONDS, self._timeout, writes=writes)
             with CallDeadline(f"{self._source}: {self._format_endpoints()}", seconds):
                 return make()
 

@@ -133,8 +133,9 @@ class HttpClient:
         may_repeat = method in _REPEATABLE if repeatable is None else repeatable
 
         def send_once() -> HttpResponse:
-            seconds = call_seconds(*self._timeouts, writes=not may_repeat)
-            response = self._send_authenticated(partial(self._send, operation, seconds, method, path, params, body, form))
+            response = self._send_authenticated(
+                partial(self._send, operation, not may_repeat, method, path, params, body, form)
+            )
             if not 200 <= response.status < 300 or response.status == _PARTIAL_CONTENT:
                 raise self._redact_error(self._redirect_error(response) or (error_of or self._error_of)(response))
             return response
@@ -159,7 +160,7 @@ class HttpClient:
     def _send(
         self,
         operation: str,
-        seconds: float,
+        writes: bool,
         method: str,
         path: str,
         params: Params | None,
@@ -168,7 +169,7 @@ class HttpClient:
         authentication: Mapping[str, str],
     ) -> HttpResponse:
         headers = {"User-Agent": _AGENT, "Accept": "application/json", **authentication}
-        url = f"{self._base}{path}"
+        url, seconds = f"{self._base}{path}", call_seconds(*self._timeouts, writes=writes)
         query = {key: value for key, value in (params or {}).items() if value is not None}
         try:
             # Passed with every request, because REQUESTS_CA_BUNDLE would override a setting of the session.
