@@ -36,8 +36,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
     connections, the one that has waited longest for the end of its head is closed, or else the one whose client has not read for the
-    longest time, so that clients that send complete requests and read are served while others only hold connections open. If there is
-    neither, the new connection is answered with 503.
+    longest time, or else the one whose body has taken longest, so that clients that send complete requests and read are served while
+    others only hold connections open. If there is none of them, the new connection is answered with 503.
 
     A body must end, or progress by ``body_progress`` bytes, in each period of ``body_seconds``. Otherwise the request is answered with
     408, or the connection is closed if its response has begun. Time in which the service itself does not read does not count.
@@ -54,13 +54,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     _waiting_for_head: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
     #: the timers of the connections whose clients do not read, in the order in which they stopped
     _unread: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
+    #: the timers of the connections whose bodies have not ended, in the order in which these began
+    _unfinished_bodies: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head_bytes = 0
         self._is_reading_head = True
         self._is_reading_body = False
-        self._body_timer: asyncio.TimerHandle | None = None
         self._body_bytes = 0
         self._was_reading_paused = False
         self._unread_bytes = 0
@@ -70,7 +71,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         # ``pause_writing`` is called as soon as the client's window is full, also at the end of a response.
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MAX_CONNECTIONS:
-            longest_waiting = next(chain(self._waiting_for_head, self._unread), None)
+            longest_waiting = next(chain(self._waiting_for_head, self._unread, self._unfinished_bodies), None)
             if longest_waiting is None:
                 self._refuse("503 Service Unavailable")
                 return
@@ -80,7 +81,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
-        self._stop_body_timer()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -102,7 +102,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._is_reading_head and self._head_bytes > MAX_HEAD_BYTES:
             self._refuse("431 Request Header Fields Too Large")
         # The timer starts only here: a body that has arrived completely with its head needs none.
-        if self._is_reading_body and self._body_timer is None and not self.transport.is_closing():
+        if self._is_reading_body and self not in self._unfinished_bodies and not self.transport.is_closing():
             self._start_body_timer()
 
     def on_headers_complete(self) -> None:
@@ -133,7 +133,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._is_reading_head, self._is_reading_body = True, False
-        self._stop_body_timer()
+        _stop_timer(self._unfinished_bodies, self)
         if not self.transport.is_closing():
             super().on_message_complete()
 
@@ -144,23 +144,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _stop_waiting(self) -> None:
         _stop_timer(self._waiting_for_head, self)
         _stop_timer(self._unread, self)
+        _stop_timer(self._unfinished_bodies, self)
 
     def _start_body_timer(self) -> None:
         self._body_bytes, self._was_reading_paused = 0, self.flow.read_paused
-        self._body_timer = self.loop.call_later(self.body_seconds, self._check_body_progress)
-
-    def _stop_body_timer(self) -> None:
-        if self._body_timer is not None:
-            self._body_timer.cancel()
-            self._body_timer = None
+        # A body that makes progress keeps its place.
+        self._unfinished_bodies[self] = self.loop.call_later(self.body_seconds, self._check_body_progress)
 
     def _check_body_progress(self) -> None:
-        self._body_timer = None
         # The client cannot send while the service does not read, or before the service asks for the body.
         is_delay_of_service = self._was_reading_paused or self.flow.read_paused or self.cycle.waiting_for_100_continue
         if is_delay_of_service or self._body_bytes >= self.body_progress:
             self._start_body_timer()
-        elif self.cycle.response_started:
+            return
+        _stop_timer(self._unfinished_bodies, self)
+        if self.cycle.response_started:
             self.transport.abort()
         else:
             self._refuse_late_body()

@@ -6,6 +6,7 @@ import asyncio
 import re
 import selectors
 import socket
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from federator.api import http_limits
 from federator.api.http_limits import LimitedHttpProtocol, build_limited_protocol
 from federator.api.lance import general_spec, namespaces, table_metadata, table_read, table_write, tables, unsupported
 from federator.settings.sections import ServeSettings
@@ -115,6 +117,31 @@ def test_a_body_that_makes_progress_may_take_longer(impatient: Process) -> None:
         time.sleep(1.3)
         connection.sendall(_head("GET", "/healthz"))
         assert b"HTTP/1.1 200 " in connection.recv(65_536)
+
+
+def test_slow_bodies_make_room_for_new_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each makes as much progress as it must, so no time limit ends it."""
+    monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 10)
+
+    begun = threading.Semaphore(0)
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.release()
+        await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
+
+    protocol = build_limited_protocol(ServeSettings(body_timeout=60))
+    with serve_app(respond, http=protocol, ws="none", lifespan="off", force_exit=True) as url, ExitStack() as stack:
+        slow = [stack.enter_context(_connect(url)) for _ in range(10)]
+        for connection in slow:
+            connection.sendall(_head("POST", "/", "Content-Length: 20") + b"x" * 10)
+            assert begun.acquire(timeout=30)
+        with httpx.Client(timeout=30) as client:
+            assert [client.get(url).text for _ in range(3)] == ["0"] * 3
+        # The one that had taken longest was closed, and no other.
+        assert _receive(slow[0]) == b""
+        for connection in slow[1:]:
+            connection.sendall(b"x" * 10)
+            assert _receive(connection).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("expects", [False, True])
