@@ -9,7 +9,7 @@ import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
 import {attempt, navigate, onRoute, refresh, resume, startRouter} from "./router.js";
 import {csrfToken, currentToken, readPerson, setPerson, signOut} from "./sign_in.js";
-import {refreshTree, startTree} from "./tree.js";
+import {refreshTree, resumeTree, startTree} from "./tree.js";
 
 const root = document.documentElement, side = byId("side");
 const SHORT = ["overview", "search", "plans", "runs", "drift"];
@@ -130,6 +130,7 @@ function report(problem, wait, used = way) {
   if (!problem) {
     seen = new Date().toISOString();
     resume();
+    resumeTree();
   }
   live.className = problem ? "live tone-bad" : "live";
   const [word, title] = WAYS[way];

@@ -181,7 +181,8 @@ function activate(at) {
 
 async function toggle(row, isOpen = !open.has(row.key)) {
   open[isOpen ? "add" : "delete"](row.key);
-  if (isOpen && !childrenOf(row.node) && !lists.has(row.node.id)) await load(row.node.id);
+  const list = lists.get(row.node.id);
+  if (isOpen && !childrenOf(row.node) && (!list || list.error)) await load(row.node.id);
   draw();
 }
 
@@ -259,6 +260,11 @@ async function readAgain(id) {
   }
   list.loading = false;
   draw();
+}
+
+/* Read again what could not be read: the server responds now. */
+export function resumeTree() {
+  for (const [id, list] of lists) if (list.error && (!id || open.has(`+${id}`))) readAgain(id);
 }
 
 /* Read the sources again, and what was loaded of the changed ones. What is folded is read again when it is unfolded. */

@@ -1,5 +1,5 @@
 // The decision about a plan: a comment, approval, rejection, and the application with its result.
-import {send} from "../api.js";
+import {ApiError, send} from "../api.js";
 import {byId, make, name} from "../dom.js";
 import {ago, plural, words} from "../format.js";
 import {button, panel} from "../parts.js";
@@ -35,10 +35,28 @@ async function apply(row, signal) {
   byId("result").replaceChildren(panel("Result", {}, make("p", {class: "pad"}, requestLine(request, run))));
 }
 
+/* Apply what needs no decision. A comment that was typed is kept for the decision about the rest. */
+async function applyOthers(row, typed, signal) {
+  await apply(row, signal);
+  const field = document.getElementById("comment");
+  if (field instanceof HTMLTextAreaElement && !field.value) field.value = typed;
+}
+
 function form(row, field, signal) {
   const left = openChanges(row), removals = left.filter(change => REMOVALS.includes(change.action)).length, effect = removals ? ` (${plural(removals, "removal")})` : "";
   const hasChanges = row.plan.changes.length > 0, isHeld = row.state === "held", needsCommand = (row.plan.holds ?? []).some(hold => hold.command);
-  const act = (text, run, kind, shape) => button(text, () => attempt(run), {kind, shape});
+  // One decision at a time. What the plan has become meanwhile may be why the service refuses one: it is shown with the refusal.
+  const act = (text, run, kind, shape) => button(text, () => attempt(async () => {
+    for (const each of buttons) each.disabled = true;
+    try {
+      await run();
+    } catch (error) {
+      if (error instanceof ApiError) await reload();
+      throw error;
+    } finally {
+      for (const each of buttons) each.disabled = false;
+    }
+  }), {kind, shape});
   const said = action => decide(row, action, field.value.trim());
   // A decision about a held plan is explained to those who read the audit log.
   const explained = run => async () => {
@@ -58,8 +76,9 @@ function form(row, field, signal) {
     await apply(row, signal);
   }), "main wide", "run"), act("Approve only", decided("approve", "Approved"), "wide", "ok")] : [];
   const some = row.waiting.length > 0 && row.waiting.length < left.length;
-  const applies = isHeld ? some && act("Apply the others", () => apply(row, signal), "wide", "run") : hasChanges && act(`Apply${effect}`, () => apply(row, signal), "main wide", "run");
-  return [...approves, applies, act("Reject", decided("reject", "Rejected"), "danger wide", "stop")];
+  const applies = isHeld ? some && act("Apply the others", () => applyOthers(row, field.value, signal), "wide", "run") : hasChanges && act(`Apply${effect}`, () => apply(row, signal), "main wide", "run");
+  const buttons = [...approves, applies, act("Reject", decided("reject", "Rejected"), "danger wide", "stop")].filter(each => each instanceof HTMLButtonElement);
+  return buttons;
 }
 
 const decidedBy = row => (row.decided_by ? make("p", {}, `${words(row.state)} by `, name(row.decided_by), " ", ago(row.decided_at)) : null);
@@ -80,6 +99,6 @@ export function decision(row, signal) {
   const commands = (row.plan.holds ?? []).map(hold => hold.command).filter(Boolean);
   return [panel("Decision", {id: "decision"}, make("div", {class: "pad stack"}, decidedBy(row), comment(row),
     commands.length && row.state === "held" ? make("p", {}, "It can be approved after: ", make("code", {text: commands.join("; ")})) : null,
-    make("label", {for: "comment"}, make("span", {class: "q2", text: `Comment, kept in the audit log${row.state === "held" ? " (required)" : ""}`}), field), form(row, field, signal),
+    make("label", {for: "comment"}, make("span", {class: "q2", text: row.state === "held" ? "Comment, kept in the audit log (required to approve or reject)" : "Comment on a rejection, kept in the audit log"}), field), form(row, field, signal),
     make("p", {class: "q small", text: `You decide on ${row.digest.slice(0, 12)} as it is shown. Each object is observed again directly before its change, and a change whose objects have moved is skipped.`}))), result];
 }

@@ -1,5 +1,5 @@
 // One plan: its changes by risk with before and after, what was refused, and the decision.
-import {get, query} from "../api.js";
+import {ApiError, get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, state, words} from "../format.js";
 import {button, empty, freshness, note, panel, path} from "../parts.js";
@@ -13,6 +13,8 @@ import {runLink} from "./runs.js";
 const GROUPS = [["deregister_table", "Deregister", "del", "−"], ["drop_namespace", "Drop namespaces", "del", "−"], ["recreate_table", "Recreate", "mod", "~"], ["update_table", "Update", "mod", "~"],
   ["adopt", "Adopt", "mod", "~"], ["create_namespace", "Create namespaces", "add", "+"], ["declare_table", "Declare", "add", "+"]];
 const SHOWN = 200;
+// The length of a digest, and among how many plans a shortened one is looked for.
+const COMPLETE = 64, NEWEST = 200;
 // States of the journal that need more words than their own.
 const OUTCOMES = {done: "carried out", intent: "no outcome yet"};
 
@@ -95,8 +97,17 @@ function refusals(plan) {
       make("div", {class: "path"}, name(targetId(refusal), {mono: true})), make("span", {class: "tag", text: words(refusal.reason)}), refusal.detail ? make("p", {text: refusal.detail}) : null)));
 }
 
-export async function show({argument: digest, signal}) {
-  const row = await get(`/api/v1/plans/${encodeURIComponent(digest)}`, signal), {plan} = row;
+/* A plan by its digest, or by the first characters of it, as messages have them. */
+async function readPlan(given, signal) {
+  if (given.length >= COMPLETE) return get(`/api/v1/plans/${encodeURIComponent(given)}`, signal);
+  const {plans} = await get(query("/api/v1/plans", {limit: NEWEST}), signal), found = plans.filter(plan => plan.digest.startsWith(given));
+  if (found.length === 1) return readPlan(found[0].digest, signal);
+  throw new ApiError(404, {detail: `${found.length ? `${found.length} plans have` : "No plan has"} a digest that begins with ${given}`,
+    hint: found.length ? "Give more characters of it." : `Perhaps you may not see it, or it is not among the newest ${NEWEST} plans: older ones are found by the complete digest.`});
+}
+
+export async function show({argument, signal}) {
+  const row = await readPlan(argument, signal), {plan, digest} = row;
   const groups = changeGroups(plan, row), [newest] = row.state === "outdated" ? (await get(query("/api/v1/plans", {mirror: row.mirror, limit: 1}), signal)).plans : [];
   return {title: `Plan ${digest.slice(0, 12)}`, crumbs: [make("a", {href: "/ui/plans", text: "Plans"}), mirrorLink(row.mirror), make("bdi", {class: "mono", text: digest.slice(0, 8)})],
     nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), state(row.state, {tag: true})),

@@ -1,0 +1,108 @@
+"""Decisions about plans in a real Chromium: what is typed stays, one action starts once, and what changed meanwhile is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Page, Route, expect
+
+from federator.planning.plan import Plan
+from federator.store import plans, requests, runs
+from federator.store import tables as t
+from tests.fixtures.index_content import record_change
+from tests.web.conftest import Service
+
+OpenPage = Callable[[str], Page]
+_COMMENT = "Comment, kept in the audit log"
+
+
+def test_apply_the_others_starts_once_and_keeps_the_comment(open_page: OpenPage, service: Service) -> None:
+    page = open_page(f"plans/{service.plan}")
+    sent: list[Route] = []
+    page.route("**/apply", lambda route: sent.append(route))
+    page.get_by_label(_COMMENT).fill("ask the owner first")
+    button = page.get_by_role("button", name="Apply the others")
+    with page.expect_request("**/apply"):
+        button.dblclick()
+    expect(button).to_be_disabled()
+    expect(page.get_by_role("button", name="Reject")).to_be_disabled()
+    assert len(sent) == 1
+    sent[0].continue_()
+    expect(page.get_by_role("region", name="Application")).to_contain_text("It starts when the worker is free")
+    with service.index.write() as connection:
+        (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
+        requests.set_request_state(connection, queued.id, requests.RUNNING, run_id=service.run.id)
+    runs.finish_run(service.index, service.run, "ok", summary={})
+    expect(page.get_by_role("region", name="Result")).to_be_visible()
+    expect(page.get_by_label(_COMMENT)).to_have_value("ask the owner first")
+
+
+def test_a_refused_application_shows_what_the_plan_has_become(browser: Browser, service: Service) -> None:
+    # Without ``open_page``: the browser's console has an error about the refusal.
+    page = browser.new_page(base_url=service.url)
+    page.goto(f"/ui/plans/{service.plan}")
+    page.get_by_label(_COMMENT).fill("checked")
+
+    def outdate(route: Route) -> None:
+        with service.index.write() as connection:
+            connection.execute(t.plan.update().where(t.plan.c.digest == service.plan).values(state="outdated"))
+        route.continue_()
+
+    page.route("**/apply", outdate)
+    page.get_by_role("button", name="Approve and apply (1 removal)").click()
+    expect(page.locator("#announcer")).to_contain_text("create a new plan")
+    expect(page.locator(".title")).to_contain_text("outdated")
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    page.close()
+
+
+def test_a_shortened_digest_leads_to_its_plan(open_page: OpenPage, service: Service) -> None:
+    page = open_page(f"plans/{service.plan[:8]}")
+    expect(page.get_by_role("heading", level=1, name="Plan for nightly")).to_be_visible()
+    expect(page.get_by_role("button", name="Reject")).to_be_visible()
+    page = open_page("plans/0000000")
+    expect(page.get_by_role("alert")).to_have_text("No plan has a digest that begins with 0000000")
+
+
+def test_a_change_that_failed_can_be_applied_again(open_page: OpenPage, service: Service) -> None:
+    with service.index.read() as connection:
+        plan = Plan.from_json(plans.get_plan(connection, service.plan).content)
+    record_change(service.index, service.plan, plan.changes[1], state="failed")
+    page = open_page(f"plans/{service.plan}")
+    made = page.get_by_role("region", name="Changes").locator("li.delta").last
+    expect(made).to_contain_text("failed")
+    expect(made).to_contain_text("can be applied")
+    expect(page.get_by_role("button", name="Apply the others")).to_be_visible()
+
+
+def test_a_message_covers_no_button(open_page: OpenPage, service: Service) -> None:
+    for width in (1200, 390):
+        page = open_page(f"plans/{service.plan}")
+        page.set_viewport_size({"width": width, "height": 500})
+        page.get_by_role("button", name="Reject").click()
+        message = page.locator("#announcer")
+        expect(message).to_contain_text("needs a comment")
+        assert (
+            message.evaluate(
+                "message => { const {top, bottom, left, right} = message.getBoundingClientRect();"
+                " return [...document.querySelectorAll('main, #bar, #side')].filter(each => { const box = each.getBoundingClientRect();"
+                " return getComputedStyle(each).visibility !== 'hidden' && box.width && box.top < bottom - 1 && box.bottom > top + 1"
+                " && box.left < right - 1 && box.right > left + 1 }).map(each => each.id) }"
+            )
+            == []
+        )
+
+
+def test_what_could_not_be_read_of_the_tree_is_read_again(open_page: OpenPage, service: Service) -> None:
+    page = open_page("runs")
+    source = page.get_by_role("treeitem", name="lake")
+    expect(source).to_be_visible()
+    refused = "**/api/v1/tree?path=lake&*"
+    # A response that is not understood: the browser reports no error of its own.
+    page.route(refused, lambda route: route.fulfill(body="[]", content_type="application/json"))
+    source.locator("svg").first.click()
+    tree = page.get_by_role("tree")
+    expect(tree).to_contain_text("could not be read")
+    page.unroute(refused)
+    expect(tree.get_by_role("treeitem", name="sales")).to_be_visible(timeout=30_000)  # with the next event of the stream
+    expect(tree).not_to_contain_text("could not be read")
