@@ -6,6 +6,7 @@ the limits of the API hold (authentication, rate, bodies, connections). The SDK 
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -46,18 +47,25 @@ class McpEndpoint:
     def __init__(self, index: Index, settings: Settings, shares: ThreadShares, *, loopback: bool) -> None:
         self._index, self._settings, self._shares, self._loopback = index, settings, shares, loopback
         self._server: FederatorMcp | None = None
+        self._building = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Raise NotFound if the SDK is not installed."""
-        if self._server is None:
-            self._server = await run_in_threadpool(self._build)
+        server = self._server or await self._get_server()
         # A manager serves requests until the end of its `run`. Without sessions it has nothing to keep, so each request has its own.
-        self._server.streamable_http_app(
+        server.streamable_http_app(
             stateless_http=True, json_response=True, max_request_body_size=MAX_BODY_BYTES, transport_security=self._protection()
         )
-        manager = self._server.session_manager
+        manager = server.session_manager
         async with manager.run():
             await manager.handle_request(scope, receive, send)
+
+    async def _get_server(self) -> FederatorMcp:
+        # Without the lock, many first requests would occupy all threads with as many builds.
+        async with self._building:
+            if self._server is None:
+                self._server = await run_in_threadpool(self._build)
+            return self._server
 
     def _build(self) -> FederatorMcp:
         try:

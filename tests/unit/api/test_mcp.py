@@ -61,6 +61,31 @@ def test_tools_have_schemas_and_say_whether_they_write(everyone: dict[str, Calle
                 assert schema["maximum"] == 100
 
 
+def test_many_first_requests_build_one_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each build takes a thread and half a second: those of many requests kept the threads of all callers for a minute."""
+    built = []
+
+    def build(*arguments: Any) -> Any:
+        built.append(arguments)
+        return build_server(*arguments)
+
+    monkeypatch.setattr("federator.api.mcp.server.build_server", build)
+    with run_world(tmp_path) as service:
+        caller = service.caller("first")
+
+        async def list_tools() -> int:
+            async with httpx.AsyncClient(headers=caller.headers, timeout=60) as client:
+                message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+                accepted = {"Accept": "application/json"}
+                return (await client.post(f"{service.url}/mcp", json=message, headers=accepted)).status_code
+
+        async def list_at_once() -> list[int]:
+            return await asyncio.gather(*(list_tools() for _ in range(10)))
+
+        assert asyncio.run(list_at_once()) == [200] * 10
+    assert len(built) == 1
+
+
 def digest_of(caller: Caller) -> str:
     return caller.json("/api/v1/plans")["plans"][0]["digest"]
 
