@@ -15,10 +15,11 @@ Where the Lance Hive spec is silent, or a real metastore differs:
   by default, as in the Lance specs.
 - A Hive catalog stores a location and a description. Other properties of a catalog, and an owner, are InvalidInput (13), because they
   would be lost.
-- A metastore with a filter hook (``metastore.filter.hook``, in Hive 4 on the server by default) omits what its principal may not see
-  from listings and from reads, and no response shows that. Set ``listing_filtered = true`` there: the guard ``emptied_namespace`` then
-  holds a plan if all tables of a namespace become absent at once. If the hook hides single tables, their copies are deregistered
-  within the limits of the other guards.
+- A filter hook (``metastore.filter.hook``) works on the server only in Hive 4, if ``metastore.server.filter.enabled`` is true, and
+  only on listings: a mirror reads a hidden table by its name, and its copy stays (``still_there``). In Hive 2 and 3, the hook
+  belongs to Java's client, so this source sees all tables. Set ``listing_filtered = true`` for a metastore of another vendor that
+  also hides tables from reads: the guard ``emptied_namespace`` then holds a plan if all tables of a namespace become absent at once.
+  If it hides single tables, their copies are deregistered within the limits of the other guards.
 - ``client.pool-size`` limits all connections of one namespace, not those of each concurrent call. A write is never repeated.
 """
 

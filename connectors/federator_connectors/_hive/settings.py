@@ -68,7 +68,7 @@ class HiveSettings(ConnectorSettings):
     default_location: str = option("default_location", BELOW_DATABASE, doc="Location of a table or database without one. database: <the database's location>/<table>.lance; root: <root>/[<catalog>/]<database>.db[/<table>], without the catalog if it is hive, also if root is the working directory.", parse=one_of(BELOW_DATABASE, BELOW_ROOT))  # fmt: skip  # noqa: E501
     storage_managed: str = option("storage_managed", READ_ONLY, doc="Lance tables with managed_by = storage that lack EXTERNAL=TRUE, as lance-namespace-impls declares them. read-only: listed and described; origins: mirrors copy them, too. They are never changed or deregistered.", parse=one_of(READ_ONLY, ORIGINS))  # fmt: skip  # noqa: E501
 
-    listing_filtered: bool = option("listing_filtered", False, doc="Whether the metastore hides objects from the source's principal: metastore.filter.hook is set there. Then a namespace whose tables all become absent at once is held. Default: false.", parse=parse_boolean)  # fmt: skip  # noqa: E501
+    listing_filtered: bool = option("listing_filtered", False, doc="Whether the metastore hides objects from the source's principal. Then a namespace whose tables all become absent at once is held. Default: false.", parse=parse_boolean)  # fmt: skip  # noqa: E501
 
     def check(self, where: str) -> None:
         """Raise ConfigError for a key that is missing, or that would silently have no effect."""
