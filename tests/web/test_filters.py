@@ -42,6 +42,23 @@ def test_the_audit_log_is_narrowed_and_the_address_keeps_it(open_page: OpenPage,
     expect(rows.filter(has_text="plan approved")).to_have_count(1)
 
 
+def test_an_event_can_be_read_at_each_width(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        detail = {"action": "declare_table", "target": "s3://lake/" + "long/" * 40}
+        audit_log.append_event(connection, AuditKind.WRITE, actor="ann", run_id="r", subject="copy$sales$new", detail=detail)
+    audit.seal_pending(service.index)
+    for width, room in ((1200, 500), (390, 300)):
+        page = open_page("audit?kind=write")
+        page.set_viewport_size({"width": width, "height": 800})
+        row = page.get_by_role("table", name="Audit events").locator("tbody > tr")
+        row.get_by_text("event", exact=True).click()
+        event = row.locator("pre")
+        assert event.evaluate("event => event.clientWidth") > room
+        assert event.evaluate("event => event.scrollWidth <= event.clientWidth")
+        assert page.locator(".scroll").evaluate("table => table.scrollWidth <= table.clientWidth")
+        expect(row.get_by_text("declare table")).to_be_in_viewport()  # the row's own line is above the event, not at its middle
+
+
 def test_audit_events_show_what_was_done_and_how_it_ended(open_page: OpenPage, service: Service) -> None:
     detail = {"action": "declare_table", "state": "failed", "message": "copy did not respond"}
     with service.index.write() as connection:

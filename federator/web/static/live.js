@@ -3,7 +3,7 @@ import {ApiError, follow, Unreachable} from "./api.js";
 import {readOverview} from "./attention.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
-import {readPerson} from "./sign_in.js";
+import {readPerson} from "./person.js";
 
 // The server sends something at once, and every 15 s: a stream that is silent for longer is dead, or a proxy keeps what it sends.
 const FIRST = 10_000, SILENCE = 40_000, MAX_WAIT = 30_000;

@@ -7,8 +7,9 @@ import {FOOT_VIEWS, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {onChange, POLL, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
+import {readPerson} from "./person.js";
 import {attempt, navigate, onRoute, refresh, resume, startRouter} from "./router.js";
-import {csrfToken, currentToken, readPerson, setPerson, signOut} from "./sign_in.js";
+import {csrfToken, currentToken, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, resumeTree, startTree} from "./tree.js";
 
 const root = document.documentElement, side = byId("side");

@@ -115,7 +115,7 @@ function open() {
 }
 
 /* Open the palette with the children of an object; "" for the sources. */
-export function openWithin(id) {
+function openWithin(id) {
   look(id);
   dialog.showModal();
 }
@@ -149,6 +149,10 @@ export function startPalette() {
       byId(`option-${chosen}`).scrollIntoView({block: "nearest"});
     } else return;
     event.preventDefault();
+  });
+  document.addEventListener("click", event => {
+    const within = around(event, "[data-inside]");
+    if (within) openWithin(within.dataset.inside ?? "");
   });
   document.addEventListener("keydown", event => {
     const summons = (event.ctrlKey || event.metaKey) && event.key === "k";

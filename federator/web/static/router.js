@@ -191,11 +191,8 @@ async function show({again = false, focus = true, live = false} = {}) {
   }
 }
 
-/* The arrow before a step of the breadcrumb opens what is beside it. */
-const siblingsButton = crumb => make("button", {class: "btn bare icon", type: "button", "aria-label": `Beside ${crumb.textContent}`, title: "What is beside it", onclick: async () => {
-  const {openWithin} = await import("./palette.js");
-  openWithin(crumb.dataset.parent ?? "");
-}}, icon("right"));
+/* The arrow before a step of the breadcrumb: the palette lists what is beside the step. */
+const siblingsButton = crumb => make("button", {class: "btn bare icon", type: "button", "aria-label": `Beside ${crumb.textContent}`, title: "What is beside it", "data-inside": crumb.dataset.parent}, icon("right"));
 
 const TITLES = {403: "You may not see this", 404: "Not found"};
 

@@ -1,5 +1,4 @@
-// The credential of this tab, the form that asks for one, and what the principal may do. Other ways to sign in are added to `METHODS`.
-import {get} from "./api.js";
+// The credential of this tab, and the form that asks for one. Other ways to sign in are added to `METHODS`.
 import {icon, make} from "./dom.js";
 
 const KEY = "federator-token";
@@ -54,28 +53,4 @@ function showForm(reason, resolve) {
   });
   document.body.append(dialog);
   dialog.showModal();
-}
-
-/** The roles, each of which may do what those before it may. */
-export const ROLES = ["viewer", "operator", "writer", "admin"];
-let reading = null;
-
-/** The response of /api/v1/me, read once. @returns {Promise<any>} */
-export function readPerson() {
-  reading ??= get("/api/v1/me").catch(error => {
-    reading = null;
-    throw error;
-  });
-  return reading;
-}
-
-/**
- * Attributes of a button that needs a role: disabled with the reason, or none.
- * @param {{name: string, role: string, scopes: string[]}} person
- * @param {string} role
- * @param {{everything?: boolean}} [how] `everything`: it also needs the scope *
- */
-export function unlessAllowed(person, role, {everything = false} = {}) {
-  if (ROLES.indexOf(person.role) >= ROLES.indexOf(role) && (!everything || person.scopes.includes("*"))) return {};
-  return {disabled: true, title: `Needs the role ${role}${everything ? " and the scope *" : ""}; you have the role ${person.role}`};
 }

@@ -7,7 +7,7 @@ import {announce, attempt} from "../router.js";
 import {choice, entry} from "./filters.js";
 import {runLink} from "./runs.js";
 
-const COLUMNS = [["Number", "n"], ["Time"], ["Kind", "nw"], ["Actor"], ["Subject", "name"], ["Run", "full"], ["Outcome", "full"], ["Detail", "long"]];
+const COLUMNS = [["Number", "n"], ["Time"], ["Kind", "nw"], ["Actor"], ["Subject", "name"], ["Run", "full"], ["Outcome", "full"], ["Detail", "event"]];
 
 const KINDS = ["write", "own_write", "plan", "plan_approved", "plan_rejected", "run_started", "run_finished", "config_changed", "table_verified", "credentials_vended", "source_confirmed",
   "instance_confirmed", "instance_rotated", "attention_snoozed", "snooze_ended", "token_created", "token_revoked", "signed_in", "signed_out", "sign_in_refused", "sessions_revoked", "ledger_rebuilt",
@@ -17,7 +17,7 @@ const PERIODS = [["the last hour", 1], ["the last day", 24], ["the last week", 1
 const HOUR = 3_600_000;
 
 /* What was done, and its state: of a write its action, of a run how it ended. */
-const outcome = detail => make("span", {}, detail.action ? `${words(detail.action)} ` : null, detail.state ? state(detail.state) : null);
+const outcome = detail => (detail.action || detail.state ? make("span", {class: "nw"}, detail.action ? `${words(detail.action)} ` : null, detail.state ? state(detail.state) : null) : null);
 
 const cellsOf = event => [count(event.seq), ago(event.at), words(event.kind), name(event.actor), name(event.subject), event.run_id ? runLink(event.run_id) : null, outcome(event.detail),
   make("details", {}, make("summary", {text: "event"}), make("pre", {tabindex: "0", text: JSON.stringify(event, null, 2)}))];

@@ -5,7 +5,7 @@ import {ago, count, size, state, words} from "../format.js";
 import {copyButton, empty, freshness, more, note, panel, path, staleNote, table, tableRow} from "../parts.js";
 import {setQuery} from "../router.js";
 import {driftRows} from "./drift.js";
-import {heading} from "./object.js";
+import {heading} from "./heading.js";
 import {crawlButton} from "./sources.js";
 
 /* Each column with its class and its order in the API. @type {[string, string, string?][]} */

@@ -1,21 +1,19 @@
 // One object of the tree: a source, a namespace or a table.
 import {ApiError, asOf, get} from "../api.js";
-import {icon, lastName, make, name, parentId, splitId} from "../dom.js";
+import {lastName, make, name, parentId, splitId} from "../dom.js";
 import {path} from "../parts.js";
 import {showNamespace} from "./namespace.js";
 import {showSource} from "./source.js";
 import {showTable} from "./table.js";
 
 /* Links to everything above an object, and the object itself. */
-export function trailOf(id) {
+function trailOf(id) {
   const above = [];
   for (let parent = parentId(id); parent; parent = parentId(parent)) above.unshift(parent);
   const here = name(lastName(id));
   here.dataset.parent = parentId(id);
   return [...above.map(each => make("a", {href: path("t", each) + (each.includes("$") ? "?kind=namespace" : ""), "data-parent": parentId(each)}, make("bdi", {}, name(lastName(each))))), here];
 }
-
-export const heading = (shape, id, ...more) => make("div", {class: "title"}, icon(shape), make("h1", {tabindex: "-1"}, name(lastName(id))), ...more);
 
 export async function show({argument: id, query, signal}) {
   const view = {title: splitId(id).join(" › "), crumbs: trailOf(id)};

@@ -4,7 +4,7 @@ import {make, name} from "../dom.js";
 import {ago, count, state, words} from "../format.js";
 import {copyButton, empty, link, note, pairs, panel, table} from "../parts.js";
 import {childrenPanel} from "./namespace.js";
-import {heading} from "./object.js";
+import {heading} from "./heading.js";
 
 export async function showPastSource(id, signal) {
   const {element} = await childrenPanel(id, signal);

@@ -3,7 +3,7 @@ import {download, get, query, send} from "../api.js";
 import {getElement, make, name} from "../dom.js";
 import {ago, size} from "../format.js";
 import {button, empty, more, panel, path, table, tableRow} from "../parts.js";
-import {readPerson, unlessAllowed} from "../sign_in.js";
+import {readPerson, unlessAllowed} from "../person.js";
 import {attempt, reload} from "../router.js";
 import {followRequest, requestLine} from "./requests.js";
 

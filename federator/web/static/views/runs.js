@@ -4,7 +4,7 @@ import {getElement, make, name} from "../dom.js";
 import {ago, duration, state, words} from "../format.js";
 import {empty, freshness, more, path, table, tableRow, UI} from "../parts.js";
 import {attempt} from "../router.js";
-import {readPerson, unlessAllowed} from "../sign_in.js";
+import {readPerson, unlessAllowed} from "../person.js";
 import {chips, choice} from "./filters.js";
 
 const COLUMNS = [["Run"], ["Kind"], ["State"], ["By"], ["Started"], ["Took", "n"]];

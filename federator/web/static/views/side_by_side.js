@@ -28,6 +28,6 @@ export async function sideBySide(ids, signal) {
   const shown = table(columns, lines(differing), "Declarations side by side");
   for (const [at, each] of found.entries()) shown.querySelectorAll("th")[at + 1].replaceChildren(link("t", each.id));
   return panel("Side by side", {id: "side-by-side", note: `${plural(differing.length, "field differs", "fields differ")}${ids.length > MOST ? `, the first ${MOST} of ${count(ids.length)} declarations` : ""}`},
-    differing.length ? shown : make("p", {class: "pad"}, state("ok", {text: "All fields agree"})), agreed.length ? make("details", {}, make("summary", {class: "pad", text: `${plural(agreed.length, "field")} with one value`}),
+    differing.length ? shown : make("p", {class: "pad"}, state("ok", {text: ids.length > found.length ? "All fields of these agree" : "All fields agree"})), agreed.length ? make("details", {}, make("summary", {class: "pad", text: `${plural(agreed.length, "field")} with one value`}),
       table([["Field"], ["Value", "long"]], agreed.map(({field, values}) => [make("bdi", {text: field}), cell(values[0])]), "Fields with one value")) : null);
 }

@@ -6,7 +6,7 @@ import {make, name} from "../dom.js";
 import {ago, count, state} from "../format.js";
 import {empty, panel, pairs, path, staleNote, table} from "../parts.js";
 import {childrenPanel} from "./namespace.js";
-import {heading} from "./object.js";
+import {heading} from "./heading.js";
 import {crawlButton, sourceState} from "./sources.js";
 
 const COLUMNS = [["Namespace", "name"], ["Listed"], ["Described"], ["Reason", "long"]];

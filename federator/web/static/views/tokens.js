@@ -4,7 +4,7 @@ import {getElement, make, name} from "../dom.js";
 import {ago, state} from "../format.js";
 import {button, copyButton, empty, more, note, panel, table, tableRow} from "../parts.js";
 import {announce, attempt} from "../router.js";
-import {ROLES} from "../sign_in.js";
+import {ROLES} from "../person.js";
 
 const COLUMNS = [["Token", "name"], ["Role"], ["Scopes", "name"], ["State"], ["Created"], ["Expires"], ["Action"]];
 const TONES = {active: "ok", expired: "outdated", revoked: "rejected"};
