@@ -106,3 +106,15 @@ def test_what_could_not_be_read_of_the_tree_is_read_again(open_page: OpenPage, s
     page.unroute(refused)
     expect(tree.get_by_role("treeitem", name="sales")).to_be_visible(timeout=30_000)  # with the next event of the stream
     expect(tree).not_to_contain_text("could not be read")
+
+
+def test_the_steps_to_a_plan_are_whole_beside_the_search(open_page: OpenPage, service: Service) -> None:
+    for width in (1200, 1280, 1600):
+        page = open_page(f"plans/{service.plan}")
+        page.set_viewport_size({"width": width, "height": 800})
+        steps = page.get_by_role("navigation", name="Breadcrumb")
+        expect(steps).to_contain_text(service.plan[:8])
+        assert (
+            steps.evaluate("steps => [steps, ...steps.children].filter(each => each.scrollWidth > each.clientWidth + 1).length")
+            == 0
+        )
