@@ -27,7 +27,7 @@ from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, namespace, table
 from tests.unit.api import linked_tables, worlds
 from tests.unit.api.conftest import Api
-from tests.unit.api.worlds import HIDDEN, ORDERS, RUN_BOTH, RUN_HIDDEN, RUN_SEEN, SEEN
+from tests.unit.api.worlds import HIDDEN, IN_PART, ORDERS, RUN_BOTH, RUN_HIDDEN, RUN_SEEN, SEEN
 
 
 @dataclass
@@ -174,8 +174,8 @@ READS: dict[str, list[str]] = {
     "/api/v1/runs/{id}/events": [RUN_SEEN, RUN_HIDDEN, "nope"],
     "/api/v1/events": ["?seconds=0"],
     "/api/v1/requests/{id}": ["1", "2", "3", "99"],
-    "/api/v1/plans": ["", "?mirror=open", "?mirror=hidden", "?mirror=nope", "?state=held"],
-    "/api/v1/plans/{digest}": ["{open}", "{hidden}", "{half}", "nope", "{hidden:.10}"],
+    "/api/v1/plans": ["", "?mirror=open", "?mirror=hidden", "?mirror=half", "?mirror=nope", "?state=held"],
+    "/api/v1/plans/{digest}": ["{open}", "{hidden}", "{half}", IN_PART, "nope", "{hidden:.10}"],
     "/api/v1/mirrors": [""],
     "/api/v1/mirrors/{name}": ["open", "hidden", "half", "nope"],
     "/api/v1/jobs": [""],
@@ -259,6 +259,10 @@ def test_what_it_may_see_is_there(pair: Pair) -> None:
     assert [entry["mirror"] for entry in table["mirrored"]] == ["open"]
     assert [run["id"] for run in pair.rich.json("/api/v1/runs")["runs"]] == [RUN_BOTH, RUN_SEEN]
     assert pair.rich.json(f"/api/v1/runs/{RUN_BOTH}")["state"] == "ok"
+    plan = pair.rich.json(f"/api/v1/plans/{IN_PART}")
+    assert (plan["partial"], [outcome["state"] for outcome in plan["outcomes"]]) == (True, ["done", "skipped"])
+    (summary,) = pair.rich.json("/api/v1/plans?mirror=half")["plans"]
+    assert (summary["changes"], summary["done"]) == ({"declare_table": 2}, {"declare_table": 1})
     assert [job["name"] for job in pair.rich.json("/api/v1/jobs")["jobs"]] == ["crawl:copy", "crawl:spare", "sync:open"]
 
 

@@ -50,7 +50,7 @@ def test_every_response_has_a_field_for_freshness(api: Api) -> None:
         ("/api/v1/datasets", ["copy", "lake", "spare"]), ("/api/v1/datasets?declared_in=spare", ["spare"]),
         (f"/api/v1/datasets/{quote(worlds.ORDERS, safe='')}", ["copy", "lake"]), ("/api/v1/drift", ["copy", "lake", "spare"]),
         ("/api/v1/drift?kind=name_clash", ["lake"]), ("/api/v1/runs", ["copy", "spare"]),
-        (f"/api/v1/runs/{worlds.RUN_SEEN}", ["copy", "spare"]), ("/api/v1/plans", ["copy", "spare"]),
+        (f"/api/v1/runs/{worlds.RUN_SEEN}", ["copy", "spare"]), ("/api/v1/plans", ["copy", "lake", "spare"]),
         ("/api/v1/mirrors/open", ["copy", "spare"]), ("/api/v1/search?q=items", ["lake"]),
         ("/api/v1/tree?view=merged&path=s", ["copy", "spare"]),
         ("/api/v1/diff?from=1970-01-02&to=1970-01-03", ["copy", "lake", "spare"]),

@@ -13,6 +13,7 @@ from sqlalchemy import insert, update
 from federator.api.app import create_app
 from federator.model import ROOT, Coverage, Record, TableRecord, failed_evidence, parse_path_key
 from federator.model.scopes import EVERYTHING, Scopes
+from federator.planning.changes import Action, Change
 from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import Settings
@@ -20,7 +21,7 @@ from federator.store import Index, coverage, plans, requests, revisions, tokens,
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from federator.worker.runner import RequestRunner
-from tests.fixtures.index_content import fill, namespace, table
+from tests.fixtures.index_content import fill, namespace, record_change, table
 from tests.unit.api import linked_tables
 from tests.unit.api.conftest import Api
 
@@ -31,6 +32,8 @@ MIRRORS = {"open": ("copy", "spare"), "hidden": ("vault", "copy"), "half": ("lak
 HIDDEN = ("vault", "payroll", "salesx", "Sales", "sale$", "secret")
 RUN_SEEN, RUN_BOTH, RUN_HIDDEN = "00000000001-aaaaaaaa", "00000000002-bbbbbbbb", "00000000003-cccccccc"
 ORDERS = "s3://lake/sales/orders.lance"
+#: digest of a plan of which ``SEEN`` covers a part
+IN_PART = "9" * 64
 
 
 def settings(settings_of: Callable[..., Settings], *, visible: Scopes = EVERYTHING, **more: Any) -> Settings:
@@ -47,7 +50,7 @@ def settings(settings_of: Callable[..., Settings], *, visible: Scopes = EVERYTHI
     mirrors = {
         name: {"from": origin, "to": target, "schedule": "@every 1h"}
         for name, (origin, target) in MIRRORS.items()
-        if visible.covers((origin,)) and visible.covers((target,))
+        if visible.is_visible((origin,)) and visible.is_visible((target,))
     }
     return settings_of(sources=sources, mirrors=mirrors, serve={"auth": "required", **more})
 
@@ -114,6 +117,7 @@ def build(index: Index, *, visible: Scopes = EVERYTHING, disk: Path | None = Non
         _runs(connection, visible)
         _requests(connection, visible)
     result = {mirror: _plan(index, mirror) for mirror, ends in MIRRORS.items() if part.has_both(*ends)}
+    _plan_in_part(index, part)
     with index.write() as connection:
         connection.execute(update(t.source).values(crawled_at=10.0, published_at=11.0))
         connection.execute(update(t.revision).values(read_began_at=9.0, published_at=11.0))
@@ -259,4 +263,27 @@ def _plan(index: Index, mirror: str) -> str:
     return plan.digest
 
 
-__all__ = ["HIDDEN", "ORDERS", "RUN_BOTH", "RUN_HIDDEN", "RUN_SEEN", "SEEN", "api", "as_caller", "build", "settings"]
+def _plan_in_part(index: Index, part: _VisiblePart) -> None:
+    """A held plan of the mirror ``half`` that was applied in part. The digest is that of the whole plan in all worlds."""
+    changes = [
+        Change(
+            Action.DECLARE_TABLE, "copy", target, "lake", origin, "new at the origin", after=table("copy", *target.split("$"))
+        )
+        for origin, target in (("sales$orders", "s$mine"), ("sales$eu$items", "s$left"), ("payroll$salaries", "s$other"))
+    ]
+    # A principal sees a write if it sees the target, and a change if it sees both ends.
+    written = [change for change in changes if part.has_both(f"copy${change.target_path}")]
+    seen = [change for change in written if part.has_both(f"lake${change.origin_path}")]
+    if seen:
+        body = json.dumps(Plan("half", "d", 1, 1, tuple(seen), holds=(Hold("max_changes", "too much payroll"),)).to_json())
+        with index.write() as connection:
+            plans.save_plan(connection, digest=IN_PART, mirror="half", run_id=RUN_SEEN, state="held", body=body)
+    for change in written:
+        is_left = change.target_path == "s$left"
+        message = "payroll$salaries already points there" if is_left else None
+        record_change(index, IN_PART, change, "skipped" if is_left else "done", mirror="half", run_id=RUN_SEEN, message=message)
+    with index.write() as connection:
+        connection.execute(update(t.journal).where(t.journal.c.plan == IN_PART).values(intent_at=1.0, outcome_at=2.0))
+
+
+__all__ = ["HIDDEN", "IN_PART", "ORDERS", "RUN_BOTH", "RUN_HIDDEN", "RUN_SEEN", "SEEN", "api", "as_caller", "build", "settings"]
