@@ -44,8 +44,15 @@ def test_the_audit_log_is_narrowed_and_the_address_keeps_it(open_page: OpenPage,
 
 def test_an_event_can_be_read_at_each_width(open_page: OpenPage, service: Service) -> None:
     with service.index.write() as connection:
-        detail = {"action": "declare_table", "target": "s3://lake/" + "long/" * 40}
-        audit_log.append_event(connection, AuditKind.WRITE, actor="ann", run_id="r", subject="copy$sales$new", detail=detail)
+        detail = {"action": "deregister_table", "state": "done", "target": "s3://lake/" + "long/" * 40}
+        audit_log.append_event(
+            connection,
+            AuditKind.WRITE,
+            actor="root",
+            run_id="1a21af01623-08494288",
+            subject="copy$sales$archive",
+            detail=detail,
+        )
     audit.seal_pending(service.index)
     for width, room in ((1200, 500), (390, 300)):
         page = open_page("audit?kind=write")
@@ -56,7 +63,9 @@ def test_an_event_can_be_read_at_each_width(open_page: OpenPage, service: Servic
         assert event.evaluate("event => event.clientWidth") > room
         assert event.evaluate("event => event.scrollWidth <= event.clientWidth")
         assert page.locator(".scroll").evaluate("table => table.scrollWidth <= table.clientWidth")
-        expect(row.get_by_text("declare table")).to_be_in_viewport()  # the row's own line is above the event, not at its middle
+        expect(
+            row.get_by_text("deregister table")
+        ).to_be_in_viewport()  # the row's own line is above the event, not at its middle
 
 
 def test_audit_events_show_what_was_done_and_how_it_ended(open_page: OpenPage, service: Service) -> None:

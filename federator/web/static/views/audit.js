@@ -17,7 +17,7 @@ const PERIODS = [["the last hour", 1], ["the last day", 24], ["the last week", 1
 const HOUR = 3_600_000;
 
 /* What was done, and its state: of a write its action, of a run how it ended. */
-const outcome = detail => (detail.action || detail.state ? make("span", {class: "nw"}, detail.action ? `${words(detail.action)} ` : null, detail.state ? state(detail.state) : null) : null);
+const outcome = detail => (detail.action || detail.state ? make("span", {}, detail.action ? make("span", {class: "nw", text: words(detail.action)}) : null, " ", detail.state ? state(detail.state) : null) : null);
 
 const cellsOf = event => [count(event.seq), ago(event.at), words(event.kind), name(event.actor), name(event.subject), event.run_id ? runLink(event.run_id) : null, outcome(event.detail),
   make("details", {}, make("summary", {text: "event"}), make("pre", {tabindex: "0", text: JSON.stringify(event, null, 2)}))];
