@@ -126,3 +126,14 @@ export function save(content, fileName) {
   anchor.click();
   URL.revokeObjectURL(anchor.href);
 }
+
+let reading = null;
+
+/** The response of /api/v1/me, read once. @returns {Promise<any>} */
+export function readPerson() {
+  reading ??= get("/api/v1/me").catch(error => {
+    reading = null;
+    throw error;
+  });
+  return reading;
+}

@@ -1,9 +1,8 @@
 // The live status: one stream of events while the tab can be seen, and a banner while the server does not respond.
-import {ApiError, follow, Unreachable} from "./api.js";
+import {ApiError, follow, readPerson, Unreachable} from "./api.js";
 import {readOverview} from "./attention.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
-import {readPerson} from "./person.js";
 
 // The server sends something at once, and every 15 s: a stream that is silent for longer is dead, or a proxy keeps what it sends.
 const FIRST = 10_000, SILENCE = 40_000, MAX_WAIT = 30_000;

@@ -1,13 +1,12 @@
 // The shell: navigation, header, theme, keys. Views are loaded by the router.
 import {badges, freshText, isFresh, onOverview, readOverview} from "./attention.js";
-import {asOf} from "./api.js";
+import {asOf, readPerson} from "./api.js";
 import {around, byId, icon, make} from "./dom.js";
 import {ago, startAges} from "./format.js";
 import {FOOT_VIEWS, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {onChange, POLL, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
-import {readPerson} from "./person.js";
 import {attempt, navigate, onRoute, refresh, resume, startRouter} from "./router.js";
 import {csrfToken, currentToken, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, resumeTree, startTree} from "./tree.js";

@@ -112,3 +112,17 @@ export function staleNote(list) {
   return stale.length ? note(stale.some(fresh => fresh.state === "failed") ? "bad" : "warn", stale.map(fresh => make("p", {}, make("strong", {}, make("bdi", {text: fresh.source})), ` is ${fresh.state === "never" ? "not crawled yet" :
     fresh.state}: `, told(fresh) || "the last crawl did not read everything", ". Nothing is treated as absent because of that."))) : null;
 }
+
+/** The roles, each of which may do what those before it may. */
+export const ROLES = ["viewer", "operator", "writer", "admin"];
+
+/**
+ * Attributes of a button that needs a role: disabled with the reason, or none.
+ * @param {{name: string, role: string, scopes: string[]}} person
+ * @param {string} role
+ * @param {{everything?: boolean}} [how] `everything`: it also needs the scope *
+ */
+export function unlessAllowed(person, role, {everything = false} = {}) {
+  if (ROLES.indexOf(person.role) >= ROLES.indexOf(role) && (!everything || person.scopes.includes("*"))) return {};
+  return {disabled: true, title: `Needs the role ${role}${everything ? " and the scope *" : ""}; you have the role ${person.role}`};
+}

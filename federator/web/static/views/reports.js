@@ -1,9 +1,8 @@
 // Stored reports, their files, and making one.
-import {download, get, query, send} from "../api.js";
+import {download, get, query, readPerson, send} from "../api.js";
 import {getElement, make, name} from "../dom.js";
 import {ago, size} from "../format.js";
-import {button, empty, more, panel, path, table, tableRow} from "../parts.js";
-import {readPerson, unlessAllowed} from "../person.js";
+import {button, empty, more, panel, path, table, tableRow, unlessAllowed} from "../parts.js";
 import {attempt, reload} from "../router.js";
 import {followRequest, requestLine} from "./requests.js";
 

@@ -1,10 +1,9 @@
 // All runs, newest first, and the start of one.
-import {get, query, send} from "../api.js";
+import {get, query, readPerson, send} from "../api.js";
 import {getElement, make, name} from "../dom.js";
 import {ago, duration, state, words} from "../format.js";
-import {empty, freshness, more, path, table, tableRow, UI} from "../parts.js";
+import {empty, freshness, more, path, table, tableRow, UI, unlessAllowed} from "../parts.js";
 import {attempt} from "../router.js";
-import {readPerson, unlessAllowed} from "../person.js";
 import {chips, choice} from "./filters.js";
 
 const COLUMNS = [["Run"], ["Kind"], ["State"], ["By"], ["Started"], ["Took", "n"]];

@@ -1,9 +1,8 @@
 // One table: declarations and their graph, verification, schema, versions, history, explanation, and code that opens it.
-import {find, get, query} from "../api.js";
+import {find, get, query, readPerson} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, size, state, words} from "../format.js";
 import {copyButton, empty, freshness, link, note, pairs, panel, path, staleNote, table} from "../parts.js";
-import {readPerson} from "../person.js";
 import {graphPanel} from "./declarations.js";
 import {driftRows} from "./drift.js";
 import {events, explanation} from "./explanation.js";

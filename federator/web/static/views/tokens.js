@@ -2,9 +2,8 @@
 import {find, get, query, send} from "../api.js";
 import {getElement, make, name} from "../dom.js";
 import {ago, state} from "../format.js";
-import {button, copyButton, empty, more, note, panel, table, tableRow} from "../parts.js";
+import {button, copyButton, empty, more, note, panel, ROLES, table, tableRow} from "../parts.js";
 import {announce, attempt} from "../router.js";
-import {ROLES} from "../person.js";
 
 const COLUMNS = [["Token", "name"], ["Role"], ["Scopes", "name"], ["State"], ["Created"], ["Expires"], ["Action"]];
 const TONES = {active: "ok", expired: "outdated", revoked: "rejected"};

@@ -2,8 +2,7 @@
 import {get, send} from "../api.js";
 import {make} from "../dom.js";
 import {words} from "../format.js";
-import {button} from "../parts.js";
-import {unlessAllowed} from "../person.js";
+import {button, unlessAllowed} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
 import {refreshTree} from "../tree.js";
 import {followRequest, requestLine} from "./requests.js";
