@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -14,6 +15,10 @@ from federator.cli.context import Cli
 from federator.cli.documents import Output
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 
+if TYPE_CHECKING:
+    from federator.store import Index
+
+T = TypeVar("T")
 # Shells insert completions without quotes, and names of catalogs may contain anything.
 _PLAIN = re.compile(r"[\w.@+=,-]+")
 # Maximum number of completions from the index.
@@ -38,13 +43,19 @@ def _complete_table(table: str) -> Callable[[typer.Context, str], list[str]]:
     return complete
 
 
-def _cli(ctx: typer.Context) -> Cli:
-    return Cli(_find_config(ctx), Output.TABLE, quiet=True)
+def _read_index(ctx: typer.Context, read: Callable[[Index], Sequence[T]]) -> Sequence[T]:
+    """Return what ``read`` returns. Nothing without a readable index, because a completion reports no errors."""
+    from federator.connector.errors import FederatorError
+
+    try:
+        with Cli(_find_config(ctx), Output.TABLE, quiet=True).index() as index:
+            return read(index)
+    except FederatorError:
+        return []
 
 
 def complete_paths(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the next level of a path, ``lake/sales/`` or ``lake$sales$``. Without an index, complete sources."""
-    from federator.connector.errors import FederatorError
     from federator.model import parse_path_key
     from federator.views.tree import list_children
 
@@ -53,11 +64,7 @@ def complete_paths(ctx: typer.Context, incomplete: str) -> list[str]:
     if not joined:
         return [f"{name}{separator}" for name in complete_sources(ctx, start)]
     path = parse_path_key(parent) if separator == "$" else tuple(parent.split("/"))
-    try:
-        with _cli(ctx).index() as index:
-            nodes = list_children(index, path, limit=_LIMIT).nodes
-    except FederatorError:
-        return []
+    nodes = _read_index(ctx, lambda index: list_children(index, path, limit=_LIMIT).nodes)
     names = [
         (node.name, separator if node.kind in ("source", "namespace") else "") for node in nodes if _PLAIN.fullmatch(node.name)
     ]
@@ -66,28 +73,23 @@ def complete_paths(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_plans(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Complete the short digests of the newest plans, with mirror and state: for a decision, of those that wait for one."""
-    from federator.connector.errors import FederatorError
     from federator.store import plans
 
     state = "held" if ctx.command.name in ("approve", "reject") else None
-    try:
-        with _cli(ctx).index() as index, index.read() as connection:
-            rows = plans.list_recent_plans(connection, state=state, limit=_PLANS)
-    except FederatorError:
-        return []
+
+    def read(index: Index) -> list[plans.StoredPlan]:
+        with index.read() as connection:
+            return plans.list_recent_plans(connection, state=state, limit=_PLANS)
+
+    rows = _read_index(ctx, read)
     return [(row.digest[:12], f"{row.mirror}, {row.state}") for row in rows if row.digest.startswith(incomplete)]
 
 
 def complete_runs(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Complete the ids of the newest runs, with kind and state."""
-    from federator.connector.errors import FederatorError
     from federator.store import runs
 
-    try:
-        with _cli(ctx).index() as index:
-            rows = runs.list_recent_runs(index, limit=_LIMIT)
-    except FederatorError:
-        return []
+    rows = _read_index(ctx, lambda index: runs.list_recent_runs(index, limit=_LIMIT))
     return [(row.id, f"{row.kind}, {row.state}") for row in rows if row.id.startswith(incomplete)]
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from federator import logs
+from federator.pipeline.spark_errors import LOG_HINT
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -24,11 +25,11 @@ def forget_lost_session() -> None:
     context = SparkContext._active_spark_context
     process = getattr(SparkContext._gateway, "proc", None)
     if process is not None and process.poll() is not None:
-        _log.error("the JVM of Spark has ended", exit_code=process.returncode, hint="its output is in .federator/spark.log")
+        _log.error("the JVM of Spark has ended", exit_code=process.returncode, hint=LOG_HINT)
         _forget(context)
         SparkContext._gateway = SparkContext._jvm = None
     elif context is not None and _is_stopped(context):
-        _log.error("the Spark application was stopped", master=context.master, hint="its output is in .federator/spark.log")
+        _log.error("the Spark application was stopped", master=context.master, hint=LOG_HINT)
         _forget(context)
 
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 from federator.connector import StateError
 
-_LOG_HINT = "see .federator/spark.log for details"
+#: where Spark says more
+LOG_HINT = "see .federator/spark.log for details"
 _PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PYTHON_HINT = f"executors need Python {_PYTHON_VERSION}: name it with spark.pyspark.python in [spark.conf]"
 _PACKAGES_HINT = "executors need this version's packages: federator spark pack, then [spark] archive"
@@ -39,10 +40,10 @@ def translate_spark_errors(activity: str) -> Iterator[None]:
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
-        raise StateError(f"Spark could not {activity}: its JVM has ended", hint=_LOG_HINT) from error
+        raise StateError(f"Spark could not {activity}: its JVM has ended", hint=LOG_HINT) from error
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), _LOG_HINT)
+        hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), LOG_HINT)
         raise StateError(f"Spark could not {activity}: {_innermost_cause(text)}", hint=hint) from error
 
 

@@ -11,20 +11,15 @@ from federator.model import NamespaceRecord, TableRecord
 from federator.testing import MemoryStore
 from federator_connectors import hive3
 from tests.fixtures.filter_hook import READER, FilteringMetastore, filtering_metastore
+from tests.stories.test_late_calls import configured, memory
 from tests.unit.cli.conftest import Shell
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def _mirror(metastore: FilteringMetastore, directory: Path, option: str) -> Shell:
-    (directory / "federator.toml").write_text(
-        f'[instance]\nid = "test"\n[verify]\nenabled = false\n'
-        f'[sources.origin]\nimpl = "hive3"\nuri = "{metastore.uri}"\nugi = "{READER}"\n{option}'
-        f'[sources.target]\nimpl = "federator.testing:CONNECTOR"\nfile = "{directory}/target.json"\n'
-        '[mirrors.copy]\nfrom = "origin"\nto = "target"\nmisses_before_delete = 1\nmin_miss_interval = "0s"\n'
-        "max_delete_percent = 100\n"
-    )
-    return Shell(directory)
+    origin = f'impl = "hive3"\nuri = "{metastore.uri}"\nugi = "{READER}"\n{option}'
+    return configured(directory, origin=origin, target=memory(directory / "target.json"))
 
 
 @pytest.mark.usefixtures("spark")

@@ -54,10 +54,20 @@ def origin(tmp_path: Path) -> MemoryStore:
 
 def mirror(account: GlueAccount, url: str, directory: Path) -> Shell:
     """A mirror of a catalog in a file into the account, which is reached at ``url``."""
+    return configured(
+        directory, origin=memory(directory / "origin.json"), target=glue(account, directory).replace(account.url, url, 1)
+    )
+
+
+def memory(file: Path) -> str:
+    """The properties of a catalog in a file."""
+    return f'impl = "federator.testing:CONNECTOR"\nfile = "{file}"\n'
+
+
+def configured(directory: Path, *, origin: str, target: str) -> Shell:
+    """A mirror between two sources, which removes a copy after one miss."""
     (directory / "federator.toml").write_text(
-        f'[instance]\nid = "test"\n[verify]\nenabled = false\n'
-        f"[sources.target]\n{glue(account, directory).replace(account.url, url, 1)}"
-        f'[sources.origin]\nimpl = "federator.testing:CONNECTOR"\nfile = "{directory}/origin.json"\n'
+        f'[instance]\nid = "test"\n[verify]\nenabled = false\n[sources.origin]\n{origin}[sources.target]\n{target}'
         '[mirrors.copy]\nfrom = "origin"\nto = "target"\nmisses_before_delete = 1\nmin_miss_interval = "0s"\n'
         "max_delete_percent = 100\n"
     )

@@ -5,7 +5,7 @@ import {make, name} from "../dom.js";
 import {ago, count, counted, state} from "../format.js";
 import {empty, link, path, table} from "../parts.js";
 import {catalogGraph} from "./catalogs.js";
-import {OPEN, planLink, remaining} from "./plans.js";
+import {OPEN, planLink, remaining, total} from "./plans.js";
 import {brokenTables} from "./sources.js";
 
 /* The changes of its newest plan that can still be made, by action. None if there are none. */
@@ -23,7 +23,7 @@ export function syncState(mirror) {
   if (pendingChanges(mirror)) return state("pending");
   if (!plan) return state("never");
   // A difference that the mirror leaves alone is still one.
-  const refused = Object.values(plan.refusals).reduce((sum, number) => sum + number, 0);
+  const refused = total(plan.refusals);
   return refused ? state("drifted", {text: `${count(refused)} refused`}) : state("in sync");
 }
 

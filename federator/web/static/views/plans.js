@@ -15,7 +15,8 @@ export const mirrorLink = mirror => (mirror.startsWith("declare:") ? name(mirror
 /* The number of changes by action that were not carried out. */
 export const remaining = plan => Object.fromEntries(Object.entries(plan.changes).map(([action, number]) => [action, number - (plan.done[action] ?? 0)]).filter(([, number]) => number));
 
-const total = counts => Object.values(counts).reduce((sum, number) => sum + number, 0);
+/* The sum of counts by action or by reason. */
+export const total = counts => Object.values(counts).reduce((sum, number) => sum + number, 0);
 
 /* The changes of a plan; of an open one that was carried out in part, how many were. */
 const changesOf = plan => make("span", {}, counted(plan.changes), OPEN.includes(plan.state) && total(plan.done) ? make("span", {class: "q", text: ` (${plural(total(plan.done), "change")} carried out)`}) : null);
