@@ -6,6 +6,7 @@ deadline the call's connections are shut down, so that whatever the call waits f
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -18,6 +19,8 @@ from typing import Self
 from federator.connector.errors import ServiceUnavailable
 
 _READ_TIMEOUTS_PER_READ = 5
+# Python cannot wait for any number of seconds.
+_LONGEST_WAIT_SECONDS = 3600.0
 #: the time that leases give an operation that writes (``CALL_DEADLINE_SECONDS``)
 WRITE_SECONDS = 60.0
 _CURRENT: ContextVar[CallDeadline | None] = ContextVar("call deadline", default=None)
@@ -67,24 +70,25 @@ class CallDeadline:
 
     def __init__(self, server: str, seconds: float) -> None:
         self._message = f"{server} did not complete its response in time (call timeout={round(seconds, 1):g} s)"
-        self._timer = threading.Timer(seconds, self._expire)
-        self._timer.daemon = True
-        self._lock = threading.Lock()
+        self._seconds = seconds
+        #: on the monotonic clock
+        self.expires_at = math.inf
         # Nothing is sent then: a call watches its connection first.
         self._expired = seconds <= 0
         self._watched: list[socket.socket] = []
         self._token: Token[CallDeadline | None] | None = None
 
     def __enter__(self) -> Self:
+        self.expires_at = time.monotonic() + self._seconds
+        _timer.add(self)
         self._token = _CURRENT.set(self)
-        self._timer.start()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._token is not None
         _CURRENT.reset(self._token)
-        self._timer.cancel()
-        with self._lock:
+        with _timer.lock:
+            _timer.calls.discard(self)
             for connection in self._watched:
                 connection.close()
             self._watched.clear()
@@ -95,16 +99,61 @@ class CallDeadline:
     def watch(self, connection: socket.socket) -> None:
         # A duplicate of the descriptor: TLS moves the connection into another object, and a closed descriptor's number is used again.
         duplicate = socket.socket(fileno=os.dup(connection.fileno()))
-        with self._lock:
+        with _timer.lock:
             self._watched.append(duplicate)
             if self._expired:
                 _shut_down(duplicate)
 
-    def _expire(self) -> None:
-        with self._lock:
-            self._expired = True
-            for connection in self._watched:
-                _shut_down(connection)
+    def expire(self) -> None:
+        """Shut down the call's connections, with the timer's lock held."""
+        self._expired = True
+        for connection in self._watched:
+            _shut_down(connection)
+
+
+class _Timer:
+    """One thread that ends the calls of this process at their deadlines: to start a thread costs more than a small call.
+
+    The set is small, because it has only calls in progress.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Condition()
+        self.calls: set[CallDeadline] = set()
+        self._thread: threading.Thread | None = None
+        self._wakes_at = math.inf
+
+    def add(self, call: CallDeadline) -> None:
+        with self.lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="call deadlines", daemon=True)
+                self._thread.start()
+            self.calls.add(call)
+            if call.expires_at < self._wakes_at:
+                self.lock.notify()
+
+    def _run(self) -> None:
+        with self.lock:
+            while True:
+                now = time.monotonic()
+                for call in [call for call in self.calls if call.expires_at <= now]:
+                    self.calls.discard(call)
+                    call.expire()
+                # Later calls wake the thread only if they expire earlier. Most do not, so most calls do not wake it.
+                self._wakes_at = min((call.expires_at for call in self.calls), default=math.inf)
+                self.lock.wait(min(self._wakes_at - now, _LONGEST_WAIT_SECONDS))
+
+
+_timer = _Timer()
+
+
+def _replace_timer() -> None:
+    # A forked process has none of the threads of its parent, and locks as they were.
+    global _timer
+    _timer = _Timer()
+
+
+os.register_at_fork(after_in_child=_replace_timer)
 
 
 def watch_connection(connection: socket.socket) -> None:

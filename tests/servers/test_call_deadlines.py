@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -132,6 +134,49 @@ def test_the_end_of_a_connection_is_not_the_end_of_a_response() -> None:
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
         with _open("rest", {"uri": uri}) as catalog, short_deadlines(), pytest.raises(CallExpired):
             catalog.list_namespaces(())
+
+
+def test_calls_share_the_thread_that_ends_them(metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def record(thread: threading.Thread) -> None:
+        started.append(thread)
+        start(thread)
+
+    with metastore.open() as catalog:
+        monkeypatch.setattr(threading.Thread, "start", record)
+        for _ in range(20):
+            catalog.list_namespaces(())
+    assert len(started) <= 1
+
+
+# A call with a long deadline starts the thread; then a child process without that thread has a call that must end.
+_FORKING = """
+import os, socket, sys
+from federator.connector.call_deadline import CallDeadline, CallExpired, watch_connection
+
+def call(seconds, wait):
+    ends = socket.socketpair()
+    with CallDeadline("lake", seconds):
+        watch_connection(ends[0])
+        if wait:
+            ends[0].recv(1)
+
+call(3600, wait=False)
+child = os.fork()
+try:
+    call(0.1, wait=True)
+    sys.exit("the call did not end")
+except CallExpired:
+    pass
+if child and os.waitpid(child, 0)[1]:
+    sys.exit("the call of the child process did not end")
+"""
+
+
+def test_a_forked_process_ends_its_calls_and_no_process_waits_for_a_deadline() -> None:
+    subprocess.run([sys.executable, "-c", _FORKING], check=True, timeout=30)
 
 
 def test_a_write_ends_before_another_process_may_repeat_it() -> None:
