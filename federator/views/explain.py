@@ -117,11 +117,7 @@ def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes 
         )
         versions = object_history.list_versions(connection, source, key)
         origins = [name for name, rule in rules.items() if rule.origin == source]
-        writes = [
-            row
-            for row in object_history.list_writes(connection, source, key, origins)
-            if scopes.covers_all or row.mirror in rules
-        ]
+        writes = object_history.list_writes(connection, source, key, origins, mirrors=None if scopes.covers_all else rules)
         entries = [row for row in ledger.list_entries_of_object(connection, source, key) if _covers_both_ends(row, scopes)]
         parts = list(_mirror_roles(connection, rules, source, path, entries, exists=current_record is not None))
         states = (

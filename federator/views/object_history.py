@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,13 +67,20 @@ def list_versions(connection: Connection, source: str, path: str) -> list[Object
     return [ObjectVersion(**row) for row in rows][::-1]
 
 
-def list_writes(connection: Connection, source: str, path: str, origin_mirrors: list[str]) -> list[ObjectWrite]:
-    """List the newest journal lines of an object, oldest first: as a target, and as an origin of ``origin_mirrors``."""
+def list_writes(
+    connection: Connection, source: str, path: str, origin_mirrors: list[str], *, mirrors: Collection[str] | None
+) -> list[ObjectWrite]:
+    """List the newest journal lines of an object, oldest first: as a target, and as an origin of ``origin_mirrors``.
+
+    Lines of other mirrors than ``mirrors`` are left out; None: lines of all mirrors.
+    """
     j = t.journal.c
     same_object = or_(
         and_(j.target_source == source, j.target_path == path), and_(j.mirror.in_(origin_mirrors), j.origin_path == path)
     )
     query = select(*_WRITE_COLUMNS).where(same_object).order_by(j.intent_at.desc()).limit(_MAX_ENTRIES)
+    if mirrors is not None:
+        query = query.where(j.mirror.in_(mirrors))
     return [ObjectWrite(**row) for row in connection.execute(query).mappings()][::-1]
 
 

@@ -28,9 +28,9 @@ from federator.store.plans import PlanCounts, PlanRecord, StoredPlan
 from federator.views import plan_outcomes
 from federator.views.runs import Visibility
 
-# Counts of plans by digest and scopes, which never change. The limit is enough for a few pages of several principals.
+# Counts of plans by index, digest and scopes, which never change. The limit is enough for a few pages of several principals.
 _MAX_CACHED = 2000
-_count_cache: dict[tuple[str, ...], _VisibleCounts | None] = {}
+_count_cache: dict[tuple[object, ...], _VisibleCounts | None] = {}
 _BATCH_ROWS = 50
 
 Record = TypeVar("Record", bound=PlanRecord)
@@ -137,7 +137,7 @@ def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirr
     """Return the counts of the visible part of a plan. None if nothing of it is visible."""
     if viewer.sees_whole(mirror):
         return _VisibleCounts(plans.count_plan(connection, digest), partial=False)
-    key = (digest, viewer.origins.get(mirror, ""), *viewer.scopes.texts)
+    key = (connection.engine, digest, viewer.origins.get(mirror, ""), *viewer.scopes.texts)
     # Another thread may clear the cache between a check and a read, so read it once.
     with suppress(KeyError):
         return _count_cache[key]
