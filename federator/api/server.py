@@ -26,6 +26,7 @@ from federator.settings import Settings
 from federator.worker import Worker
 
 ROLES = ("all", "api", "worker")
+_SIGNAL_SECONDS = 0.5
 _log = logs.get_logger(__name__)
 
 
@@ -101,7 +102,9 @@ def _run_worker(settings: Settings, stream: TextIO) -> None:
     with _handle_signals(stopping.set), _worker_thread(worker):
         stream.write("federator works\n")
         stream.flush()
-        stopping.wait()
+        # The kernel may give a signal to any thread. Python calls the handler once the main thread runs, so it must not sleep for ever.
+        while not stopping.wait(_SIGNAL_SECONDS):
+            pass
 
 
 @contextmanager

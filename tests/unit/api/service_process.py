@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -56,8 +57,17 @@ class Process:
     def send_signal(self, number: int) -> None:
         self._process.send_signal(number)
 
+    def send_signal_to_other_thread(self, number: int) -> None:
+        """Give the signal to a thread that is not the main one, as the kernel may do after the process was stopped and continued."""
+        thread = max(int(entry.name) for entry in Path(f"/proc/{self._process.pid}/task").iterdir())
+        assert thread != self._process.pid
+        assert ctypes.CDLL(None).tgkill(self._process.pid, thread, number) == 0
+
     def end(self, number: int = signal.SIGTERM) -> int:
         self._process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
         return self._process.wait(60)
 
     def memory(self) -> int:

@@ -38,6 +38,14 @@ def test_the_api_alone_answers_and_ends_with_a_signal(start: Callable[..., Proce
     assert "Traceback" not in process.text
 
 
+@pytest.mark.parametrize(("role", "line"), [("api", "listens"), ("worker", "spark is ready"), ("all", "spark is ready")])
+def test_a_signal_ends_each_role_whichever_thread_it_reaches(start: Callable[..., Process], role: str, line: str) -> None:
+    process = start(role)
+    process.await_line(line)
+    process.send_signal_to_other_thread(signal.SIGTERM)
+    assert process.wait() == 0
+
+
 def test_answers_in_flight_end(start: Callable[..., Process]) -> None:
     process = start("api")
     port = httpx.URL(process.url()).port or 0
