@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
-#: number of fields that one text names; a body can have a fault in each of its items
+#: number of fields that one text names
 _MAX_FIELDS = 10
+#: number of faults that are read: a body of a megabyte can have 450,000, and to word them would take seconds on the event loop
+_MAX_FAULTS = 1000
 # Unions add the name of each member's type to the location of a fault.
 _TYPE_PARTS = frozenset({"str", "int", "float", "bool", "bytes", "none", "dict", "list", "tuple", "datetime", "date"})
 
@@ -52,7 +55,7 @@ def describe_faults(faults: Iterable[Mapping[str, Any]], *, skip: int = 0) -> st
     ``skip`` is the number of parts to omit at the start of each location. What is then at no field is about the ``body``.
     """
     texts_by_field: dict[str, list[str]] = {}
-    for fault in faults:
+    for fault in islice(faults, _MAX_FAULTS):
         parts = [] if fault["type"] == "json_invalid" else fault["loc"][skip:]
         name = ".".join(str(part) for part in parts if part not in _TYPE_PARTS and not re.search(r"[\[(]", str(part)))
         texts_by_field.setdefault(name or "body", []).append(describe_fault(fault))

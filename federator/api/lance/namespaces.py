@@ -20,6 +20,7 @@ from lance_namespace import (
 )
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
+from federator.api.lance.bodies import LanceRoute
 from federator.api.lance.identifiers import Identifier, NamespaceId
 from federator.api.lance.listings import list_child_namespaces
 from federator.api.lance.lookup import VisibleNamespace, resolve_namespace, shown_properties
@@ -40,7 +41,7 @@ Confirm = Annotated[
     Header(description="cascades: confirms that the catalog drops the namespace with all its tables"),
 ]
 
-router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False)
+router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False, route_class=LanceRoute)
 
 
 @router.get("/list")
