@@ -16,7 +16,7 @@ _MAX_NAME_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the claims say of a person or a program: its name, the values of the role claim that the configuration maps, and scopes.
+    """The claims about a person or a program: its name, the values of the role claim that the configuration maps, and scopes.
 
     ``authenticated_at``: the time of the claim ``auth_time`` of an id token, in seconds since the epoch.
     """

@@ -77,7 +77,7 @@ class _PendingSignIn:
             return None
 
     def derive(self, purpose: str) -> str:
-        """Return 43 characters for one purpose. They change with each part of the cookie."""
+        """Return 43 characters that depend on the purpose and on every part of the cookie."""
         message = f"{purpose}\n{self.started_at}\n{self.return_to}".encode()
         return encode_base64url(hmac.digest(self.secret.encode(), message, hashlib.sha256))
 
@@ -114,12 +114,12 @@ class SignIn:
         return StartedSignIn(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(parameters)}", pending.to_cookie())
 
     def finish(self, parameters: QueryParams, cookie: str | None) -> tuple[Grant, str]:
-        """Return the grant of the person, and the path to return to.
+        """Return what the id token says of the person (a ``Grant``), and the path to return to.
 
         Raise SignInRefused if the response of the provider does not belong to the browser's sign-in, or if the provider refuses.
         Raise RequestRejected if the id token is not valid, ServiceUnavailable if the provider does not answer.
         """
-        pending = self._check_state(parameters, cookie)
+        pending = self._find_pending(parameters, cookie)
         document = self._provider.get_document()
         issuer = parameters.get("iss")
         if issuer != self._settings.issuer and (issuer is not None or document.sends_issuer):
@@ -137,7 +137,8 @@ class SignIn:
         )  # fmt: skip
         return grant, pending.return_to
 
-    def _check_state(self, parameters: QueryParams, cookie: str | None) -> _PendingSignIn:
+    def _find_pending(self, parameters: QueryParams, cookie: str | None) -> _PendingSignIn:
+        """Return the sign-in to which the response belongs. Raise SignInRefused if this browser has not started it."""
         pending = _PendingSignIn.from_cookie(cookie) if cookie is not None else None
         if pending is None:
             raise SignInRefused("this browser has not started a sign-in, or it is finished already")
@@ -151,10 +152,11 @@ class SignIn:
             raise SignInRefused("the address to return to is not a path of this service")
         return pending
 
-    def _redeem(self, code: str, verifier: str) -> dict[str, object]:
+    def _redeem(self, code: str, code_verifier: str) -> dict[str, object]:
         client_id, secret = self._sign_in.client_id, self._client_secret
         form = {
-            "grant_type": "authorization_code", "code": code, "redirect_uri": self._sign_in.redirect_uri, "code_verifier": verifier,
+            "grant_type": "authorization_code", "code": code, "redirect_uri": self._sign_in.redirect_uri,
+            "code_verifier": code_verifier,
         }  # fmt: skip
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         if secret is None:

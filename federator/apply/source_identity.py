@@ -28,7 +28,7 @@ def check_identity(index: Index, catalog: Catalog, namespaces: Collection[Path] 
     readings = [IdentityReading(catalog.identity(namespaces))]
     with index.read() as connection:
         verdict = judge_identity(catalog.source, identities.get_accepted(connection, catalog.source), readings)
-    if verdict.first or verdict.unknown:
+    if verdict.first_values or verdict.unknown:
         with index.write() as connection:
             verdict = identities.check(connection, catalog.source, readings, crawl=False)
     if verdict.problem is not None:

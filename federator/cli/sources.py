@@ -45,20 +45,20 @@ def confirm(cli: Cli, name: NAME, yes: YES = False) -> None:
         cli.out.document(_data(confirmation))
     else:
         _show(cli, confirmation)
-    if confirmation.waiting and not yes:
+    if confirmation.unconfirmed and not yes:
         cli.print_note(f"nothing was changed; accept the new identity with federator sources confirm {name} --yes")
 
 
 def _show(cli: Cli, confirmation: Confirmation) -> None:
     from federator.planning.identity import join_values
 
-    if not confirmation.waiting:
+    if not confirmation.unconfirmed:
         cli.out.line(f"{confirmation.source}: no identity waits for a confirmation")
         return
     state = "the new identity is accepted" if confirmation.confirmed else "another identity waits for a confirmation"
     cli.out.line(f"{confirmation.source}: {state}")
     accepted = {scope: " or ".join(sorted(values)) for scope, values in confirmation.accepted.items()}
-    cli.out.pairs([*_pairs("known", accepted), *_pairs("new", join_values(confirmation.waiting, " and "))])
+    cli.out.pairs([*_pairs("known", accepted), *_pairs("new", join_values(confirmation.unconfirmed, " and "))])
     rebound = f", {len(confirmation.rebound):,} with a new native id" if confirmation.confirmed else ""
     cli.out.line(f"{format_count(len(confirmation.entries), 'ledger row')} affected{rebound}")
     rows = [_entry_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]]
@@ -81,7 +81,7 @@ def _data(confirmation: Confirmation) -> dict[str, Any]:
     return {
         "source": confirmation.source, "confirmed": confirmation.confirmed,
         "accepted": {scope: sorted(values) for scope, values in confirmation.accepted.items()},
-        "seen": [{"scope": scope, "value": value} for scope, value in confirmation.waiting],
+        "seen": [{"scope": scope, "value": value} for scope, value in confirmation.unconfirmed],
         "ledger_rows": len(confirmation.entries), "first_rows": [_entry_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]],
         "rebound": confirmation.rebound,
     }  # fmt: skip

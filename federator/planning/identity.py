@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from federator.model import NO_IDENTITY, WHOLE, Identity, Record, TableRecord, describe_parts
@@ -48,15 +48,15 @@ class IdentityState(StrEnum):
 class IdentityVerdict:
     """``problem`` is None for trusted readings, else the text for people.
 
-    ``identity`` is the value on which the readings agree. ``first`` are values to accept now. ``unknown`` are values that need a
-    confirmation. Both are pairs of scope and value.
+    ``identity`` is the value on which the readings agree. ``first_values`` are accepted now: their scopes had no value yet.
+    ``unknown`` ones need a confirmation. Both are pairs of scope and value.
     """
 
     state: IdentityState
     problem: str | None = None
     identity: Identity | None = None
-    first: tuple[tuple[str, str], ...] = ()
-    unknown: tuple[tuple[str, str], ...] = field(default=())
+    first_values: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
 
     @property
     def trusted(self) -> bool:
@@ -66,7 +66,7 @@ class IdentityVerdict:
 def judge_identity(source: str, accepted: Accepted, readings: Sequence[IdentityReading]) -> IdentityVerdict:
     """Compare the readings of one crawl, or of one connection, with each other and with what was accepted for the source."""
     readable = [reading for reading in readings if reading.error is None]
-    values_by_scope = _values(readable)
+    values_by_scope = _group_by_scope(readable)
     unknown = tuple(
         (scope, value)
         for scope in sorted(values_by_scope)
@@ -84,7 +84,7 @@ def judge_identity(source: str, accepted: Accepted, readings: Sequence[IdentityR
     if mixed:
         listed = " and ".join(_format_value(scope, value) for scope, values in sorted(mixed.items()) for value in values)
         if not any(scope in accepted for scope in mixed):
-            # No value of this scope was accepted before, so neither can be the first one: a person chooses.
+            # No value of these scopes is accepted yet, and nothing tells which of the two is right: a person confirms.
             unknown = tuple((scope, value) for scope, values in sorted(mixed.items()) for value in values if value)
         hold_note = f"; its mirrors are held until: {confirm_command(source)}" if unknown else ""
         problem = f"two catalogs responded for {source} during one crawl: {listed}{hold_note}"
@@ -96,40 +96,41 @@ def judge_identity(source: str, accepted: Accepted, readings: Sequence[IdentityR
     )
     if unknown:
         return IdentityVerdict(IdentityState.CHANGED, changed_text(source, accepted, unknown), identity, unknown=unknown)
-    first = (
-        () if identity is None else tuple((scope, value) for scope, value in identity.parts if value and scope not in accepted)
-    )
-    return IdentityVerdict(IdentityState.TRUSTED, None, identity, first)
+    parts = () if identity is None else identity.parts
+    first_values = tuple((scope, value) for scope, value in parts if value and scope not in accepted)
+    return IdentityVerdict(IdentityState.TRUSTED, None, identity, first_values)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownIdentities:
-    """The index's identities of a source, as sorted pairs of scope and value: ``accepted`` ones, and unconfirmed ones (``waiting``)."""
+    """The identities of a source in the index, as pairs of scope and value. The mirrors are held while one is ``unconfirmed``."""
 
     accepted: frozenset[tuple[str, str]] = frozenset()
-    waiting: tuple[tuple[str, str], ...] = ()
+    unconfirmed: tuple[tuple[str, str], ...] = ()
 
     @property
     def by_scope(self) -> Accepted:
         return {scope: {value for value_scope, value in self.accepted if value_scope == scope} for scope, _ in self.accepted}
 
-    def unconfirmed(self, source: str) -> str | None:
+    def describe_hold(self, source: str) -> str | None:
         """Return why the mirrors of the source are held: the text with both identities. None if no identity is unconfirmed."""
-        return changed_text(source, self.by_scope, self.waiting) if self.waiting else None
+        return changed_text(source, self.by_scope, self.unconfirmed) if self.unconfirmed else None
 
-    def read(self, source: str, readings: Sequence[IdentityReading], *, crawl: bool) -> tuple[IdentityVerdict, KnownIdentities]:
+    def judge(
+        self, source: str, readings: Sequence[IdentityReading], *, crawl: bool
+    ) -> tuple[IdentityVerdict, KnownIdentities]:
         """Judge readings, and return the known identities afterwards.
 
-        An unconfirmed identity is forgotten only after a ``crawl`` with readings.
+        Unconfirmed identities are kept until a ``crawl`` reads every identity: then those that it found replace them.
         """
         verdict = judge_identity(source, self.by_scope, readings)
         replaces = crawl and readings and verdict.state is not IdentityState.UNREADABLE
-        unconfirmed = {*verdict.unknown} if replaces else {*self.waiting, *verdict.unknown}
-        return verdict, KnownIdentities(self.accepted | {*verdict.first}, tuple(sorted(unconfirmed)))
+        unconfirmed = {*verdict.unknown} if replaces else {*self.unconfirmed, *verdict.unknown}
+        return verdict, KnownIdentities(self.accepted | {*verdict.first_values}, tuple(sorted(unconfirmed)))
 
     def confirmed(self) -> KnownIdentities:
         """Return the identities after a confirmation: every unconfirmed one is accepted."""
-        return KnownIdentities(self.accepted | {*self.waiting})
+        return KnownIdentities(self.accepted | {*self.unconfirmed})
 
 
 def changed_text(source: str, accepted: Accepted, unknown: Sequence[tuple[str, str]]) -> str:
@@ -157,20 +158,20 @@ def join_values(parts: Sequence[tuple[str, str]], separator: str) -> dict[str, s
 
 
 def judge_confirmed_identity(
-    source: str, accepted: Accepted, waiting: Sequence[tuple[str, str]], reading: IdentityReading
+    source: str, accepted: Accepted, unconfirmed: Sequence[tuple[str, str]], reading: IdentityReading
 ) -> IdentityVerdict:
-    """Judge a reading as if the unconfirmed identities (``waiting``, pairs of scope and value) were accepted."""
+    """Judge a reading as if the unconfirmed identities were accepted, too."""
     values_by_scope: dict[str, set[str]] = {scope: set(values) for scope, values in accepted.items()}
-    for scope, value in waiting:
+    for scope, value in unconfirmed:
         values_by_scope.setdefault(scope, set()).add(value)
     return judge_identity(source, values_by_scope, [reading])
 
 
 def can_rebind(entry: OwnedObject, record: Record, instance: str, indexed: Record | None) -> bool:
-    """Tell whether an object of a confirmed catalog is the one of a ledger entry: its marker, operation and location are intact.
+    """Return whether a ledger entry can take the native id of a record of the confirmed catalog: marker and location are intact.
 
-    Its native id differs, because a migrated catalog assigns new ones. ``indexed`` is the old catalog's record at the same path in
-    the index. If that already had another native id than the entry, the object was not owned there and is not owned here.
+    A migrated catalog assigns new native ids. ``indexed`` is the index's record at the path, from the catalog before. If its native
+    id was not that of the entry, another object had replaced the owned one, and the migrated object is that other one.
     """
     marker = find_bound_marker(record)
     if marker is None or record.native_id == entry.native_id:
@@ -181,7 +182,7 @@ def can_rebind(entry: OwnedObject, record: Record, instance: str, indexed: Recor
     return not moved and (marker.instance, marker.mirror, marker.op_id) == (instance, entry.mirror, entry.op_id)
 
 
-def _values(readings: Sequence[IdentityReading]) -> dict[str, set[str]]:
+def _group_by_scope(readings: Sequence[IdentityReading]) -> dict[str, set[str]]:
     """Return values by scope. A catalog without identity counts as an empty value of the whole source."""
     values: dict[str, set[str]] = {}
     for reading in readings:

@@ -20,7 +20,7 @@ from federator.store.leases import acquire_lease
 
 @dataclass
 class Confirmation:
-    """A source's identities: ``accepted`` ones by scope, and unconfirmed ones (``waiting``, pairs of scope and value).
+    """A source's identities: ``accepted`` ones by scope, and ``unconfirmed`` ones as pairs of scope and value.
 
     ``entries`` are the ledger's rows whose origin or target is the source. ``rebound`` are the target paths whose native id was
     replaced. It is empty until the source is ``confirmed``.
@@ -28,7 +28,7 @@ class Confirmation:
 
     source: str
     accepted: Accepted
-    waiting: Sequence[tuple[str, str]]
+    unconfirmed: Sequence[tuple[str, str]]
     entries: Sequence[OwnedObject]
     rebound: list[str] = field(default_factory=list)
     confirmed: bool = False
@@ -48,7 +48,7 @@ def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Con
     """
     with acquire_lease(index, f"source:{source}", wait=LEASE_WAIT_SECONDS) as lease:
         confirmation = pending(index, source)
-        if not confirmation.waiting:
+        if not confirmation.unconfirmed:
             raise StateError(
                 f"no identity of {source} waits for a confirmation", hint="list unconfirmed identities: federator doctor"
             )
@@ -57,7 +57,7 @@ def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Con
                 intact(
                     catalog,
                     confirmation.accepted,
-                    confirmation.waiting,
+                    confirmation.unconfirmed,
                     confirmation.entries,
                     settings.instance.id or "",
                     partial(_indexed, index),
@@ -69,7 +69,7 @@ def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Con
             for entry, record in rebound:
                 ledger.rebind(connection, entry, record.native_id)
             detail = {
-                "accepted": [list(pair) for pair in confirmation.waiting],
+                "accepted": [list(pair) for pair in confirmation.unconfirmed],
                 "rebound": [entry.target_path for entry, _ in rebound],
             }
             audit_log.append_event(
@@ -82,13 +82,15 @@ def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Con
 
 def _pending(connection: Connection, source: str) -> Confirmation:
     entries = ledger.list_entries_of_source(connection, source)
-    return Confirmation(source, identities.get_accepted(connection, source), identities.list_seen(connection, source), entries)
+    return Confirmation(
+        source, identities.get_accepted(connection, source), identities.list_unconfirmed(connection, source), entries
+    )
 
 
 def intact(
     catalog: Catalog,
     accepted: Accepted,
-    waiting: Sequence[tuple[str, str]],
+    unconfirmed: Sequence[tuple[str, str]],
     entries: Iterable[OwnedObject],
     instance: str,
     indexed: Callable[[OwnedObject], Record | None],
@@ -100,7 +102,7 @@ def intact(
     """
     declared = [entry for entry in entries if entry.target_source == catalog.source]
     reading = IdentityReading(catalog.identity({parent_path(parse_path_key(entry.target_path)) for entry in declared}))
-    verdict = judge_confirmed_identity(catalog.source, accepted, waiting, reading)
+    verdict = judge_confirmed_identity(catalog.source, accepted, unconfirmed, reading)
     if verdict.problem is not None:
         raise IdentityChanged(verdict.problem)
     for entry in declared:

@@ -35,24 +35,24 @@ def get_accepted(connection: Connection, source: str) -> Accepted:
 
 def find_unconfirmed_problem(connection: Connection, source: str) -> str | None:
     """Return why the mirrors of a source are held. None if no identity waits for a confirmation."""
-    return get_known(connection, source).unconfirmed(source)
+    return get_known(connection, source).describe_hold(source)
 
 
-def list_seen(connection: Connection, source: str) -> list[tuple[str, str]]:
+def list_unconfirmed(connection: Connection, source: str) -> list[tuple[str, str]]:
     """List scope and value of the identities that wait for a confirmation."""
-    return list(get_known(connection, source).waiting)
+    return list(get_known(connection, source).unconfirmed)
 
 
 def check(connection: Connection, source: str, readings: Sequence[IdentityReading], *, crawl: bool) -> IdentityVerdict:
-    """Judge readings and store the known identities that result (``KnownIdentities.read``)."""
+    """Judge readings and store the known identities that result (``KnownIdentities.judge``)."""
     before = get_known(connection, source)
-    verdict, after = before.read(source, readings, crawl=crawl)
-    for scope, value in {*before.waiting} - {*after.waiting}:
+    verdict, after = before.judge(source, readings, crawl=crawl)
+    for scope, value in {*before.unconfirmed} - {*after.unconfirmed}:
         connection.execute(delete(t.source_identity).where(_i.source == source, _i.scope == scope, _i.value == value))
     now = time.time()
     rows = [
         {"source": source, "scope": scope, "value": value, "state": state, "seen_at": now, "confirmed_by": None}
-        for state, added in ((ACCEPTED, after.accepted - before.accepted), (SEEN, {*after.waiting} - {*before.waiting}))
+        for state, added in ((ACCEPTED, after.accepted - before.accepted), (SEEN, {*after.unconfirmed} - {*before.unconfirmed}))
         for scope, value in sorted(added)
     ]
     if rows:
@@ -65,7 +65,7 @@ def confirm(connection: Connection, source: str, actor: str) -> None:
 
     Delete the misses and the feed cursor of the source: they belong to the old catalog.
     """
-    waiting = update(t.source_identity).where(_i.source == source, _i.state == SEEN)
-    connection.execute(waiting.values(state=ACCEPTED, confirmed_by=actor))
+    unconfirmed = update(t.source_identity).where(_i.source == source, _i.state == SEEN)
+    connection.execute(unconfirmed.values(state=ACCEPTED, confirmed_by=actor))
     misses.save_misses(connection, source, "", forget_all(misses.stored_misses(connection, source)))
     revisions.update_source(connection, source, {"cursor": None})

@@ -54,11 +54,12 @@ class VendedCredentials:
     def storage_options(self, source_options: Mapping[str, str]) -> dict[str, str]:
         """Return the storage options for a client: the plain ones of the source, and these credentials with their expiry.
 
-        Options of the source that have the meaning of a vended one under another name are left out.
+        A vended option replaces that of the source also under another spelling, such as ``region`` for ``aws_region``.
         """
-        vended = {option_name(key) for key in self.options} | {"skip_signature"}
-        unvended_options = {key: text for key, text in source_options.items() if option_name(key) not in vended}
-        return {**unvended_options, **self.options, EXPIRES_AT: str(int(self.expires_at * 1000))}
+        # With skip_signature, Lance would not sign its requests with these credentials.
+        replaced = {option_name(key) for key in self.options} | {"skip_signature"}
+        remaining = {key: value for key, value in source_options.items() if option_name(key) not in replaced}
+        return {**remaining, **self.options, EXPIRES_AT: str(int(self.expires_at * 1000))}
 
 
 class CredentialVendor(Protocol):
@@ -82,5 +83,5 @@ class CredentialVendor(Protocol):
         ...
 
     def check(self) -> str:
-        """Return a text about a test of the issuer that grants nothing. Raise a FederatorError if it fails."""
+        """Test the issuer without a grant, and return the result as text. Raise a FederatorError if the test fails."""
         ...

@@ -140,7 +140,7 @@ class MemoryIndex:
         """``store.identities.check`` of one reading. Return why it proves nothing; None if it is trusted."""
         state = self.states[source]
         before = state.identities
-        verdict, state.identities = before.read(source, [IdentityReading(answered)], crawl=crawl)
+        verdict, state.identities = before.judge(source, [IdentityReading(answered)], crawl=crawl)
         state.version += before != state.identities
         return verdict.problem
 
@@ -221,7 +221,7 @@ class MemoryIndex:
         return misses.valid_misses(self.states[source].misses, self.states[source].config)
 
     def unconfirmed(self, source: str) -> str | None:
-        return self.states[source].identities.unconfirmed(source)
+        return self.states[source].identities.describe_hold(source)
 
     def accepted_revisions(self, mirror: str) -> Mapping[tuple[str, str], int]:
         accepted = [s for s in self.plans.values() if s.plan.mirror == mirror and s.state in losses.ACCEPTED_STATES]

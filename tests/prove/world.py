@@ -180,14 +180,14 @@ class World:
         catalog, index = self.catalogs[source], instance.index
         state = index.states[source]
         known = state.identities
-        if not known.waiting:
+        if not known.unconfirmed:
             return
 
         def indexed(entry: OwnedObject) -> Record | None:
             return (state.tables if entry.is_table else state.namespaces).get(entry.target_path)
 
         try:
-            rebound = list(intact(catalog, known.by_scope, known.waiting, index.ledger.values(), instance.id, indexed))
+            rebound = list(intact(catalog, known.by_scope, known.unconfirmed, index.ledger.values(), instance.id, indexed))
         except CatalogError as error:
             self.say(f"    {source} cannot be confirmed: {error}")
             return

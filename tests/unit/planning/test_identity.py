@@ -61,7 +61,7 @@ def test_verdict(
     unknown: tuple[tuple[str, str], ...],
 ) -> None:
     verdict = judge_identity("lake", accepted, readings)
-    assert (verdict.state.value, verdict.first, verdict.unknown) == (state, first, unknown)
+    assert (verdict.state.value, verdict.first_values, verdict.unknown) == (state, first, unknown)
     assert (verdict.problem is None) == (verdict.state is IdentityState.TRUSTED)
     assert ("federator sources confirm lake" in (verdict.problem or "")) == bool(unknown)
 
@@ -87,22 +87,22 @@ def test_a_confirmation_accepts_only_the_observed_identity() -> None:
 
 
 def test_only_a_crawl_that_could_read_ends_the_wait_for_a_confirmation() -> None:
-    first = KnownIdentities().read("lake", [A], crawl=False)[1]
+    first = KnownIdentities().judge("lake", [A], crawl=False)[1]
     assert first == KnownIdentities(frozenset({("", "metastore a")}))
-    waits = first.read("lake", [B], crawl=False)[1]
-    assert waits.waiting == (("", "metastore b"),)
-    assert "federator sources confirm lake" in (waits.unconfirmed("lake") or "")
+    waits = first.judge("lake", [B], crawl=False)[1]
+    assert waits.unconfirmed == (("", "metastore b"),)
+    assert "federator sources confirm lake" in (waits.describe_hold("lake") or "")
     for readings, crawl in (([A], False), ([], True), ([IdentityReading(error="no answer")], True)):
-        assert waits.read("lake", readings, crawl=crawl)[1] == waits
-    assert waits.read("lake", [A], crawl=True)[1] == first
-    assert first.unconfirmed("lake") is None
+        assert waits.judge("lake", readings, crawl=crawl)[1] == waits
+    assert waits.judge("lake", [A], crawl=True)[1] == first
+    assert first.describe_hold("lake") is None
 
 
 def test_a_confirmation_accepts_the_new_identity_beside_the_old_one() -> None:
     known = KnownIdentities(frozenset({("", "metastore a")}), (("", "metastore b"),)).confirmed()
-    assert known.waiting == ()
+    assert known.unconfirmed == ()
     for reading in (A, B):
-        assert known.read("lake", [reading], crawl=True)[0].trusted
+        assert known.judge("lake", [reading], crawl=True)[0].trusted
 
 
 def test_an_identity_survives_json() -> None:
