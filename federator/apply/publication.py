@@ -54,8 +54,7 @@ class Publisher:
         self._closed = threading.Event()
 
     def publish(self, source: str, op_id: str, affected: Sequence[AffectedObject]) -> bool:
-        """Observe the affected objects and publish them. Return whether the index has them now. The write itself is done either
-        way."""
+        """Observe the objects of a write that was made, and publish them. Return whether the index has them now."""
         try:
             with self._locks[source]:
                 if not pending_publications.list_pending(self._index, source):
@@ -73,7 +72,7 @@ class Publisher:
         return False
 
     def close(self) -> None:
-        """Stop pending publications."""
+        """Stop pending publications, and wait for those that are being published."""
         self._closed.set()
         for thread in list(self._threads.values()):
             thread.join()
@@ -88,6 +87,7 @@ class Publisher:
             publish_observations(
                 self._index, lease, source, op_id, [*observations, *self._dropped_descendants(source, observations)]
             )
+        # Both spellings of each path: the client's, and the canonical one of the catalog.
         keys = [*((item.is_table, item.path) for item in affected), *((item.is_table, item.path) for item in observations)]
         pending_publications.remove_published(self._index, source, keys, began_at)
 

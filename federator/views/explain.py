@@ -316,13 +316,13 @@ def _object_events(
         yield ObjectEvent(write.intent_at, write.run_id, f"{write.action} {target}: {write.state}", detail, write.mirror)
 
 
-# States in which a table can be used, or has no data yet.
-_WELL = ("valid", "declared_only")
+# the states of a location that need no note in the summary
+_EXPECTED_STATES = ("valid", "declared_only")
 
 
 def _describe_loss(current: VerifiedState, last_valid: VerifiedState | None) -> str:
-    """Return what is to be added to the summary of a table whose location is not well: since when, and its last valid version."""
-    if current.state in _WELL:
+    """Return a note for the summary: since when the location is in a bad state, and its last valid version. Empty if it is not."""
+    if current.state in _EXPECTED_STATES:
         return ""
     since = f"; its location is {current.state} since {format_utc(current.since)}"
     if last_valid is None:

@@ -88,7 +88,7 @@ class HiveCatalog(Catalog):
         """Create a catalog or a database. Hive adds a database ``default`` to a new catalog.
 
         A database without a location gets one below ``root`` if that is set or ``default_location`` is ``root``, else the metastore
-        chooses one in its warehouse. A catalog without a location gets one below ``root``. By default, that is the working directory.
+        chooses one in its warehouse. A catalog without a location gets one below ``root``, whose default is the working directory.
         The metastore creates the directory.
         """
         path = self._namespace_path(record.path)
@@ -145,23 +145,23 @@ class HiveCatalog(Catalog):
         if len(namespace) < self._levels:
             self.describe_namespace(namespace)
             return []
-        external, managed = self._list_lance_tables(namespace)
-        return sorted(external | {table.tableName.lower() for table in managed if records.is_storage_managed(table)})
+        external, others = self._list_lance_tables(namespace)
+        return sorted(external | {table.tableName.lower() for table in others if records.is_storage_managed(table)})
 
     def _list_lance_tables(self, namespace: Path) -> tuple[set[str], list[Any]]:
-        """Return the names of a database's external Lance tables, and its other tables that are marked as Lance."""
+        """Return the names of a database's external Lance tables, and the structs of other tables that are marked as Lance."""
         # The server lists an absent database as empty, so its existence is checked before and after the listing.
         self._store.get_database(namespace)
         marked = self._store.list_marked_tables(namespace)
         if marked.is_exact:
             external = set(marked.names).intersection(self._store.list_external_tables(namespace))
-            managed = list(self._fetch_tables(namespace, sorted(set(marked.names) - external)))
+            others = list(self._fetch_tables(namespace, sorted(set(marked.names) - external)))
         else:
             tables = [table for table in self._fetch_tables(namespace, marked.names) if records.is_lance_table(table)]
             external = {table.tableName.lower() for table in tables if records.is_external_table(table)}
-            managed = [table for table in tables if not records.is_external_table(table)]
+            others = [table for table in tables if not records.is_external_table(table)]
         self._store.get_database(namespace)
-        return external, managed
+        return external, others
 
     def list_foreign_objects(self, namespace: Path) -> list[str]:
         """Return the names of the tables and views of a database that are not external Lance tables."""
@@ -328,25 +328,25 @@ class HiveCatalog(Catalog):
 
     def _finish(self, path: Path, record: TableRecord, op_id: str) -> None:
         """Alter an unfinished declaration of this operation to the table. If that fails, remove the entry and raise the error."""
-        created = None
+        entry_id = None
         try:
             table = self._store.get_table(path)
             if records.unfinished_operation(table) != op_id:
                 raise ConcurrentModification(f"{self.source}: {record.key} was changed while it was declared")
-            created = records.native_id(table)
+            entry_id = records.native_id(table)
             # The server is not asked to compare: no other client alters this entry, and Hive 4 on Derby or Oracle takes seconds
             # to refuse.
             self._store.alter_table(path, records.modify_table(table, record))
         except CatalogError as error:
             was_unfinished = self._undo(path, op_id, error)
-            # If the same entry is not unfinished any more, the alter succeeded and only its response was lost.
-            if was_unfinished or created is None or self._native_id(path) != created:
+            # If the entry is still there and is finished, the alter succeeded and only its response was lost.
+            if was_unfinished or entry_id is None or self._native_id(path) != entry_id:
                 raise
 
     def _undo(self, path: Path, op_id: str, error: CatalogError) -> bool:
-        """Remove the entry of a failed declaration. Return False if there is none.
+        """Remove the unfinished entry of a failed declaration. Return False if there is none.
 
-        Raise ServiceUnavailable if the removal fails: the journal then resolves the intent.
+        If the removal fails, raise an error that is retryable: the journal then resolves the intent.
         """
         try:
             return self.remove_unfinished(path, op_id)

@@ -1,4 +1,4 @@
-"""CreateTable of the general spec (declares and writes an empty table), and the final check of every CreateTable."""
+"""CreateTable of the general spec, which declares and writes an empty table; the check after each CreateTable of both specs."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def create_empty_table(
         table, result = declare_in_catalog(write, target, request, schema=declared_schema(list_columns(schema)), locked=True)
         try:
             with pool.open_file() as body:
-                _write_stream(schema, str(body.path))
+                _write_empty_stream(schema, str(body.path))
                 created = pool.run("create", table_handle(table), input=str(body.path))
         except CatalogError:
-            # The location may contain another table: then this name must not declare it.
+            # The write may have been refused because another table is at the location, which this name must not declare.
             withdraw_declaration(write, target)
             raise
         write_request = WriteRequest(write.principal.name, target.source.name, "create_table", target.source_path, ())
@@ -99,7 +99,7 @@ def _schema_from_json(json_schema: Mapping[str, Any]) -> pa.Schema:
     )
 
 
-def _write_stream(schema: pa.Schema, path: str) -> None:
+def _write_empty_stream(schema: pa.Schema, path: str) -> None:
     import pyarrow as pa
 
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, schema):

@@ -107,11 +107,12 @@ class TableWriter:
         return await _run_on(self.pool, handle, operation, **arguments)
 
     async def table_at(self, target: WriteTarget) -> VisibleTable:
+        """Return the existing table of a write target. Raise TableNotFound, or Unsupported without data operations."""
         return await self.threads.run(self._table, target)
 
     def _table(self, target: WriteTarget) -> VisibleTable:
         table = get_lance_table(self.write.index, self.write.settings, self.write.principal.scopes, target.path)
-        table_handle(table)
+        table_handle(table)  # raises for a source without data operations
         return table
 
     @asynccontextmanager
@@ -155,8 +156,11 @@ class TableWriter:
                 response = _run_write(ask, operation, handle, arguments)
                 verification.update(ask("inspect", self._limit_to_shared(table, handle)))
                 if confirm is not None:
-                    is_unread = verification["state"] == REFERS_OUTSIDE
-                    confirm(response, ask("inspect", handle, allow_outside=True) if is_unread else verification)
+                    if verification["state"] == REFERS_OUTSIDE:
+                        # The sources share no permission to read the files, but this source may: check with its own.
+                        confirm(response, ask("inspect", handle, allow_outside=True))
+                    else:
+                        confirm(response, verification)
                 return response
 
             try:
@@ -168,7 +172,7 @@ class TableWriter:
         return await asyncio.wrap_future(self.pool.submit(run))
 
     def _limit_to_shared(self, table: VisibleTable, handle: TableHandle) -> TableHandle:
-        """Return the table with what all sources permit in which its facts are shown."""
+        """Return the handle without permissions that another source lacks in which the verification result is shown."""
         own = Permissions(handle.allowed_bases, handle.mounts)
         access = find_store(table.source.spec, handle.storage).access
         shared = restrict_to_declaring(self.write.index, self.write.settings, own, access, table.record.canonical or "")
