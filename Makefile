@@ -50,8 +50,8 @@ test-quick: setup ## single modules and invariants, without Spark and servers
 pythons: setup ## the quick tests on Debian's own Python and on the newest one that is installed
 	@.ci/pythons $(MODULES)
 
-bench: servers ## speed, as ratios measured in one run: make bench BENCHMARKS=scale N=100000
-	$(if $(N),BENCH_TABLES=$(N)) $(BIN)/python -m tests.bench $(BENCHMARKS)
+bench: servers ## speed, as ratios measured in one run: make bench BENCHMARKS=scale N=100000 RECORD=docs/reference/benchmarks.md
+	$(if $(N),BENCH_TABLES=$(N)) $(BIN)/python -m tests.bench $(if $(RECORD),--record $(RECORD)) $(BENCHMARKS)
 
 prove: setup ## mirroring, by random stories and an oracle that knows the truth: make prove N=1000000
 	$(BIN)/python -m tests.prove --runs $(or $(N),10000) $(PROVE_ARGS)

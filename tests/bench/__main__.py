@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -26,32 +29,38 @@ from tests.bench import (
     verify,
 )
 from tests.bench.measure import Row
+from tests.bench.record import Result, write_results
 
-BENCHMARKS = {
-    "revisions": revisions.run, "sync": sync.run, "verify": verify.run, "datasets": datasets.run, "million": million.run,
-    "scale": scale.run, "sources": sources.run, "slow_catalogs": slow_catalogs.run, "report": report.run, "hive": hive.run,
-    "api": api.run, "search": search.run, "commands": commands.run, "page": page.run,
-}  # fmt: skip
-
-
-def verdict(row: Row) -> str:
-    """Whether a row keeps its budget; nothing for one that has none."""
-    return "" if not row.budget else "ok" if row.ok else "OVER"
+_MODULES = (
+    revisions, sync, verify, datasets, million, scale, sources, slow_catalogs, report, hive, api, search, commands, page,
+)  # fmt: skip
+BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 
-def main(names: list[str]) -> int:
-    """Runs the named benchmarks (default: all); returns 1 if one is over its budget."""
-    rows: list[Row] = []
+def main(names: list[str], record: Path | None) -> int:
+    """Run the named benchmarks (default: all), and write their results into the page ``record``. Return 1 if one is over its budget."""
+    results: list[Result] = []
     for name in names or list(BENCHMARKS):
+        module = BENCHMARKS[name]
+        run: Callable[[Path], list[Row]] = module.run
         with tempfile.TemporaryDirectory(prefix="federator-bench-") as directory:
             Console(stderr=True).print(f"[bold]{name}[/bold]")
-            rows += BENCHMARKS[name](Path(directory))
+            before = os.getloadavg()[0]
+            rows = run(Path(directory))
+        results.append(Result(name, (module.__doc__ or "").strip(), rows, (before, os.getloadavg()[0])))
+        if record:
+            write_results(record, results[-1:], list(BENCHMARKS))
     table = Table("measure", "floor", "ours", "ratio or figure", "budget", "", title="medians, one run")
+    rows = [row for result in results for row in result.rows]
     for row in rows:
-        table.add_row(row.name, row.floor, row.measured, row.figure, row.budget, verdict(row))
+        table.add_row(row.name, row.floor, row.measured, row.figure, row.budget, row.verdict)
     Console().print(table)
     return 0 if all(row.ok for row in rows) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--record", type=Path, metavar="PAGE", help="write the results into this page of the documentation")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.names, arguments.record))

@@ -28,6 +28,11 @@ class Row:
     budget: str
     ok: bool
 
+    @property
+    def verdict(self) -> str:
+        """Whether the row keeps its budget; nothing for one that has none."""
+        return "" if not self.budget else "ok" if self.ok else "OVER"
+
 
 def seconds(run: Callable[[], object]) -> float:
     began = time.perf_counter()
