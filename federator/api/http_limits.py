@@ -11,7 +11,6 @@ import re
 import sys
 from contextlib import suppress
 from fcntl import ioctl
-from itertools import chain
 from termios import TIOCOUTQ
 from typing import Any, ClassVar
 
@@ -35,9 +34,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     The host of an absolute target replaces that of the header.
 
     A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
-    connections, the one that has waited longest for the end of its head is closed, or else the one whose client has not read for the
-    longest time, or else the one whose body has taken longest, so that clients that send complete requests and read are served while
-    others only hold connections open. If there is none of them, the new connection is answered with 503.
+    connections, one of the most numerous kind is closed, so that clients that send complete requests and read are served while others
+    only hold connections open: the one that has waited longest for the end of its head, or whose client has not read for the longest
+    time, or whose body has taken longest. If there is none of them, the new connection is answered with 503.
 
     A body must end, or progress by ``body_progress`` bytes, in each period of ``body_seconds``. Otherwise the request is answered with
     408, or the connection is closed if its response has begun. Time in which the service itself does not read does not count.
@@ -71,7 +70,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         # ``pause_writing`` is called as soon as the client's window is full, also at the end of a response.
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MAX_CONNECTIONS:
-            longest_waiting = next(chain(self._waiting_for_head, self._unread, self._unfinished_bodies), None)
+            # Of the most numerous kind: those who reconnect to send slow bodies close no other's connection that has just been opened.
+            longest_waiting = next(iter(max(self._waiting_for_head, self._unread, self._unfinished_bodies, key=len)), None)
             if longest_waiting is None:
                 self._refuse("503 Service Unavailable")
                 return

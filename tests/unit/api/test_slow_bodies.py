@@ -144,6 +144,30 @@ def test_slow_bodies_make_room_for_new_connections(monkeypatch: pytest.MonkeyPat
             assert _receive(connection).startswith(b"HTTP/1.1 200 ")
 
 
+def test_slow_bodies_that_come_again_close_no_connection_that_was_just_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 10)
+    begun = threading.Semaphore(0)
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.release()
+        await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
+
+    protocol = build_limited_protocol(ServeSettings(body_timeout=60))
+    with serve_app(respond, http=protocol, ws="none", lifespan="off", force_exit=True) as url, ExitStack() as stack:
+
+        def send_slow_body() -> None:
+            stack.enter_context(_connect(url)).sendall(_head("POST", "/", "Content-Length: 20") + b"x" * 10)
+            assert begun.acquire(timeout=30)
+
+        for _ in range(10):
+            send_slow_body()
+        honest = stack.enter_context(_connect(url))
+        for _ in range(5):
+            send_slow_body()
+        honest.sendall(_head("GET", "/"))
+        assert _receive(honest).startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("expects", [False, True])
 def test_the_time_of_the_service_itself_does_not_count(expects: bool) -> None:
     checks: list[LimitedHttpProtocol] = []
