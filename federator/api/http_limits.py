@@ -71,7 +71,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MAX_CONNECTIONS:
             # Of the most numerous kind: those who reconnect to send slow bodies close no other's connection that has just been opened.
-            longest_waiting = next(iter(max(self._waiting_for_head, self._unread, self._unfinished_bodies, key=len)), None)
+            kinds = (self._waiting_for_head, self._unread, self._unfinished_bodies)
+            longest_waiting = next(iter(max(kinds, key=len)), None)
             if longest_waiting is None:
                 self._refuse("503 Service Unavailable")
                 return
