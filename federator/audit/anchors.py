@@ -44,7 +44,7 @@ class Anchor(Protocol):
     def read(self) -> list[Head] | None:
         """Return all published heads, of any chain. None if the anchor cannot be read back.
 
-        One anchor serves one log. A log with another chain id is still the same log.
+        An anchor serves one log, so heads with another chain id are from this log, too.
         """
         ...
 

@@ -115,12 +115,12 @@ def _find_missing_entries(context: RunContext, rule: MirrorRule) -> RebuildResul
                 continue
             if isinstance(observed, UnrecoverableObject):
                 result.unrecoverable.append(observed)
-            elif reason := ledger_state.missing_reason(observed):
-                entry = (
-                    origins.build_entry(observed, observed_at, reason)
-                    if observed.key not in ledger_state.open
-                    else UnrecoverableObject(observed.key, _UNRESOLVED)
-                )
+            elif not (reason := ledger_state.missing_reason(observed)):
+                continue
+            elif observed.key in ledger_state.open_paths:
+                result.unrecoverable.append(UnrecoverableObject(observed.key, _UNRESOLVED))
+            else:
+                entry = origins.build_entry(observed, observed_at, reason)
                 if isinstance(entry, UnrecoverableObject):
                     result.unrecoverable.append(entry)
                 else:
@@ -163,11 +163,11 @@ def _observe_record(catalog: Catalog, listed: Record) -> Record | UnrecoverableO
 
 @dataclass(frozen=True, slots=True)
 class _LedgerState:
-    """The ledger's state of a mirror's target: operations by kind and path, and the paths with ``open`` intents."""
+    """The ledger's state of a mirror's target: operations by kind and path, and the paths with open intents."""
 
     mirror: MirrorContext
     operations: Mapping[tuple[bool, str], str]
-    open: Collection[str]
+    open_paths: Collection[str]
 
     @classmethod
     def read(cls, connection: Connection, mirror: MirrorContext) -> _LedgerState:
@@ -235,7 +235,7 @@ class _OriginMatcher:
         source, _, path = marker.origin.partition("$")
         if not marker.via:
             return path if source == self._mirror.rule.origin else None
-        # The marker contains the first origin; this mirror's origin is the forwarded copy.
+        # A chain of mirrors: the marker names the origin of the first one, while this mirror's origin is itself a copy of it.
         if self._forwarded is None:
             self._forwarded = self._forwarded_copies()
         return self._forwarded.get((marker.origin, record.key))

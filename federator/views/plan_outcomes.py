@@ -1,4 +1,4 @@
-"""What became of the changes of plans, by the journal. A part of a held plan may be carried out before the rest is decided."""
+"""Outcomes of a plan's changes, from the journal. A part of a held plan may be carried out before the rest is decided."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ChangeOutcome:
 
 
 class _Target(NamedTuple):
-    """What identifies a change in its plan, besides its number: the journal numbers released changes only."""
+    """The identity of a change in its plan. Its number is not: the journal counts only the changes that were released."""
 
     action: str
     source: str
