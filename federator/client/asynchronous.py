@@ -103,10 +103,13 @@ class AsyncClient:
         return await self._send(calls.get_run(id))
 
     async def list_plans(
-        self, *, mirror: str | None = None, state: str | None = None, run: str | None = None, limit: int = 20
-    ) -> Listing[models.PlanSummary]:
-        """List the newest plans, of one mirror, state or run."""
-        return Listing((await self._send(calls.list_plans(mirror=mirror, state=state, run=run, limit=limit))).plans)
+        self, *, mirror: str | None = None, state: str | None = None, run: str | None = None, digest: str | None = None,
+        limit: int = 20,
+    ) -> Listing[models.PlanSummary]:  # fmt: skip
+        """List the newest plans, of one mirror, state or run, or whose digest begins with ``digest``."""
+        return Listing(
+            (await self._send(calls.list_plans(mirror=mirror, state=state, run=run, digest=digest, limit=limit))).plans
+        )
 
     async def get_plan(self, digest: str) -> models.PlanView:
         return await self._send(calls.get_plan(digest))

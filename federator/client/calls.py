@@ -110,9 +110,10 @@ def get_request(id: int) -> Call[models.Request]:  # noqa: A002 - the name in th
 
 
 def list_plans(
-    *, mirror: str | None = None, state: str | None = None, run: str | None = None, limit: int = 20, cursor: str | None = None
-) -> Call[models.PlanPage]:
-    query = _set(mirror=mirror, state=state, run=run, limit=limit, cursor=cursor)
+    *, mirror: str | None = None, state: str | None = None, run: str | None = None, digest: str | None = None, limit: int = 20,
+    cursor: str | None = None,
+) -> Call[models.PlanPage]:  # fmt: skip
+    query = _set(mirror=mirror, state=state, run=run, digest=digest, limit=limit, cursor=cursor)
     return Call("GET", "/api/v1/plans", models.PlanPage, query=query)
 
 

@@ -98,10 +98,11 @@ class Client:
         return self._send(calls.get_run(id))
 
     def list_plans(
-        self, *, mirror: str | None = None, state: str | None = None, run: str | None = None, limit: int = 20
-    ) -> Listing[models.PlanSummary]:
-        """List the newest plans, of one mirror, state or run."""
-        return Listing(self._send(calls.list_plans(mirror=mirror, state=state, run=run, limit=limit)).plans)
+        self, *, mirror: str | None = None, state: str | None = None, run: str | None = None, digest: str | None = None,
+        limit: int = 20,
+    ) -> Listing[models.PlanSummary]:  # fmt: skip
+        """List the newest plans, of one mirror, state or run, or whose digest begins with ``digest``."""
+        return Listing(self._send(calls.list_plans(mirror=mirror, state=state, run=run, digest=digest, limit=limit)).plans)
 
     def get_plan(self, digest: str) -> models.PlanView:
         return self._send(calls.get_plan(digest))

@@ -142,10 +142,13 @@ def list_plans(
     mirrors: Sequence[str] | None = None,
     state: str | None = None,
     run: str | None = None,
+    digest: str | None = None,
     after: tuple[float, str] | None = None,
     limit: int = 20,
 ) -> list[PlanRecord]:
     """List plans without their bodies, newest first, optionally of some mirrors, in one state or of one run.
+
+    ``digest`` is the beginning of the digests.
 
     ``after`` is the ``created_at`` and the digest of the last plan of the previous page.
     """
@@ -157,6 +160,8 @@ def list_plans(
         query = query.where(p.state == state)
     if run is not None:
         query = query.where(p.run_id == run)
+    if digest is not None:
+        query = query.where(p.digest.startswith(digest, autoescape=True))
     if after is not None:
         created_at, digest = after
         query = query.where(or_(p.created_at < created_at, and_(p.created_at == created_at, p.digest > digest)))

@@ -81,14 +81,14 @@ class VisiblePlan:
 
 def list_visible_plans(
     connection: Connection, viewer: Visibility, *, mirror: str | None = None, state: str | None = None, run: str | None = None,
-    after: tuple[float, str] | None = None, limit: int = 20,
+    digest: str | None = None, after: tuple[float, str] | None = None, limit: int = 20,
 ) -> list[PlanSummary]:  # fmt: skip
     """List the plans that are visible at least in part, newest first. Filters as for ``plans.list_plans``."""
     mirrors = None if mirror is None else [mirror]
     visible: list[PlanSummary] = []
     while len(visible) < limit:
         size = limit if viewer.scopes.covers_all else _BATCH_ROWS
-        records = plans.list_plans(connection, mirrors=mirrors, state=state, run=run, after=after, limit=size)
+        records = plans.list_plans(connection, mirrors=mirrors, state=state, run=run, digest=digest, after=after, limit=size)
         # Plans that are over may have a million lines in the journal.
         done = plan_outcomes.count_done(connection, [record.digest for record in records if record.state in plans.OPEN_STATES])
         summaries = (_summarize(connection, viewer, record, done.get(record.digest, {})) for record in records)

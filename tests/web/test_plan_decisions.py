@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from playwright.sync_api import Browser, Page, Route, expect
+from sqlalchemy import select
 
 from federator.planning.plan import Plan
 from federator.store import plans, requests, runs
@@ -126,3 +127,23 @@ def test_the_steps_to_a_plan_are_whole_beside_the_search(open_page: OpenPage, se
             steps.evaluate("steps => [steps, ...steps.children].filter(each => each.scrollWidth > each.clientWidth + 1).length")
             == 0
         )
+
+
+def test_a_shortened_digest_is_found_among_any_number_of_plans(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        row = dict(connection.execute(select(t.plan)).mappings().one())
+        later = {**row, "state": "outdated", "created_at": row["created_at"] + 60}
+        connection.execute(t.plan.insert(), [{**later, "digest": f"{number:03x}{'5' * 61}"} for number in range(201)])
+    page = open_page(f"plans/{service.plan[:12]}")
+    expect(page.get_by_role("heading", level=1, name="Plan for nightly")).to_be_visible()
+
+
+def test_a_beginning_of_several_digests_says_so(service: Service, browser: Browser) -> None:
+    with service.index.write() as connection:
+        row = dict(connection.execute(select(t.plan)).mappings().one())
+        connection.execute(t.plan.insert(), [{**row, "digest": service.plan[:12] + "5" * 52}])
+    context = browser.new_context(base_url=service.url)
+    page = context.new_page()
+    page.goto(f"/ui/plans/{service.plan[:12]}")
+    expect(page.get_by_role("alert")).to_contain_text("Several plans have a digest that begins with")
+    context.close()

@@ -64,6 +64,15 @@ def get_plans(
         str | None, Query(max_length=20, description="ready, held, approved, rejected, applied or outdated")
     ] = None,
     run: Annotated[str | None, Query(max_length=64, description="only plans that this run created, by its id")] = None,
+    digest: Annotated[
+        str | None,
+        Query(
+            max_length=64,
+            pattern="^[0-9a-f]+$",
+            description="only plans whose digest begins with these characters",
+            examples=["9f2c41d07a11"],
+        ),
+    ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response:
@@ -71,14 +80,14 @@ def get_plans(
     its plans are `partial`: only visible changes and refusals are counted."""
     if state is not None and state not in STATES:
         raise InvalidInput(f"{state!r} is not a plan state", hint=f"use one of {', '.join(STATES)}")
-    listing = f"plans {mirror} {state} {run}"
+    listing = f"plans {mirror} {state} {run} {digest}"
     position, _ = decode_cursor(cursor, listing, scopes=visibility.scopes)
     after = _position(position) if position else None
     mirror_name = require_storable(mirror, "mirror") if mirror is not None else None
     run_id = require_storable(run, "run") if run is not None else None
     with index.read() as connection:
         visible = plans.list_visible_plans(
-            connection, visibility, mirror=mirror_name, state=state, run=run_id, after=after, limit=limit + 1
+            connection, visibility, mirror=mirror_name, state=state, run=run_id, digest=digest, after=after, limit=limit + 1
         )
     summaries = visible[:limit]
     end = json.dumps([summaries[-1].created_at, summaries[-1].digest]) if len(visible) > limit else None

@@ -174,7 +174,11 @@ READS: dict[str, list[str]] = {
     "/api/v1/runs/{id}/events": [RUN_SEEN, RUN_HIDDEN, "nope"],
     "/api/v1/events": ["?seconds=0"],
     "/api/v1/requests/{id}": ["1", "2", "3", "99"],
-    "/api/v1/plans": ["", "?mirror=open", "?mirror=hidden", "?mirror=half", "?mirror=nope", "?state=held"],
+    "/api/v1/plans": [
+        "", "?mirror=open", "?mirror=hidden", "?mirror=half", "?mirror=nope", "?state=held",
+        *(f"?digest={digit}" for digit in "0123456789abcdef"),
+        "?digest=nope",
+    ],
     "/api/v1/plans/{digest}": ["{open}", "{hidden}", "{half}", IN_PART, "nope", "{hidden:.10}"],
     "/api/v1/mirrors": [""],
     "/api/v1/mirrors/{name}": ["open", "hidden", "half", "nope"],
@@ -324,7 +328,7 @@ def _url(index: Index) -> str:
 
 # Listings whose positions are JSON, and those whose positions are names.
 JSON_LISTINGS = {
-    "/api/v1/search?q=orders&limit=1": "search orders", "/api/v1/plans?limit=1": "plans None None None",
+    "/api/v1/search?q=orders&limit=1": "search orders", "/api/v1/plans?limit=1": "plans None None None None",
     "/api/v1/drift?limit=1": "drift None None None None False", "/api/v1/diff?limit=1": "diff None None  None",
 }  # fmt: skip
 NAME_LISTINGS = {

@@ -43,7 +43,7 @@ CALLS: dict[str, Call[Any]] = {
     "request_run": calls.request_run("sync", mirrors=["m"]),
     "cancel_run": calls.cancel_run("r"),
     "get_request": calls.get_request(1),
-    "list_plans": calls.list_plans(mirror="m", state="held", run="r", cursor="c"),
+    "list_plans": calls.list_plans(mirror="m", state="held", run="r", digest="9f2c", cursor="c"),
     "get_plan": calls.get_plan("d"),
     "approve_plan": calls.approve_plan("d"),
     "reject_plan": calls.reject_plan("d"),

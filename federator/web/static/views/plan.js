@@ -13,8 +13,8 @@ import {runLink} from "./runs.js";
 const GROUPS = [["deregister_table", "Deregister", "del", "−"], ["drop_namespace", "Drop namespaces", "del", "−"], ["recreate_table", "Recreate", "mod", "~"], ["update_table", "Update", "mod", "~"],
   ["adopt", "Adopt", "mod", "~"], ["create_namespace", "Create namespaces", "add", "+"], ["declare_table", "Declare", "add", "+"]];
 const SHOWN = 200;
-// The length of a digest, and among how many plans a shortened one is looked for.
-const COMPLETE = 64, NEWEST = 200;
+// The length of a digest.
+const COMPLETE = 64;
 // States of the journal that need more words than their own.
 const OUTCOMES = {done: "carried out", intent: "no outcome yet"};
 
@@ -100,10 +100,10 @@ function refusals(plan) {
 /* A plan by its digest, or by the first characters of it, as messages have them. */
 async function readPlan(given, signal) {
   if (given.length >= COMPLETE) return get(`/api/v1/plans/${encodeURIComponent(given)}`, signal);
-  const {plans} = await get(query("/api/v1/plans", {limit: NEWEST}), signal), found = plans.filter(plan => plan.digest.startsWith(given));
-  if (found.length === 1) return readPlan(found[0].digest, signal);
-  throw new ApiError(404, {detail: `${found.length ? `${found.length} plans have` : "No plan has"} a digest that begins with ${given}`,
-    hint: found.length ? "Give more characters of it." : `Perhaps you may not see it, or it is not among the newest ${NEWEST} plans: older ones are found by the complete digest.`});
+  const plans = /^[0-9a-f]+$/.test(given) ? (await get(query("/api/v1/plans", {digest: given, limit: 2}), signal)).plans : [];
+  if (plans.length === 1) return readPlan(plans[0].digest, signal);
+  throw new ApiError(404, {detail: `${plans.length ? "Several plans have" : "No plan has"} a digest that begins with ${given}`,
+    hint: plans.length ? "Give more characters of it." : "Perhaps you may not see it."});
 }
 
 export async function show({argument, signal}) {
