@@ -71,8 +71,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MAX_CONNECTIONS:
             # Of the most numerous kind: those who reconnect to send slow bodies close no other's connection that has just been opened.
-            kinds = (self._waiting_for_head, self._unread, self._unfinished_bodies)
-            longest_waiting = next(iter(max(kinds, key=len)), None)
+            most_numerous = max(self._waiting_for_head, self._unread, self._unfinished_bodies, key=len)
+            longest_waiting = next(iter(most_numerous), None)
             if longest_waiting is None:
                 self._refuse("503 Service Unavailable")
                 return
