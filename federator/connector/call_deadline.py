@@ -21,6 +21,8 @@ from federator.connector.errors import ServiceUnavailable
 _READ_TIMEOUTS_PER_READ = 5
 # Python cannot wait for any number of seconds.
 _LONGEST_WAIT_SECONDS = 3600.0
+# A socket with the timeout 0 does not block.
+_SHORTEST_TIMEOUT_SECONDS = 0.001
 #: the time that leases give an operation that writes (``CALL_DEADLINE_SECONDS``)
 WRITE_SECONDS = 60.0
 _CURRENT: ContextVar[CallDeadline | None] = ContextVar("call deadline", default=None)
@@ -62,6 +64,25 @@ def call_seconds(connect_timeout: float, read_timeout: float, *, writes: bool) -
     return max(0.0, min(seconds, longest_write - (time.monotonic() - started_at)))
 
 
+def exclude_wait(seconds: float) -> None:
+    """Do not count the next ``seconds``, which this thread waits for a limit of the source, in its call and its operation.
+
+    Leases are checked after the wait, immediately before each request that writes.
+    """
+    started_at, call = _WRITING_SINCE.get(), _CURRENT.get()
+    if started_at is not None:
+        _WRITING_SINCE.set(started_at + seconds)
+    if call is not None:
+        call.expires_at += seconds
+
+
+def connect_timeout(seconds: float) -> float:
+    """Return the seconds that connecting may take: ``seconds``, or what is left of this thread's call if that is less."""
+    call = _CURRENT.get()
+    left = seconds if call is None else call.expires_at - time.monotonic()
+    return max(_SHORTEST_TIMEOUT_SECONDS, min(seconds, left))
+
+
 class CallDeadline:
     """A context manager around one call of this thread. Raise CallExpired at its end if ``seconds`` have passed.
 
@@ -92,6 +113,8 @@ class CallDeadline:
             for connection in self._watched:
                 connection.close()
             self._watched.clear()
+        # A connection that waited for the rest of the call may fail before the timer's thread wakes.
+        self._expired |= error is not None and time.monotonic() >= self.expires_at
         # Also without an error: the end of a connection may look like the end of a response.
         if self._expired and (error is None or isinstance(error, Exception)):
             raise CallExpired(self._message) from error

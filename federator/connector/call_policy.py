@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from federator.connector.call_deadline import CallExpired
+from federator.connector.call_deadline import CallExpired, exclude_wait
 from federator.connector.errors import CatalogError, ServiceUnavailable
 from federator.connector.operation import require_permission
 
@@ -115,7 +115,7 @@ class RateLimiter:
         self._lock = threading.Lock()
 
     def wait(self) -> None:
-        """Wait until the next call may start."""
+        """Wait until the next call may start. The wait does not count in the deadline of a call or of an operation that writes."""
         if not self._interval:
             return
         with self._lock:
@@ -123,6 +123,7 @@ class RateLimiter:
             start_at = max(now, self._next)
             self._next = start_at + self._interval
         if start_at > now:
+            exclude_wait(start_at - now)
             self._sleep(start_at - now)
 
 

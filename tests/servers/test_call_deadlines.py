@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +27,7 @@ from tests.adversary.proxy import Proxy
 from tests.adversary.thrift_proxy import ThriftProxy
 from tests.fixtures.hive import Metastore
 from tests.fixtures.iceberg import WAREHOUSE
+from tests.servers.test_timeouts_and_retries import silent_server
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -60,12 +62,12 @@ def _iceberg(request: Request) -> tuple[str, dict[str, str], str, Path]:
 
 
 @contextmanager
-def short_deadlines() -> Iterator[None]:
+def short_deadlines(seconds: float = _SECONDS) -> Iterator[None]:
     """Deadlines of a moment, while the timeouts of reads stay those of the settings."""
     original = CallDeadline.__init__
 
     def initialize(self: CallDeadline, server: str, _: float) -> None:
-        original(self, server, _SECONDS)
+        original(self, server, seconds)
 
     with patch.object(CallDeadline, "__init__", initialize):
         yield
@@ -134,6 +136,27 @@ def test_the_end_of_a_connection_is_not_the_end_of_a_response() -> None:
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
         with _open("rest", {"uri": uri}) as catalog, short_deadlines(), pytest.raises(CallExpired):
             catalog.list_namespaces(())
+
+
+@pytest.mark.parametrize("name", ["hive2", "hive3", "rest"])
+def test_a_connection_waits_no_longer_than_the_rest_of_its_call(name: str) -> None:
+    """The endpoints accept nothing, and connecting may take longer than the call."""
+    with silent_server(backlog=0) as server, socket.create_connection(server.getsockname()):
+        endpoint = f"127.0.0.1:{server.getsockname()[1]}"
+        properties = {"uri": ",".join([f"thrift://{endpoint}"] * 8)}
+        if name == "rest":
+            properties = {"uri": f"http://{endpoint}", "connect_timeout_ms": "600000"}
+        with _open(name, properties) as catalog, short_deadlines(), ThreadPoolExecutor() as threads:
+            write = threads.submit(catalog.create_namespace, NamespaceRecord("lake", ("slow",)))
+            assert isinstance(write.exception(timeout=30), CallExpired)
+
+
+def test_an_attempt_that_waits_for_the_rate_limit_has_its_time_afterwards(request: Request) -> None:
+    """A client of Glue waits within its call, before each attempt."""
+    name, properties, _, parent = _glue(request)
+    with _open(name, {**properties, "limit.requests-per-second": "0.15"}) as catalog, short_deadlines(4):
+        for _ in range(2):
+            catalog.list_namespaces(parent)
 
 
 def test_calls_share_the_thread_that_ends_them(metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,15 +11,17 @@ from typing import Any
 
 from urllib3 import HTTPConnectionPool, PoolManager
 
-from federator.connector.call_deadline import watch_connection
+from federator.connector.call_deadline import connect_timeout, watch_connection
 
 
 class _WatchedConnection:
     """A mixin for classes of connections: tells the deadline of the current call which socket it uses."""
 
     sock: socket.socket | None
+    timeout: float
 
     def _new_conn(self) -> socket.socket:
+        self.timeout = connect_timeout(self.timeout)
         # Before TLS, whose handshake belongs to the call.
         connection: socket.socket = super()._new_conn()  # type: ignore[misc]
         watch_connection(connection)

@@ -66,6 +66,16 @@ def test_all_calls_of_a_declaration_have_one_deadline(catalog: Catalog, proxy: T
     assert catalog.declare_table(orders).location == orders.location
 
 
+def test_waiting_for_the_rate_limit_does_not_count(metastore: Metastore, proxy: ThriftProxy, orders: TableRecord) -> None:
+    """The calls of a declaration are fast, and the source's own limit spreads them over more than the deadline."""
+    properties = metastore.properties | {"uri": proxy.uri, "client.timeout": str(_DEADLINE)}
+    properties["limit.requests-per-second"] = str(1.5 / _DEADLINE)
+    with open_catalog(SourceSpec("lake", f"hive{metastore.levels + 1}", properties)) as catalog:
+        outcome, _, _ = _apply(catalog, proxy, _declaration(orders))
+        assert (outcome.state, outcome.code) == ("done", None)
+        assert catalog.observe(orders.path).record is not None
+
+
 def test_without_an_observation_the_outcome_stays_open(catalog: Catalog, proxy: ThriftProxy, orders: TableRecord) -> None:
     lies = Lie("create_table.*", Drip(0.1 * _DEADLINE)), Lie("get_table.*", Hang())
     outcome, executor, journal = _apply(catalog, proxy, _declaration(orders), *lies)
