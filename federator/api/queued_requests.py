@@ -1,4 +1,4 @@
-"""How many requests for runs a principal may have in the queue of the worker."""
+"""How many requests a principal may have in the queue of the worker."""
 
 from __future__ import annotations
 
@@ -15,18 +15,26 @@ _RETRY_SECONDS = 5
 
 
 def queue_once(connection: Connection, kind: str, argument: Mapping[str, Any], actor: str) -> requests.Request:
-    """Queue a request, or return the actor's equal one that is still queued.
+    """Queue a request for a run, or return the actor's equal one that is still queued.
 
-    Raise RequestRejected (429) if the actor has too many unfinished ones of this kind.
+    Raise RequestRejected (429) like ``queue_bounded``.
     """
-    unfinished = requests.list_unfinished(connection, kind, actor=actor)
-    for request in unfinished:
+    for request in requests.list_unfinished(connection, kind, actor=actor):
         # A run that has started may have read what the actor wants to be read again.
         if request.state == requests.QUEUED and request.argument == argument:
             return request
-    if len(unfinished) >= (_MAX_VERIFICATIONS if kind == "verify" else _MAX_UNFINISHED):
+    return queue_bounded(connection, kind, argument, actor)
+
+
+def queue_bounded(connection: Connection, kind: str, argument: Mapping[str, Any], actor: str) -> requests.Request:
+    """Queue a request, also beside an equal one: a pause after a resumption counts again.
+
+    Raise RequestRejected (429) if the actor has too many unfinished ones of this kind.
+    """
+    unfinished = len(requests.list_unfinished(connection, kind, actor=actor))
+    if unfinished >= (_MAX_VERIFICATIONS if kind == "verify" else _MAX_UNFINISHED):
         raise RequestRejected(
-            429, "Too many requests", f"{actor} has {len(unfinished)} requests of the kind {kind} that have not ended",
+            429, "Too many requests", f"{actor} has {unfinished} requests of the kind {kind} that have not ended",
             headers={"Retry-After": str(_RETRY_SECONDS)},
         )  # fmt: skip
     return requests.queue_request(connection, kind, argument, actor=actor)

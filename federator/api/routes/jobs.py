@@ -11,7 +11,7 @@ from federator.api.models.jobs import JobPage
 from federator.api.paging import etag_response, not_modified_docs, page_by_name
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
-from federator.api.queued_requests import queue_once
+from federator.api.queued_requests import queue_bounded, queue_once
 from federator.settings import Settings
 from federator.store import Index, requests
 from federator.views.runs import Visibility
@@ -106,4 +106,4 @@ def _get_visible_job(settings: Settings, visibility: Visibility, name: str) -> J
 def _queue_control(index: Index, settings: Settings, visibility: Visibility, name: str, kind: str) -> requests.Request:
     _get_visible_job(settings, visibility, name)
     with index.write() as connection:
-        return requests.queue_request(connection, kind, {"job": name}, actor=visibility.name)
+        return queue_bounded(connection, kind, {"job": name}, visibility.name)

@@ -16,7 +16,7 @@ from federator.api.paging import decode_cursor, encode_cursor, etag_response, no
 from federator.api.plan_access import require_applicable, sees_whole_plan
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
-from federator.api.queued_requests import queue_once
+from federator.api.queued_requests import queue_bounded, queue_once
 from federator.api.verify_requests import list_verifiable
 from federator.connector import ConfigError, InvalidInput, PermissionDenied, StateError
 from federator.model import parse_path_key
@@ -126,7 +126,7 @@ def request_cancel(index: IndexDep, principal: PrincipalDep, visibility: Visibil
             raise PermissionDenied(
                 f"{principal.name} may not cancel the run {id}: it touches objects outside the scopes of {principal.name}"
             )
-        return requests.queue_request(connection, "cancel", {"request": request.id}, actor=principal.name)
+        return queue_bounded(connection, "cancel", {"request": request.id}, principal.name)
 
 
 @router.get(

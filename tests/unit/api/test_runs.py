@@ -147,6 +147,18 @@ def test_a_rejected_plan_is_not_applied_and_an_applied_one_not_decided(api: Api,
     assert api.post("/api/v1/plans/none/approve", headers={"If-Match": "none"}).status_code == 404
 
 
+@pytest.mark.parametrize("action", ["pause", "cancel"])
+def test_the_controls_of_a_principal_are_bounded(api: Api, index: Index, action: str) -> None:
+    """The worker's loop executes them before anything else, 100 at a time: many of one principal would delay another's cancellation."""
+    run = runs.insert_run(index, "crawl")
+    with index.write() as connection:
+        request = requests.queue_request(connection, "crawl", {}, actor="api")
+        requests.set_request_state(connection, request.id, requests.RUNNING, run_id=run.id)
+    url = "/api/v1/jobs/sync:m/pause" if action == "pause" else f"/api/v1/runs/{run.id}/cancel"
+    assert {api.post(url).status_code for _ in range(20)} == {202}
+    assert api.post(url).status_code == 429
+
+
 def test_jobs_are_shown_paused_and_resumed(api: Api, index: Index) -> None:
     with index.write() as connection:
         job_states.set_paused(connection, "sync:m", True)
