@@ -94,7 +94,7 @@ class Authenticator:
                 401, "Unauthenticated", f"the token {token.name!r} {'was' if state == 'revoked' else 'is'} {state}"
             )
         until = min(now + CACHE_SECONDS, token.expires_at if token.expires_at is not None else now + CACHE_SECONDS)
-        return _CachedPrincipal(Principal(f"token:{token.name}", Role.parse(token.role), token.scopes), until)
+        return _CachedPrincipal(Principal(tokens.principal_name(token.name), Role.parse(token.role), token.scopes), until)
 
 
 def _extract_credential(headers: Headers) -> str | None:

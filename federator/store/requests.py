@@ -114,6 +114,12 @@ def cancel_queued(connection: Connection, number: int) -> bool:
     return _move_queued(connection, number, CANCELLED)
 
 
+def cancel_all_queued(connection: Connection, *, actor: str) -> None:
+    """Cancel the queued requests of an actor."""
+    r = t.request.c
+    connection.execute(update(t.request).where(r.actor == actor, r.state == QUEUED).values(state=CANCELLED))
+
+
 def requeue_once(connection: Connection, request: Request) -> bool:
     """Queue a request again whose worker died during its run. Return False if it was queued again before."""
     if request.argument.get("again"):

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from federator.connector import ConfigError, StateError
 from federator.model.audit_kinds import AuditKind
 from federator.model.scopes import Scopes
-from federator.store import audit_log
+from federator.store import audit_log, requests
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.failures import UnknownId
@@ -90,7 +90,7 @@ def create_token(
 
 
 def revoke_token(index: Index, name: str, *, actor: str) -> ApiToken:
-    """Revoke a token permanently. Raise StateError if it does not exist or is already revoked."""
+    """Revoke a token permanently, and cancel what it has queued. Raise StateError if it does not exist or is already revoked."""
     with index.write() as connection:
         row = _find_row(connection, name)
         if row is None:
@@ -99,10 +99,16 @@ def revoke_token(index: Index, name: str, *, actor: str) -> ApiToken:
             raise StateError(f"the token {name!r} was already revoked by {row['revoked_by']}")
         values = {"revoked_at": time.time(), "revoked_by": actor}
         connection.execute(update(t.token).where(t.token.c.name == name).values(values))
+        requests.cancel_all_queued(connection, actor=principal_name(name))
         audit_log.append_event(
             connection, AuditKind.TOKEN_REVOKED, actor=actor, run_id=None, subject=name, detail={"role": row["role"]}
         )
         return _token_from_row({**row, **values})
+
+
+def principal_name(name: str) -> str:
+    """Return the name of a token's principal, which is the actor of its requests."""
+    return f"token:{name}"
 
 
 def list_tokens(index: Index) -> list[ApiToken]:

@@ -72,7 +72,8 @@ def revoke_token(
     principal: PrincipalDep,
     name: Annotated[str, Path(max_length=100, description="name of the token", examples=["ci"])],
 ) -> TokenView:
-    """Revoke a token permanently. It takes effect in every process within one second, and is an audit event."""
+    """Revoke a token permanently. It takes effect in every process within one second, and is an audit event. What it has
+    queued for the worker is cancelled; a run that has started continues."""
     principal.require_full_scope(Role.ADMIN)
     if require_storable(name, "name") not in {token.name for token in tokens.list_tokens(index)}:
         raise NotFound(f"there is no token {name!r}", hint="GET /api/v1/tokens")

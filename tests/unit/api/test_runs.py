@@ -12,10 +12,12 @@ import pytest
 
 from federator import audit
 from federator.api.app import create_app
+from federator.model.scopes import EVERYTHING
 from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import Settings
-from federator.store import Index, audit_log, job_states, open_index, plans, requests, runs
+from federator.store import Index, audit_log, job_states, open_index, plans, requests, runs, tokens
+from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 
 
@@ -145,6 +147,16 @@ def test_a_rejected_plan_is_not_applied_and_an_applied_one_not_decided(api: Api,
     assert api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": f'"{digest}"'}).status_code == 409
     assert api.get(f"/api/v1/plans/{digest[:8]}").status_code == 404
     assert api.post("/api/v1/plans/none/approve", headers={"If-Match": "none"}).status_code == 404
+
+
+def test_what_a_revoked_token_has_queued_is_not_executed(index: Index, settings_of: Callable[..., Settings]) -> None:
+    settings = settings_of(serve={"auth": "required"})
+    for name in ("ann", "ben"):
+        api = worlds.as_caller(create_app(settings), index, "operator", EVERYTHING, name)
+        assert api.post("/api/v1/runs", json={"kind": "crawl", "sources": ["lake"]}).status_code == 202
+    tokens.revoke_token(index, "ann", actor="tests")
+    with index.read() as connection:
+        assert [request.actor for request in requests.list_queued(connection, requests.RUN_KINDS)] == ["token:ben"]
 
 
 @pytest.mark.parametrize("action", ["pause", "cancel"])
