@@ -45,18 +45,24 @@ def create_empty_table(
     request = DeclareTableRequest(location=location, properties=dict(properties or {}) or None)
     with write.writer.locks.hold(target.source.name, target.source_path):
         table, result = declare_in_catalog(write, target, request, schema=declared_schema(list_columns(schema)), locked=True)
+        write_request = WriteRequest(write.principal.name, target.source.name, "create_table", target.source_path, ())
+        is_written = False
+
+        def write_table() -> None:
+            nonlocal is_written
+            created = pool.run("create", table_handle(table), input=str(body.path))
+            is_written = True
+            check_created(write, table, created, pool.run("inspect", table_handle(table)))
+
         try:
             with pool.open_file() as body:
                 _write_empty_stream(schema, str(body.path))
-                created = pool.run("create", table_handle(table), input=str(body.path))
+                write.writer.record_data_write(write_request, write_table)
         except CatalogError:
-            # The write may have been refused because another table is at the location, which this name must not declare.
-            withdraw_declaration(write, target)
+            if not is_written:
+                # The write may have been refused because another table is at the location, which this name must not declare.
+                withdraw_declaration(write, target)
             raise
-        write_request = WriteRequest(write.principal.name, target.source.name, "create_table", target.source_path, ())
-        write.writer.record_data_write(
-            write_request, lambda: check_created(write, table, created, pool.run("inspect", table_handle(table)))
-        )
     return table, result
 
 

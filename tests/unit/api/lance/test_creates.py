@@ -103,6 +103,28 @@ def test_a_refused_write_removes_nothing_that_was_there(own_service: Service) ->
     assert (location / "data").is_dir()
 
 
+def test_the_general_spec_records_the_intent_before_the_write(own_service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    during: list[tuple[str, str, str | None]] = []
+    _after_writing(monkeypatch, lambda: during.extend(_journal(own_service)))
+    fields = [{"name": "id", "type": {"type": "int64"}, "nullable": False}]
+    response = own_service.post("/CreateTable", {"name": "empty", "namespace": ["lake"], "schema": {"fields": fields}})
+    assert response.status_code == 200, response.text
+    assert [row[:2] for row in during] == [("declare_table", "done"), ("create_table", "intent")]
+    assert [row[:2] for row in _journal(own_service)] == [("declare_table", "done"), ("create_table", "done")]
+
+
+def test_a_refused_write_of_the_general_spec_is_recorded(own_service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise TableSchemaValidation("refused")
+
+    monkeypatch.setattr(TableProcessPool, "_run_operation", refuse)
+    fields = [{"name": "id", "type": {"type": "int64"}, "nullable": False}]
+    response = own_service.post("/CreateTable", {"name": "empty", "namespace": ["lake"], "schema": {"fields": fields}})
+    assert response.status_code == 400, response.text
+    states = [row[:2] for row in _journal(own_service)]
+    assert states == [("declare_table", "done"), ("create_table", "failed"), ("deregister_table", "done")]
+
+
 def test_a_created_table_is_there(own_service: Service) -> None:
     assert _create(own_service, "orders").json()["version"] == 1
     assert _create(own_service, "orders", "overwrite").json()["version"] == 2
