@@ -26,7 +26,9 @@ from tests.fuzz_access.tools import Tool, ask_for_tools, draw_calls, fixed_calls
 from tests.unit.api import worlds
 
 SCOPES = {
-    "nothing": Scopes(), "part": worlds.SEEN, "one table": Scopes.parse(["lake$sales$orders"]),
+    # Two see different parts of one plan, so that what is cached for one is not shown to the other.
+    "nothing": Scopes(), "part": worlds.SEEN, "less": Scopes.parse(["lake$sales$eu", "copy"]),
+    "one table": Scopes.parse(["lake$sales$orders"]),
     "one namespace": Scopes.parse(["lake$sales$eu"]), "one source": Scopes.parse(["lake"]), "other source": Scopes.parse(["vault"]),
     "two sources": Scopes.parse(["copy", "vault"]), "like others": Scopes.parse(["lake$Sales", "lake$sale", "lake$secret"]),
 }  # fmt: skip
