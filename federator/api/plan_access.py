@@ -7,7 +7,7 @@ from federator.api.problems import NotFound
 from federator.connector import PermissionDenied, StateError
 from federator.planning.plan import Plan
 from federator.planning.release import Release
-from federator.store import Connection, approvals
+from federator.store import Connection, approvals, requests
 from federator.store.plans import OPEN_STATES, StoredPlan
 from federator.views import plans
 from federator.views.plan_outcomes import list_done_changes
@@ -45,9 +45,16 @@ def sees_whole_plan(connection: Connection, visibility: Visibility, digest: str)
 def require_applicable(connection: Connection, visibility: Visibility, digest: str) -> Release:
     """Return the changes of a plan that may be applied now, and those that wait.
 
-    Raise StateError if all changes that were not carried out wait for a decision, or if the plan can no longer be applied.
+    Raise StateError if all changes that were not carried out wait for a decision, if the plan can no longer be applied, or if it is
+    being applied. An equal request of the same principal that is still queued does not count: the caller returns it.
     """
     stored = get_whole_plan(connection, visibility, digest)
+    application = requests.find_application(connection, stored.digest)
+    if application is not None and (application.state, application.actor) != (requests.QUEUED, visibility.name):
+        raise StateError(
+            f"{application.actor} has requested the application of the plan {digest[:12]}, and it has not ended",
+            hint="wait for its end, then read the plan again",
+        )
     state, release = stored.state, approvals.get_release(connection, stored)
     if state not in OPEN_STATES:
         raise StateError(f"the plan {digest[:12]} is {state}", hint="create a new plan")

@@ -17,6 +17,7 @@ from federator.client.plan_models import ChangeOutcome as ChangeOutcome
 from federator.client.plan_models import PlanPage as PlanPage
 from federator.client.plan_models import PlanSummary as PlanSummary
 from federator.client.plan_models import PlanView as PlanView
+from federator.client.plan_models import Request as Request
 from federator.client.plan_models import WaitingChange as WaitingChange
 
 
@@ -363,17 +364,6 @@ class RunDetail(Run):
     stages: list[RunStage]
     changes: list[RunChange]
     freshness: list[Freshness]
-
-
-class Request(Model):
-    """A queued request to the worker. ``run_id`` is null until its run has started."""
-
-    id: int
-    kind: str
-    actor: str
-    state: str
-    run_id: str | None
-    created_at: datetime
 
 
 class ApplyRequested(Request):

@@ -68,6 +68,17 @@ class ChangeContent(Model):
     checked_at: datetime
 
 
+class Request(Model):
+    """A queued request to the worker. ``run_id`` is null until its run has started."""
+
+    id: int
+    kind: str
+    actor: str
+    state: str
+    run_id: str | None
+    created_at: datetime
+
+
 class PlanView(PlanState):
     """A plan with its content. ``partial``: the principal sees only the changes inside its scopes."""
 
@@ -76,5 +87,6 @@ class PlanView(PlanState):
     waiting: list[WaitingChange]
     outcomes: list[ChangeOutcome]
     contents: list[ChangeContent]
+    application: Request | None
     plan: dict[str, Any]
     freshness: list[Freshness]

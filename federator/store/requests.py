@@ -90,6 +90,15 @@ def list_unfinished(connection: Connection, kind: str, *, actor: str) -> list[Re
     return [_request_from_row(row) for row in connection.execute(query).mappings()]
 
 
+def find_application(connection: Connection, digest: str) -> Request | None:
+    """Return the request that applies a plan: a queued one, or a running one whose run has not ended. None if there is none."""
+    r, run = t.request.c, t.run.c
+    is_active = (r.state == QUEUED) | ((r.state == RUNNING) & run.finished_at.is_(None))
+    query = select(t.request).outerjoin(t.run, run.id == r.run_id).where(r.kind == "apply", is_active).order_by(r.id)
+    applications = map(_request_from_row, connection.execute(query).mappings())
+    return next((request for request in applications if digest in request.argument["plans"]), None)
+
+
 def find_request_of_run(connection: Connection, run_id: str) -> Request | None:
     """Return the unfinished request that a run belongs to. None if there is none."""
     r = t.request.c

@@ -147,3 +147,30 @@ def test_a_beginning_of_several_digests_says_so(service: Service, browser: Brows
     page.goto(f"/ui/plans/{service.plan[:12]}")
     expect(page.get_by_role("alert")).to_contain_text("Several plans have a digest that begins with")
     context.close()
+
+
+def test_an_application_of_somebody_else_is_shown_until_it_ends(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        queued = requests.queue_request(connection, "apply", {"plans": [service.plan]}, actor="ann")
+        requests.set_request_state(connection, queued.id, requests.RUNNING, run_id=service.run.id)
+    page = open_page(f"plans/{service.plan}")
+    application = page.get_by_role("region", name="Application")
+    expect(application).to_contain_text("requested by ann")
+    expect(application.get_by_role("link", name="Follow the run")).to_be_visible()
+    expect(page.get_by_role("button", name="Apply")).to_have_count(0)
+    runs.finish_run(service.index, service.run, "ok", summary={})
+    expect(page.get_by_role("region", name="Result")).to_contain_text("Open the run")
+    expect(page.get_by_role("button", name="Apply the others")).to_be_visible()
+
+
+def test_a_second_application_is_refused_and_the_first_is_shown(browser: Browser, service: Service) -> None:
+    page = browser.new_page(base_url=service.url)
+    page.goto(f"/ui/plans/{service.plan}")
+    button = page.get_by_role("button", name="Apply the others")
+    expect(button).to_be_visible()
+    with service.index.write() as connection:
+        requests.queue_request(connection, "apply", {"plans": [service.plan]}, actor="ann")
+    button.click()
+    expect(page.locator("#announcer")).to_contain_text("ann has requested the application of the plan")
+    expect(page.get_by_role("region", name="Application")).to_contain_text("requested by ann")
+    page.close()

@@ -107,6 +107,22 @@ def test_the_first_view_keeps_its_budget(shared: Service, browser: Browser) -> N
     assert shift < 0.1
 
 
+@pytest.mark.parametrize("width", [1200, 1280, 1600])
+def test_the_sources_of_the_overview_fit(shared: Service, browser: Browser, width: int) -> None:
+    with open_context(shared, browser, viewport={"width": width, "height": 900}) as open_page:
+        sources = open_page("").get_by_role("group", name="Sources, scrolls sideways")
+        expect(sources.get_by_role("table")).to_be_visible()
+        assert sources.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
+
+
+def test_a_run_id_has_one_line_on_a_phone(shared: Service, browser: Browser) -> None:
+    with open_context(shared, browser, **_PHONE) as open_page:
+        run = open_page("runs").get_by_role("link", name=shared.run.id).first
+        expect(run).to_be_visible()
+        lines = "each => each.getBoundingClientRect().height / parseFloat(getComputedStyle(each).lineHeight)"
+        assert run.locator("bdi").evaluate(lines) < 1.9
+
+
 def test_the_theme_is_the_systems_until_one_is_chosen(shared: Service, browser: Browser) -> None:
     with open_context(shared, browser, color_scheme="dark") as open_page:
         page = open_page("sources")
@@ -201,6 +217,8 @@ def test_an_outage_is_a_banner_with_the_age_of_what_is_shown(shared: Service, br
     expect(banner).to_contain_text("The server does not respond. What is shown is")
     expect(banner).to_contain_text("Asked again in")
     expect(table).to_be_visible()
+    box = "each => each.getBoundingClientRect()"
+    assert banner.evaluate(box)["bottom"] <= page.locator("main").evaluate(box)["top"]
     context.set_offline(False)
     page.clock.fast_forward(30_000)
     expect(banner).to_have_count(0)

@@ -59,6 +59,13 @@ class PlanView(PlanRecord):
         list[ChangeContent],
         Field(description="what verification last found at the changes' locations; without those that were never inspected"),
     ]
+    application: Annotated[
+        Request | None,
+        Field(
+            description="the request that applies the plan now, queued or running; another one is refused. "
+            "null: there is none, or the plan is shown in part"
+        ),
+    ]
     plan: Annotated[
         dict[str, Any],
         Field(description="changes, refusals, holds and guards (what each guard measured) of the plan, with secrets masked"),

@@ -30,6 +30,7 @@ from federator.planning.user_declarations import user_plan_target
 from federator.settings import Settings
 from federator.store import Connection, Index, approvals
 from federator.store.plans import PlanRecord, StoredPlan
+from federator.store.requests import find_application
 from federator.views import plans
 from federator.views.plan_contents import list_change_contents
 from federator.views.plan_outcomes import list_change_outcomes
@@ -201,6 +202,7 @@ def _plan_view(index: Index, settings: Settings, visibility: Visibility, visible
     source_freshness = list_source_freshness(index, visibility.scopes, _plan_sources(settings, stored.mirror))
     with index.read() as connection:
         waiting = [] if partial else _waiting(approvals.get_release(connection, stored))
+        application = None if partial else find_application(connection, stored.digest)
         outcomes = list_change_outcomes(connection, stored.digest, body["changes"])
         contents = list_change_contents(connection, body["changes"])
     if not visibility.sees_whole(stored.mirror):
@@ -209,7 +211,7 @@ def _plan_view(index: Index, settings: Settings, visibility: Visibility, visible
     return PlanView(
         **{field.name: getattr(stored, field.name) for field in fields(PlanRecord)}, partial=partial,
         guarded=None if partial else stored.guarded, waiting=waiting, outcomes=outcomes,
-        contents=contents, plan=mask_secrets(dict(body)), freshness=source_freshness,
+        application=application, contents=contents, plan=mask_secrets(dict(body)), freshness=source_freshness,
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ async function showMoment(route, title) {
 
 // What a view shows of the live status. Others are read when they are opened, or follow a run of their own.
 const FOLLOWS = {overview: ["overview", "runs"], sources: ["overview"], runs: ["runs"], plans: ["plans"], mirrors: ["overview", "plans", "runs"], drift: ["overview"],
-  plan: ["plans"], mirror: ["overview", "plans", "runs"]};
+  plan: ["plans", "runs"], mirror: ["overview", "plans", "runs"]};
 // What is shown of all sources, and changes with each of them.
 const FOLLOW_SOURCES = ["datasets", "dataset", "changes"];
 

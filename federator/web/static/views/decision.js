@@ -24,8 +24,18 @@ export function openChanges(row) {
 async function apply(row, signal) {
   const queued = await send("POST", `/api/v1/plans/${row.digest}/apply`, undefined, row.digest), waiting = queued.waiting.length;
   announce(`Application requested: it starts when the worker is free${waiting ? `; ${plural(waiting, "change")} of it wait for an approval` : ""}`);
+  await followApplication(queued, signal);
+}
+
+/**
+ * Show what becomes of an application, whoever requested it, in place of the decision. One that is followed already stays.
+ * @param {any} queued
+ * @param {AbortSignal} signal
+ */
+export async function followApplication(queued, signal) {
+  if (byId("decision").hasAttribute("data-kept")) return;
   const line = make("p", {class: "pad", role: "status"});
-  const progress = panel("Application", {id: "decision"}, line);
+  const progress = panel("Application", {id: "decision", note: make("span", {}, "requested by ", name(queued.actor))}, line);
   progress.toggleAttribute("data-kept", true);
   byId("decision").replaceWith(progress);
   const show = (request, run) => line.replaceChildren(...requestLine(request, run).filter(Boolean));
@@ -95,6 +105,7 @@ export function decision(row, signal) {
   if (!OPEN.includes(row.state)) {
     return [row.decided_by ? panel("Decision", {}, make("div", {class: "pad stack"}, decidedBy(row), comment(row))) : null, result];
   }
+  if (row.application) return [panel("Application", {id: "decision"}, make("p", {class: "pad", role: "status"}, requestLine(row.application, null))), result];
   const field = make("textarea", {id: "comment", maxlength: 2000, rows: 2, required: row.state === "held"});
   const commands = (row.plan.holds ?? []).map(hold => hold.command).filter(Boolean);
   return [panel("Decision", {id: "decision"}, make("div", {class: "pad stack"}, decidedBy(row), comment(row),

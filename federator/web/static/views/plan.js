@@ -2,8 +2,9 @@
 import {ApiError, get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, state, words} from "../format.js";
+import {attempt} from "../router.js";
 import {button, empty, freshness, note, panel, path} from "../parts.js";
-import {decision} from "./decision.js";
+import {decision, followApplication} from "./decision.js";
 import {guardPanel, heldPanel} from "./guards.js";
 import {mirrorLink, planLink} from "./plans.js";
 import {preconditionsPanel} from "./preconditions.js";
@@ -109,7 +110,8 @@ async function readPlan(given, signal) {
 export async function show({argument, signal}) {
   const row = await readPlan(argument, signal), {plan, digest} = row;
   const groups = changeGroups(plan, row), [newest] = row.state === "outdated" ? (await get(query("/api/v1/plans", {mirror: row.mirror, limit: 1}), signal)).plans : [];
-  return {title: `Plan ${digest.slice(0, 12)}`, crumbs: [make("a", {href: "/ui/plans", text: "Plans"}), mirrorLink(row.mirror), make("bdi", {class: "mono", text: digest.slice(0, 8)})],
+  return {title: `Plan ${digest.slice(0, 12)}`, after: () => { if (row.application) attempt(() => followApplication(row.application, signal)); },
+    crumbs: [make("a", {href: "/ui/plans", text: "Plans"}), mirrorLink(row.mirror), make("bdi", {class: "mono", text: digest.slice(0, 8)})],
     nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), state(row.state, {tag: true})),
       make("div", {class: "sub"}, make("bdi", {class: "mono", text: digest.slice(0, 12)}), make("span", {}, "made ", ago(row.created_at)), make("span", {}, "run ", runLink(row.run_id))),
       newest && newest.digest !== digest ? note("warn", "Nothing is decided on this plan any more. The newest one is ", planLink(newest.digest), " ", state(newest.state)) : null,

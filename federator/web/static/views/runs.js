@@ -6,14 +6,14 @@ import {empty, freshness, more, path, table, tableRow, UI, unlessAllowed} from "
 import {attempt} from "../router.js";
 import {chips, choice} from "./filters.js";
 
-const COLUMNS = [["Run"], ["Kind"], ["State"], ["By"], ["Started"], ["Took", "n"]];
+const COLUMNS = [["Run", "full"], ["Kind"], ["State"], ["By"], ["Started"], ["Took", "n"]];
 const KINDS = ["crawl", "plan", "sync", "apply", "verify", "report", "prune"];
 /** @type {[string, string][]} */
 const STATES = [["", "all"], ...["running", "ok", "partial", "held", "failed", "interrupted"].map(each => /** @type {[string, string]} */ ([each, each]))];
 /** @type {[string, string][]} */
 const PERIODS = [["-1h", "the last hour"], ["-1d", "the last day"], ["-7d", "the last week"]];
 
-export const runLink = id => make("a", {href: path("runs", id)}, name(id, {mono: true}));
+export const runLink = id => make("a", {class: "run-id", href: path("runs", id)}, name(id, {mono: true}));
 
 export const took = run => (run.finished_at ? duration((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000) : "");
 
