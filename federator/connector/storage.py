@@ -30,7 +30,9 @@ from federator.connector.options import parse_boolean
 from federator.model import encode_key, local_path
 from federator.runtime.text import first_line
 
-_CONNECT_SECONDS, _REQUEST_SECONDS = 10, 30
+_CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS = 10, 30, 3
+# A removal sends two requests, which must end within the time that leases give a write.
+_WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS = 5, 20
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class StorageDirectory:
         return self.prefix + encode_key(path)
 
 
-def open_storage(root: str, storage: Mapping[str, str]) -> StorageDirectory:
-    """Open a storage root.
+def open_storage(root: str, storage: Mapping[str, str], *, writes: bool = False) -> StorageDirectory:
+    """Open a storage root. With ``writes``, requests to S3 are not repeated, and end sooner.
 
     Raise ConfigError if a library or a setting is missing, InvalidInput or Unsupported if the root is not a directory.
     """
@@ -65,7 +67,8 @@ def open_storage(root: str, storage: Mapping[str, str]) -> StorageDirectory:
         raise Unsupported(
             f"{root}: storage with the scheme {scheme}:// cannot be listed", hint=f"use a path, or one of {', '.join(_OPENERS)}"
         )
-    return _OPENERS[scheme](root, scheme, storage)
+    opener = _open_s3_for_writes if writes and _OPENERS[scheme] is _open_s3 else _OPENERS[scheme]
+    return opener(root, scheme, storage)
 
 
 def is_local_root(root: str) -> bool:
@@ -82,6 +85,16 @@ def _open_local(root: str) -> StorageDirectory:
 
 
 def _open_s3(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
+    return _open_s3_within(root, scheme, storage, _CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS)
+
+
+def _open_s3_for_writes(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
+    return _open_s3_within(root, scheme, storage, _WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS, attempts=1)
+
+
+def _open_s3_within(
+    root: str, scheme: str, storage: Mapping[str, str], connect_seconds: int, request_seconds: int, attempts: int
+) -> StorageDirectory:
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
     base = _bucket_and_prefix(root)
@@ -103,9 +116,11 @@ def _open_s3(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirec
     }
     system = S3FileSystem(
         **_without_empty(arguments),
-        connect_timeout=_CONNECT_SECONDS,
-        request_timeout=_REQUEST_SECONDS,
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=3),
+        connect_timeout=connect_seconds,
+        request_timeout=request_seconds,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=attempts),
+        # A small file is written by one request, instead of three.
+        allow_delayed_open=True,
     )
     return StorageDirectory(system, base, f"{scheme}://")
 

@@ -7,13 +7,14 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from federator.connector import CatalogError, PermissionDenied, ServiceUnavailable
 from federator.connector.fan_out import FanOut
 from federator.connector.operation import require_permission
-from federator.connector.storage import open_storage, translate_storage_errors
+from federator.connector.storage import StorageDirectory, open_storage, translate_storage_errors
 from federator.model.text import is_storable
 
 # Paths per call: the file system checks the paths of one call in parallel.
@@ -42,6 +43,11 @@ class Directory:
         with translate_storage_errors(root):
             self._storage = open_storage(root, storage)
         self.root = root
+        self._options = dict(storage)
+
+    @cached_property
+    def _writable(self) -> StorageDirectory:
+        return open_storage(self.root, self._options, writes=True)
 
     def location_of(self, *names: str) -> str:
         """Return the location of an object inside the directory, in the form that Lance opens."""
@@ -174,7 +180,7 @@ class Directory:
         require_permission()
         with self._opened_directory(subdirectory) as directory, translate_storage_errors(self.root):
             if directory is None:
-                with self._storage.filesystem.open_output_stream(f"{self._storage.path}/{subdirectory}/{file}"):
+                with self._writable.filesystem.open_output_stream(f"{self._storage.path}/{subdirectory}/{file}"):
                     return
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             os.close(self._open(file, flags, directory, f"{subdirectory}/{file}"))
@@ -184,7 +190,7 @@ class Directory:
         require_permission()
         with self._opened_directory(subdirectory) as directory, translate_storage_errors(self.root):
             if directory is None:
-                self._storage.filesystem.delete_file(f"{self._storage.path}/{subdirectory}/{file}")
+                self._writable.filesystem.delete_file(f"{self._storage.path}/{subdirectory}/{file}")
             elif stat.S_ISLNK(os.stat(file, dir_fd=directory, follow_symlinks=False).st_mode):
                 raise self._link_error(f"{subdirectory}/{file}")
             else:
