@@ -212,6 +212,8 @@ def test_an_outage_is_a_banner_with_the_age_of_what_is_shown(shared: Service, br
     page.goto("/ui/sources")
     table, banner = page.get_by_role("table", name="Sources"), page.get_by_role("alert")
     expect(table).to_be_visible()
+    # A stream that has sent nothing yet is replaced by polls, the first of them after 15 s.
+    expect(page.locator(".tools > span.live")).to_contain_text("Live")
     context.set_offline(True)
     page.clock.fast_forward(45_000)  # the stream is silent for longer than it may be
     expect(banner).to_contain_text("The server does not respond. What is shown is")
