@@ -18,7 +18,7 @@ from federator.cli.errors import INTERRUPTED, Interrupted
 from federator.cli.progress import ProgressDisplay
 from federator.cli.terminal_logs import configure_terminal_logs
 from federator.connector.errors import ConfigError, FederatorError
-from federator.runtime.shutdown import end_process_later
+from federator.runtime.shutdown import end_process_later, wake_main_thread
 from federator.runtime.text import first_line
 
 _ENDED = "ended at once; the next run resolves the open intents\n"
@@ -161,7 +161,8 @@ def _signals(stop: threading.Event, progress: ProgressDisplay) -> Iterator[_Inte
     signals = _InterruptHandler(stop, progress)
     signals.install()
     try:
-        yield signals
+        with wake_main_thread():
+            yield signals
     finally:
         signals.ended.set()
         for number, handler in previous_handlers.items():

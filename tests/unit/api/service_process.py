@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import signal
@@ -11,6 +10,8 @@ import sys
 import threading
 import time
 from pathlib import Path
+
+from tests.fixtures.signals import signal_other_thread
 
 CONFIG = """
 [serve]
@@ -57,11 +58,8 @@ class Process:
     def send_signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def send_signal_to_other_thread(self, number: int) -> None:
-        """Give the signal to a thread that is not the main one, as the kernel may do after the process was stopped and continued."""
-        thread = max(int(entry.name) for entry in Path(f"/proc/{self._process.pid}/task").iterdir())
-        assert thread != self._process.pid
-        assert ctypes.CDLL(None).tgkill(self._process.pid, thread, number) == 0
+    def signal_other_thread(self, number: int) -> None:
+        signal_other_thread(self._process.pid, number)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self._process.send_signal(number)

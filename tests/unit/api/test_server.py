@@ -42,7 +42,7 @@ def test_the_api_alone_answers_and_ends_with_a_signal(start: Callable[..., Proce
 def test_a_signal_ends_each_role_whichever_thread_it_reaches(start: Callable[..., Process], role: str, line: str) -> None:
     process = start(role)
     process.await_line(line)
-    process.send_signal_to_other_thread(signal.SIGTERM)
+    process.signal_other_thread(signal.SIGTERM)
     assert process.wait() == 0
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from federator.testing import MemoryStore
+from tests.fixtures.signals import signal_other_thread
 from tests.unit.cli.conftest import CONFIG
 
 # Reads command lines as JSON, answers with exit code, stdout and stderr: Spark starts with the first one that needs it.
@@ -136,7 +138,7 @@ def test_failures_are_loud(session: Session) -> None:
     session.store("lake").faults("")
 
 
-def interrupted_crawl(session: Session, number: int) -> tuple[int, str, float]:
+def interrupted_crawl(session: Session, number: int, send: Callable[[int, int], None] = os.kill) -> tuple[int, str, float]:
     """A crawl that hangs and then gets a signal: its exit code, what it said after it, and how many seconds it took to end."""
     session.store("lake").faults("hang:sales=300")
     program = [sys.executable, "-c", "from federator.cli import main; main()", "crawl", "lake"]
@@ -147,7 +149,7 @@ def interrupted_crawl(session: Session, number: int) -> tuple[int, str, float]:
             break
     time.sleep(1)
     began = time.monotonic()
-    process.send_signal(number)
+    send(process.pid, number)
     code = process.wait(60)
     seconds = time.monotonic() - began
     rest = process.stderr.read()
@@ -156,8 +158,9 @@ def interrupted_crawl(session: Session, number: int) -> tuple[int, str, float]:
 
 
 @pytest.mark.timeout(900)
-def test_sigterm_ends_a_run_that_would_go_on(session: Session) -> None:
-    code, rest, seconds = interrupted_crawl(session, signal.SIGTERM)
+@pytest.mark.parametrize("send", [os.kill, signal_other_thread])
+def test_sigterm_ends_a_run_that_would_go_on(session: Session, send: Callable[[int, int], None]) -> None:
+    code, rest, seconds = interrupted_crawl(session, signal.SIGTERM, send)
     assert (code, rest.partition(":")[0]) == (128 + signal.SIGTERM, "stopping")
     # Five on an idle machine; the rest is a busy one's share. The crawl itself would take minutes.
     assert seconds < 20
