@@ -228,8 +228,11 @@ _CONF = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.parquet.compression.codec": "snappy",
     "spark.log.level": "ERROR",
-    # Most work is in Python, so a second JIT tier would cost a cold run more than it saves.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=ERROR",
+    # Most work is in Python, so a second JIT tier would cost a cold run more than it saves. With one tier, Java reserves 48 MB for
+    # compiled code, which the classes of some twenty different jobs fill: then the JVM ends. 240 MB is what it reserves for two.
+    "spark.driver.extraJavaOptions": (
+        "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Dlog4j2.level=ERROR"
+    ),
 }
 
 #: the settings of ``_CONF`` that a client of Spark Connect can change

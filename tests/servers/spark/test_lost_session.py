@@ -52,3 +52,11 @@ def test_the_next_run_of_a_process_has_another_session(tmp_path: Path) -> None:
     assert first == after_kill == after_stop == last == ["ok", []]
     text = "Spark could not crawl hanging: its JVM has ended\n  hint: see .federator/spark.log for details"
     assert killed == ["failed", [text]]
+
+
+def test_the_jvm_has_as_much_room_for_compiled_code_as_java_gives_by_default(spark: None) -> None:
+    from pyspark import SparkContext
+
+    # A run of the reports alone fills 42 MB. A JVM without room ends: "Out of space in CodeCache for adapters".
+    pools = SparkContext._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    assert sum(pool.getUsage().getMax() for pool in pools if "Code" in pool.getName()) >= 240 * 2**20
