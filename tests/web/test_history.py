@@ -70,6 +70,7 @@ def test_the_overview_shows_growth_and_failed_crawls(
     _add_crawl(service, 3, state="partial", tables=40)
     _add_crawl(service, 1, state="failed", tables=0)
     page = open_page("")
+    page.set_viewport_size({"width": 1280, "height": 900})  # a narrower page has no column for the growth
     page.emulate_media(color_scheme="dark" if color_scheme == "dark" else "light")
     lake = page.get_by_role("table", name="Sources").get_by_role("row").filter(has=page.get_by_role("link", name="lake"))
     expect(lake.get_by_role("img", name="3 crawls in 30 days, 1 partial, 1 failed")).to_be_visible()
