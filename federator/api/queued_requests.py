@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federator.api.problems import RequestRejected
@@ -19,11 +19,13 @@ def queue_once(connection: Connection, kind: str, argument: Mapping[str, Any], a
 
     Raise RequestRejected (429) like ``queue_bounded``.
     """
-    for request in requests.list_unfinished(connection, kind, actor=actor):
+    unfinished = requests.list_unfinished(connection, kind, actor=actor)
+    for request in unfinished:
         # A run that has started may have read what the actor wants to be read again.
         if request.state == requests.QUEUED and request.argument == argument:
             return request
-    return queue_bounded(connection, kind, argument, actor)
+    _require_room(unfinished, kind, actor)
+    return requests.queue_request(connection, kind, argument, actor=actor)
 
 
 def queue_bounded(connection: Connection, kind: str, argument: Mapping[str, Any], actor: str) -> requests.Request:
@@ -31,10 +33,13 @@ def queue_bounded(connection: Connection, kind: str, argument: Mapping[str, Any]
 
     Raise RequestRejected (429) if the actor has too many unfinished ones of this kind.
     """
-    unfinished = len(requests.list_unfinished(connection, kind, actor=actor))
-    if unfinished >= (_MAX_VERIFICATIONS if kind == "verify" else _MAX_UNFINISHED):
+    _require_room(requests.list_unfinished(connection, kind, actor=actor), kind, actor)
+    return requests.queue_request(connection, kind, argument, actor=actor)
+
+
+def _require_room(unfinished: Sequence[requests.Request], kind: str, actor: str) -> None:
+    if len(unfinished) >= (_MAX_VERIFICATIONS if kind == "verify" else _MAX_UNFINISHED):
         raise RequestRejected(
-            429, "Too many requests", f"{actor} has {unfinished} requests of the kind {kind} that have not ended",
+            429, "Too many requests", f"{actor} has {len(unfinished)} requests of the kind {kind} that have not ended",
             headers={"Retry-After": str(_RETRY_SECONDS)},
         )  # fmt: skip
-    return requests.queue_request(connection, kind, argument, actor=actor)

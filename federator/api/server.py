@@ -20,13 +20,12 @@ from federator import logs
 from federator.api.app import create_app
 from federator.api.http_limits import build_limited_protocol
 from federator.connector import ConfigError, StateError
-from federator.runtime.shutdown import GRACE_SECONDS, end_process_later
+from federator.runtime.shutdown import GRACE_SECONDS, end_process_later, wake_main_thread
 from federator.service import Federator
 from federator.settings import Settings
 from federator.worker import Worker
 
 ROLES = ("all", "api", "worker")
-_SIGNAL_SECONDS = 0.5
 _log = logs.get_logger(__name__)
 
 
@@ -99,12 +98,10 @@ class _Server(uvicorn.Server):
 def _run_worker(settings: Settings, stream: TextIO) -> None:
     worker = Worker(settings)
     stopping = threading.Event()
-    with _handle_signals(stopping.set), _worker_thread(worker):
+    with _handle_signals(stopping.set), wake_main_thread(), _worker_thread(worker):
         stream.write("federator works\n")
         stream.flush()
-        # The kernel may give a signal to any thread. Python calls the handler once the main thread runs, so it must not sleep for ever.
-        while not stopping.wait(_SIGNAL_SECONDS):
-            pass
+        stopping.wait()
 
 
 @contextmanager

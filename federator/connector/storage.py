@@ -67,8 +67,9 @@ def open_storage(root: str, storage: Mapping[str, str], *, writes: bool = False)
         raise Unsupported(
             f"{root}: storage with the scheme {scheme}:// cannot be listed", hint=f"use a path, or one of {', '.join(_OPENERS)}"
         )
-    opener = _open_s3_for_writes if writes and _OPENERS[scheme] is _open_s3 else _OPENERS[scheme]
-    return opener(root, scheme, storage)
+    if _OPENERS[scheme] is _open_s3:
+        return _open_s3(root, scheme, storage, writes=writes)
+    return _OPENERS[scheme](root, scheme, storage)
 
 
 def is_local_root(root: str) -> bool:
@@ -84,17 +85,7 @@ def _open_local(root: str) -> StorageDirectory:
     return StorageDirectory(LocalFileSystem(), base.rstrip("/"), "file://", local=True, has_empty_directories=True)
 
 
-def _open_s3(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
-    return _open_s3_within(root, scheme, storage, _CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS)
-
-
-def _open_s3_for_writes(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
-    return _open_s3_within(root, scheme, storage, _WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS, attempts=1)
-
-
-def _open_s3_within(
-    root: str, scheme: str, storage: Mapping[str, str], connect_seconds: int, request_seconds: int, attempts: int
-) -> StorageDirectory:
+def _open_s3(root: str, scheme: str, storage: Mapping[str, str], *, writes: bool = False) -> StorageDirectory:
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
     base = _bucket_and_prefix(root)
@@ -116,9 +107,9 @@ def _open_s3_within(
     }
     system = S3FileSystem(
         **_without_empty(arguments),
-        connect_timeout=connect_seconds,
-        request_timeout=request_seconds,
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=attempts),
+        connect_timeout=_WRITE_CONNECT_SECONDS if writes else _CONNECT_SECONDS,
+        request_timeout=_WRITE_REQUEST_SECONDS if writes else _REQUEST_SECONDS,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=1 if writes else _ATTEMPTS),
         # A small file is written by one request, instead of three.
         allow_delayed_open=True,
     )

@@ -9,8 +9,8 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx
 import pytest
@@ -119,22 +119,31 @@ def test_a_body_that_makes_progress_may_take_longer(impatient: Process) -> None:
         assert b"HTTP/1.1 200 " in connection.recv(65_536)
 
 
-def test_slow_bodies_make_room_for_new_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each makes as much progress as it must, so no time limit ends it."""
+@contextmanager
+def _serve_slow_bodies(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Callable[[socket.socket], None]]]:
+    """A server of at most ten connections: its address, and a function that sends half a body and waits until it is read."""
     monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 10)
-
     begun = threading.Semaphore(0)
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         begun.release()
         await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
 
+    def send_slow_body(connection: socket.socket) -> None:
+        connection.sendall(_head("POST", "/", "Content-Length: 20") + b"x" * 10)
+        assert begun.acquire(timeout=30)
+
     protocol = build_limited_protocol(ServeSettings(body_timeout=60))
-    with serve_app(respond, http=protocol, ws="none", lifespan="off", force_exit=True) as url, ExitStack() as stack:
+    with serve_app(respond, http=protocol, ws="none", lifespan="off", force_exit=True) as url:
+        yield url, send_slow_body
+
+
+def test_slow_bodies_make_room_for_new_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each makes as much progress as it must, so no time limit ends it."""
+    with _serve_slow_bodies(monkeypatch) as (url, send_slow_body), ExitStack() as stack:
         slow = [stack.enter_context(_connect(url)) for _ in range(10)]
         for connection in slow:
-            connection.sendall(_head("POST", "/", "Content-Length: 20") + b"x" * 10)
-            assert begun.acquire(timeout=30)
+            send_slow_body(connection)
         with httpx.Client(timeout=30) as client:
             assert [client.get(url).text for _ in range(3)] == ["0"] * 3
         # The one that had taken longest was closed, and no other.
@@ -145,25 +154,12 @@ def test_slow_bodies_make_room_for_new_connections(monkeypatch: pytest.MonkeyPat
 
 
 def test_slow_bodies_that_come_again_close_no_connection_that_was_just_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 10)
-    begun = threading.Semaphore(0)
-
-    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-        begun.release()
-        await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
-
-    protocol = build_limited_protocol(ServeSettings(body_timeout=60))
-    with serve_app(respond, http=protocol, ws="none", lifespan="off", force_exit=True) as url, ExitStack() as stack:
-
-        def send_slow_body() -> None:
-            stack.enter_context(_connect(url)).sendall(_head("POST", "/", "Content-Length: 20") + b"x" * 10)
-            assert begun.acquire(timeout=30)
-
+    with _serve_slow_bodies(monkeypatch) as (url, send_slow_body), ExitStack() as stack:
         for _ in range(10):
-            send_slow_body()
+            send_slow_body(stack.enter_context(_connect(url)))
         honest = stack.enter_context(_connect(url))
         for _ in range(5):
-            send_slow_body()
+            send_slow_body(stack.enter_context(_connect(url)))
         honest.sendall(_head("GET", "/"))
         assert _receive(honest).startswith(b"HTTP/1.1 200 ")
 
