@@ -1,4 +1,4 @@
-"""Check identifiers against the banned words of docs/reference/glossary.md, and modules against the size limit.
+"""Check identifiers against the banned words of .ci/words.md, and modules against the size limit.
 
 Prints one line per finding and exits 1 if there is any. ``names_allowed.txt`` beside this file lists the spellings that are fixed,
 each with its reason.

@@ -10,6 +10,8 @@ import contextvars
 import functools
 import logging
 import os
+import re
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -27,6 +29,9 @@ R = TypeVar("R")
 #: ``json`` or ``console``; by default JSON unless stderr is a terminal
 FORMAT = "FEDERATOR_LOG"
 LEVEL = "FEDERATOR_LOG_LEVEL"
+_COLOR = re.compile("\x1b\\[[0-9;]*m")
+# Indentation of the second and later lines of an event on a terminal.
+_HANG = "    "
 # Below a warning, these libraries log only internal details.
 _QUIET = (
     "apscheduler", "py4j", "uvicorn.access", "alembic", "botocore", "boto3", "s3transfer", "urllib3", "opentelemetry", "azure", "msal",
@@ -69,7 +74,8 @@ def configure(
     handler = logging.StreamHandler(output)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=_rendering(as_json, colors=_supports_colors(output))
+            foreign_pre_chain=shared,
+            processors=_rendering(as_json, colors=_supports_colors(output), terminal=output.isatty()),
         )
     )
     root = logging.getLogger()
@@ -124,7 +130,7 @@ def with_bound_context(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def _rendering(as_json: bool, *, colors: bool) -> list[Processor]:
+def _rendering(as_json: bool, *, colors: bool, terminal: bool) -> list[Processor]:
     import structlog
     from structlog.tracebacks import ExceptionDictTransformer
 
@@ -134,7 +140,8 @@ def _rendering(as_json: bool, *, colors: bool) -> list[Processor]:
         trace = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
         return [drop, trace, _redact, _redact_after(structlog.processors.JSONRenderer(ensure_ascii=False, default=str))]
     console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
-    return [drop, _redact, _redact_after(console)]
+    render = _redact_after(console)
+    return [drop, _redact, _wrap_after(render) if terminal else render]
 
 
 def _redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -147,6 +154,27 @@ def _redact_after(render: Processor) -> Processor:
         return redact(str(render(logger, method, event)))
 
     return run
+
+
+def _wrap_after(render: Processor) -> Processor:
+    def run(logger: WrappedLogger, method: str, event: EventDict) -> str:
+        width = shutil.get_terminal_size().columns
+        return "\n".join(_wrap_line(line, width) for line in str(render(logger, method, event)).split("\n"))
+
+    return run
+
+
+def _wrap_line(line: str, width: int) -> str:
+    """Break a line between words. Colours have no width."""
+    lines, used = [""], 0
+    for word in line.split(" "):
+        length = len(_COLOR.sub("", word))
+        if used + length > width and used > len(_HANG):
+            lines.append(_HANG)
+            used = len(_HANG)
+        lines[-1] += f"{word} "
+        used += length + 1
+    return "\n".join(part.rstrip(" ") for part in lines)
 
 
 def _supports_colors(out: TextIO) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 import time
 from dataclasses import dataclass, field, replace
@@ -112,7 +113,7 @@ class Story:
             glue.update_table(edited, replace(edited, properties={**edited.properties, "owner_team": "finance"}))
             glue.update_table(moved, replace(moved, location=f"{moved.location}.old"))
         scanned = self.federator.crawl(roots=list(self.world.settings.roots))
-        findings = drift.list_drift(self.federator.index, limit=1000)
+        findings = drift.list_drift(self.federator.index, severe_first=True, limit=1000)
         self.screen.drift(findings)
         kinds = set(DriftKind) - {finding.kind for finding in findings}
         # The remaining kind, a copy without an origin, follows in the next chapter.
@@ -240,5 +241,17 @@ def _end(story: Story, *, once: bool, keep: FilePath | None) -> int:
         from federator.api.server import run_service
 
         screen.say("the API and the page are available until Ctrl-C")
-        run_service(story.world.settings)
+        settings = story.world.settings
+        run_service(settings, port=choose_port(settings.serve.host, settings.serve.port))
     return 1 if story.failures else 0
+
+
+def choose_port(host: str, port: int) -> int:
+    """Return the port, or 0, which stands for any free one, if another process listens on it."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return 0
+    return port

@@ -1,4 +1,4 @@
-"""Extracts of the index as Arrow streams, for other programs. docs/explanation/datasets.md documents the columns.
+"""Extracts of the index as Arrow streams, for other programs. docs/how-to/export.md documents the columns.
 
 Times are in UTC. Properties and column lists are JSON, because the map types of Lance and DuckDB differ. Secrets in properties and the
 userinfo of URLs in all texts are masked.

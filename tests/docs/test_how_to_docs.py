@@ -74,7 +74,7 @@ def test_its_commands_exist(page: Path) -> None:
 
 
 #: pages about the federator alone
-OWN = {"index", "recipes", "access", "client", "history", "page", "upgrade"}
+OWN = {"index", "recipes", "access", "client", "export", "history", "page", "table-access", "upgrade"}
 
 
 @pytest.mark.parametrize("name", sorted(PAGES.keys() - OWN))

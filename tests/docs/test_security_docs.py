@@ -1,4 +1,4 @@
-"""docs/explanation/security.md names tests for its threats."""
+"""docs/explanation/security.md has the threats, tests/threats.md the tests of each."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+THREATS = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+TESTS = (ROOT / "tests" / "threats.md").read_text(encoding="utf-8")
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
+def rows(page: str) -> list[list[str]]:
+    """The cells of the rows that begin with the number of a threat."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if re.match(r"\| \d+ \|", line)]
+
+
 def test_every_test_that_the_page_names_exists() -> None:
-    named = _TEST.findall(PAGE)
+    named = _TEST.findall(TESTS)
     missing = [f"{file}::{function}" for file, function in named if function and function not in _functions(ROOT / file)]
     assert not missing
     assert all((ROOT / file).is_file() for file, _ in named)
 
 
-def test_every_threat_has_a_test_or_says_that_it_has_none() -> None:
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if re.match(r"\| \d+ \|", line)]
-    assert len(rows) > 20
-    for number, _, _, tests, remains in rows:
-        assert _TEST.search(tests) or remains.startswith("Not tested"), number
+def test_every_threat_has_a_row_with_its_tests() -> None:
+    threats = rows(THREATS)
+    assert {len(row) for row in threats} == {4}
+    assert len(threats) > 20
+    assert [(number, threat) for number, threat, _ in rows(TESTS)] == [(number, threat) for number, threat, *_ in threats]
+    assert [number for number, _, tests in rows(TESTS) if not _TEST.search(tests)] == []
 
 
 def _functions(file: Path) -> set[str]:

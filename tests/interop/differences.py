@@ -1,6 +1,6 @@
 """Differences that are known: operations of a client that do not pass on a server, with their reason.
 
-``python -m tests.interop.differences`` prints them as the table of docs/reference/api.md.
+``python -m tests.interop.differences`` prints them as the table of docs/reference/client-differences.md.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ DIFFERENCES = (
 
 
 def to_markdown() -> str:
-    """Return the table of docs/reference/api.md."""
+    """Return the table of docs/reference/client-differences.md."""
     lines = ["| client | server | operations | message | reason |", "| --- | --- | --- | --- | --- |"]
     for difference in DIFFERENCES:
         clients = ", ".join(CLIENTS[name].title for name in difference.clients)

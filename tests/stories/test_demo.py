@@ -26,6 +26,7 @@ class RecordingScreen:
     checks: dict[str, bool] = field(default_factory=dict)
     states: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
+    severities: list[list[str]] = field(default_factory=list)
     chapters: list[str] = field(default_factory=list)
     explained: list[str] = field(default_factory=list)
 
@@ -46,6 +47,7 @@ class RecordingScreen:
 
     def drift(self, findings: Sequence[DriftView]) -> None:
         self.kinds |= {finding.kind for finding in findings}
+        self.severities.append([finding.severity for finding in findings])
 
     def plans(self, plans: Sequence[Plan]) -> None:
         pass
@@ -64,6 +66,7 @@ def test_every_state_and_every_kind_of_drift_is_shown(spark: None, tmp_path: Pat
         assert [text for text, ok in screen.checks.items() if not ok] == []
         assert screen.states == set(verifications.VERIFICATION_STATES) - {UNVERIFIED, "refers_outside"}
         assert screen.kinds == {kind.value for kind in DriftKind}
+        assert all(shown == sorted(shown, key=["high", "medium", "low"].index) for shown in screen.severities)
         assert (len(screen.chapters), screen.explained) == (11, ["aws$123456789012$sales$legacy"])
     finally:
         assert story.stop(tmp_path / "demo") == ["glue", "hive 2.3"]

@@ -16,7 +16,7 @@ from federator.settings import parse_settings
 from federator.testing import MemoryStore
 from tests.fixtures.spark import require_java
 
-GUIDE = Path(__file__).parents[3] / "docs" / "explanation" / "datasets.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "export.md"
 _BEFORE = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
