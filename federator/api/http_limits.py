@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections import Counter
 from contextlib import suppress
 from fcntl import ioctl
 from termios import TIOCOUTQ
@@ -26,6 +27,10 @@ HEAD_SECONDS = 10.0
 _ABSOLUTE_TARGET = re.compile(rb"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 #: maximum number of open connections of the process
 MAX_CONNECTIONS = 512
+#: requests of a connection that wait for the ones before them: one packet of a client has thousands
+MAX_PIPELINED = 16
+#: bytes of responses in the memory of the process that their clients have not read
+MAX_UNREAD_BYTES = 256 << 20
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -42,7 +47,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     408, or the connection is closed if its response has begun. Time in which the service itself does not read does not count.
 
     A client must read a response, or ``body_progress`` bytes of it, in each period of ``response_seconds``. Otherwise the connection is
-    closed.
+    closed. If unread responses take too much memory together, connections of the principal with most of it are closed, first the one
+    whose client has not read for the longest time.
+
+    A connection with more than ``MAX_PIPELINED`` requests that wait is closed.
     """
 
     body_seconds: ClassVar[float] = ServeSettings().body_timeout
@@ -87,6 +95,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._start_unread_timer()
+        self._limit_unread()
 
     def resume_writing(self) -> None:
         _stop_timer(self._unread, self)
@@ -117,6 +126,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             # RFC 9112, 3.2: proxies and this service could act on different ones.
             path = self.url.partition(b"?")[0].decode("ascii", "replace")
             self._refuse_with_problem(path, 400, "Bad request", f"a request has one Host header, not {hosts}")
+        elif len(self.pipeline) >= MAX_PIPELINED:
+            self.transport.abort()
         else:
             self._use_host_of_target()
             super().on_headers_complete()
@@ -175,6 +186,24 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _start_unread_timer(self) -> None:
         self._unread_bytes = self._count_unread()
         self._unread[self] = self.loop.call_later(self.response_seconds, self._check_unread)
+
+    @property
+    def _principal(self) -> object:
+        """The principal of the newest request; None before it is known."""
+        scope: Any = self.scope
+        return scope.get("principal") if scope else None
+
+    def _limit_unread(self) -> None:
+        sizes = {connection: connection.transport.get_write_buffer_size() for connection in self._unread}
+        while len(sizes) > 1 and sum(sizes.values()) > MAX_UNREAD_BYTES:
+            by_principal = Counter[object]()
+            for connection, size in sizes.items():
+                by_principal[connection._principal] += size
+            greedy = by_principal.most_common(1)[0][0]
+            longest_unread = next(each for each in sizes if each._principal == greedy)
+            del sizes[longest_unread]
+            longest_unread.transport.abort()
+            longest_unread._stop_waiting()
 
     def _count_unread(self) -> int:
         """Return the bytes of the response that the client has not received. The system has a part of them, and counts it on Linux."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,25 @@ def test_half_sent_requests_neither_stop_others_nor_stay(start: Callable[..., Pr
     finally:
         for connection in half:
             connection.close()
+
+
+def test_requests_that_wait_for_others_of_their_connection_take_no_memory(start: Callable[..., Process]) -> None:
+    """HTTP pipelining: one packet has thousands of requests, whose responses nobody reads."""
+    process = start("api")
+    await_warm(process)
+    process.forget_peak_memory()
+    before = process.memory()
+    request = b"GET /ui/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(20):
+            with suppress(ConnectionResetError):
+                stack.enter_context(connected(process)).sendall(request * 6000)
+        assert httpx.get(f"{process.url()}/healthz", timeout=30).status_code == 200
+        assert process.peak_memory() - before < 20 * MIB
+    # A few are answered, in their order.
+    with connected(process) as connection:
+        connection.sendall(HEAD + b"\r\n" + HEAD + b"Connection: close\r\n\r\n")
+        assert b"".join(iter(lambda: connection.recv(65_536), b"")).count(b"HTTP/1.1 200 ") == 2
 
 
 def _is_closed(connection: socket.socket, until: float) -> bool:

@@ -26,6 +26,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 async def _respond(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
+        scope["principal"] = scope["query_string"]
         length = {"/short": b"2", "/large": b"%d" % LARGE}.get(scope["path"], b"%d" % SIZE)
         start: Message = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]}
         await send(start)
@@ -111,3 +112,20 @@ def test_connections_that_are_not_read_make_room_for_new_ones(monkeypatch: pytes
             assert httpx.get(f"http://{address[0]}:{address[1]}/short", timeout=30).text == "xx"
         # The longest unread ones were closed, and no others.
         assert [_receive(connection) + 1 < SIZE for connection in unread[:2]] == [True, False]
+
+
+def test_unread_responses_take_a_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_limits, "MAX_UNREAD_BYTES", 4 * SIZE)
+    with _served(60.0) as address, ExitStack() as stack:
+
+        def ask(principal: bytes) -> socket.socket:
+            connection = stack.enter_context(_connect(address))
+            connection.sendall(REQUEST.replace(b"GET /", b"GET /?" + principal))
+            assert connection.recv(1)
+            return connection
+
+        other, greedy = ask(b"other"), [ask(b"greedy") for _ in range(8)]
+        # The last one first: then the service has sent all of them.
+        are_complete = [_receive(connection) + 1 >= SIZE for connection in reversed(greedy)]
+        assert are_complete == [True] * 3 + [False] * 5
+        assert _receive(other) + 1 >= SIZE
