@@ -38,8 +38,8 @@ _QUERY_SECRET = re.compile(
     r"(?!\(masked\))[^&#;\s\"'\\<>]+",
     re.IGNORECASE,
 )
-# In these schemes the text before "@" is the container, unless it has a password.
-_CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "az", "azure")
+#: in these schemes the text before "@" is the container, unless it has a password.
+CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "az", "azure")
 # Texts that have the form of a secret: a bearer or basic authorization, and the value after the name of a secret.
 _SECRET_FORMS = (
     re.compile(r"(?P<before>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
@@ -143,7 +143,7 @@ def mask_url_secrets(text: str) -> str:
 def _mask_userinfo(match: re.Match[str]) -> str:
     # The scheme is in the 13 characters before "://", possibly behind other text.
     scheme = re.split(r"[^A-Za-z0-9+.-]", match.string[max(0, match.start() - 16) : match.start() - 3])[-1]
-    is_container = ":" not in match[0] and scheme.lower() in _CONTAINER_SCHEMES
+    is_container = ":" not in match[0] and scheme.lower() in CONTAINER_SCHEMES
     return match[0] if is_container or match[0] == f"{MASKED}@" else f"{MASKED}@"
 
 

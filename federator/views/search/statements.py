@@ -27,6 +27,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    not_,
     null,
     or_,
     select,
@@ -35,6 +36,7 @@ from sqlalchemy import (
 )
 
 from federator.model.scopes import Scopes
+from federator.runtime.redaction import CONTAINER_SCHEMES
 from federator.store import fulltext
 from federator.store import tables as t
 from federator.store.sql import cache_statement
@@ -238,11 +240,30 @@ def _positive_condition(connection: Connection, column: str, comparison: str, va
         return e.source == value
     lower = func.unicode_lower if connection.dialect.name == "sqlite" else func.lower
     pattern = lower(value)
-    if column in ("name", "location", "source"):
-        return lower({"name": r.name, "location": r.location, "source": e.source}[column]).like(pattern, escape="\\")
+    if column == "location":
+        # Responses mask such secrets. If patterns found them, they could be guessed letter by letter.
+        location = lower(r.location)
+        return and_(location.like(pattern, escape="\\"), not_(_may_have_secret(connection, location)))
+    if column in ("name", "source"):
+        return lower({"name": r.name, "source": e.source}[column]).like(pattern, escape="\\")
     full_path = lower(e.source.concat("$").concat(e.path) if column == "path" else _namespace())
     # A pattern matches from the first level or from any other level on.
     return or_(full_path.like(pattern, escape="\\"), full_path.like(literal("%$").concat(pattern), escape="\\"))
+
+
+def _may_have_secret(connection: Connection, location: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return whether a location, in lower case, may have what ``mask_url_secrets`` masks: userinfo, or a query with a signature."""
+
+    def position(text: ColumnElement[str], part: str) -> ColumnElement[int]:
+        find = func.instr if connection.dialect.name == "sqlite" else func.strpos
+        return find(text, part, type_=Integer)
+
+    host = func.substr(location, position(location, "://") + 3, type_=Text)
+    at, colon = position(host, "@"), position(host, ":")
+    has_userinfo = and_(position(location, "://") > 0, at > 0, at < position(host.concat("/"), "/"))
+    is_container = and_(or_(*(location.like(f"{scheme}%") for scheme in CONTAINER_SCHEMES)), or_(colon == 0, colon > at))
+    has_query = or_(*(position(location, mark) > 0 for mark in ("?", "&", ";", "%3f")))
+    return or_(and_(has_userinfo, not_(is_container)), and_(has_query, position(location, "=") > 0))
 
 
 def _namespace() -> ColumnElement[str]:

@@ -54,6 +54,21 @@ def test_a_table_without_a_location_matches_the_negation_of_each(make_index: Cal
     assert ids(index, "-location:s3://lake/") == ids(index, "a -location:lake") == ["lake$s$a"]
 
 
+def test_secrets_of_locations_cannot_be_guessed(make_index: Callable[[], Index]) -> None:
+    """Responses mask them, so a pattern that finds them would tell one letter after the other."""
+    index = make_index()
+    masked = (
+        "s3://key:pa55@b/t.lance", "https://pa55@h/t.lance", "abfss://c:pa55@h/t.lance", "https://h/t.lance?sp=r&sig=pa55",
+        "az://c/t.lance%3Fsig=pa55",
+    )  # fmt: skip
+    shown = ("abfss://pa55@account/t.lance", "s3://b/x@pa55/t.lance", "s3://b/sig=pa55/t.lance")
+    for namespace, locations in (("masked", masked), ("shown", shown)):
+        fill(index, "lake", *(table("lake", namespace, f"t{n}", location=location) for n, location in enumerate(locations)))
+    found = [f"lake$shown$t{n}" for n in range(len(shown))]
+    assert ids(index, "location:pa55") == ids(index, "location:pa5 source:lake") == found
+    assert ids(index, "-location:pa55") == ids(index, "-location:pa5") == [f"lake$masked$t{n}" for n in range(len(masked))]
+
+
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [
