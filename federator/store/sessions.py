@@ -66,7 +66,8 @@ def create_session(
 ) -> str:  # fmt: skip
     """Create a session, record the sign-in in the audit log, and return the session's secret, which is not stored.
 
-    Ended sessions and the one with the secret ``replaced`` are deleted, and the oldest ones of the person beyond the limit.
+    The person's other sessions lose the claims that this sign-in does not have. Ended sessions and the one with the secret ``replaced``
+    are deleted, and the oldest ones of the person beyond the limit.
     """
     secret, s = secrets.token_urlsafe(_BYTES), t.session.c
     row = {
@@ -82,6 +83,9 @@ def create_session(
         own = select(s.digest).where(s.name == name).order_by(s.created_at.desc(), s.digest).offset(limits.max_sessions - 1)
         if surplus := list(connection.execute(own).scalars()):
             connection.execute(delete(t.session).where(s.digest.in_(surplus)))
+        for other in connection.execute(select(s.digest, s.role_values, s.scopes).where(s.name == name)).all():
+            left = {"role_values": _keep(other.role_values, role_values), "scopes": _keep(other.scopes, scopes)}
+            connection.execute(update(t.session).where(s.digest == other.digest).values(left))
         connection.execute(insert(t.session), [row])
         audit_log.append_event(
             connection, AuditKind.SIGNED_IN, actor=actor, run_id=None, subject=name,
@@ -156,6 +160,10 @@ def record_refusal(index: Index, *, actor: str, reason: str, address: str | None
     detail = {"reason": reason, "address": address, "unrecorded": unrecorded}
     with index.write() as connection:
         _append(connection, AuditKind.SIGN_IN_REFUSED, actor, actor, **{key: value for key, value in detail.items() if value})
+
+
+def _keep(texts: str, claims: Sequence[str]) -> str:
+    return json.dumps([text for text in json.loads(texts) if text in claims], ensure_ascii=False)
 
 
 def _append(connection: Connection, kind: AuditKind, actor: str, subject: str, **detail: object) -> None:

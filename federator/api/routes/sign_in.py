@@ -102,13 +102,20 @@ class _Routes:
         try:
             principal = grant_principal(self._sessions.settings, grant)
         except RequestRejected:
-            raise _refuse_person(grant, "role") from None
+            raise self._refuse_person(grant, "role") from None
         if not principal.scopes.prefixes:
-            raise _refuse_person(grant, "scopes")
+            raise self._refuse_person(grant, "scopes")
         secret = self._sessions.sign_in(grant, principal, replaced=earlier)
         response = Response(status_code=303, headers={"Location": return_to, **NO_STORE})
         self._sessions.cookie.set(response, secret, self._sessions.limits.lifetime)
         return response
+
+    def _refuse_person(self, grant: Grant, missing: str) -> SignInRefused:
+        """Return the error for a person who has no rights any more, and end the sessions from before."""
+        actor = f"oidc:{grant.name}"
+        sessions.revoke_sessions(self._index, grant.name, actor=actor)
+        message = f"{grant.name} is signed in, but has no {missing} here. Ask an administrator."
+        return SignInRefused(message, status=403, actor=actor, reason=f"no {missing}")
 
     def _record_refusal(self, error: RequestRejected, address: str | None) -> None:
         """Record a refusal in the audit log. Anybody can send callbacks, so beyond a rate they are only counted."""
@@ -130,11 +137,6 @@ class _Routes:
         response = Response(status_code=204, headers=NO_STORE)
         self._sessions.cookie.delete(response)
         return response
-
-
-def _refuse_person(grant: Grant, missing: str) -> SignInRefused:
-    message = f"{grant.name} is signed in, but has no {missing} here. Ask an administrator."
-    return SignInRefused(message, status=403, actor=f"oidc:{grant.name}", reason=f"no {missing}")
 
 
 def _message_page(error: FederatorError) -> HTMLResponse:

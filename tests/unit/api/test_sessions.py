@@ -56,6 +56,26 @@ def test_a_person_has_a_number_of_sessions_and_ended_ones_are_removed(either_ind
     assert count(either_index) == 1
 
 
+def test_a_sign_in_takes_lost_claims_from_the_other_sessions_of_the_person(either_index: Index) -> None:
+    def sign_in(name: str, values: list[str], scopes: list[str]) -> str:
+        return sessions.create_session(
+            either_index,
+            name,
+            role_values=values,
+            scopes=scopes,
+            limits=LIMITS,
+            now=1000.0,
+            replaced=None,
+            actor="a",
+            detail={},
+        )
+
+    before, other = sign_in("anna", ["ops", "staff"], ["lake", "copy"]), sign_in("eve", ["ops"], ["lake"])
+    sign_in("anna", ["staff", "admins"], ["copy", "*"])
+    found = [find(either_index, secret, 1001.0) for secret in (before, other)]
+    assert [(each.role_values, each.scopes) for each in found if each] == [(("staff",), ("copy",)), (("ops",), ("lake",))]
+
+
 def test_signing_out_ends_the_one_session_and_is_recorded_once(either_index: Index) -> None:
     secret, other = create(either_index, 1000.0), create(either_index, 1000.0)
     for _ in range(2):

@@ -113,6 +113,19 @@ def test_a_sign_in_returns_to_no_other_host(browser: Browser, address: str) -> N
     assert PENDING not in browser.cookies
 
 
+def test_what_a_person_has_lost_at_the_provider_is_lost_to_all_sessions(service: OpenService, provider: Provider) -> None:
+    app = service().app
+    first, second, third = (Browser(Api(app, base=ORIGIN), ORIGIN) for _ in range(3))
+    for each, groups, status, role in (
+        (first, ["analysts", "ops"], 303, "operator"), (second, ["analysts"], 303, "viewer"), (third, ["staff"], 403, None),
+    ):  # fmt: skip
+        provider.person("anna", groups=groups)
+        assert each.sign_in(provider).status_code == status
+        time.sleep(1.1)
+        me = first.get("/api/v1/me")
+        assert (me.status_code, me.json().get("role")) == (200 if role else 401, role)
+
+
 def test_an_altered_address_to_return_to_ends_the_sign_in(browser: Browser, provider: Provider) -> None:
     callback = path_of(provider.approve(browser.start("/#/tree")))
     secret, started, _ = browser.cookies[PENDING].split(".")
