@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from federator.api.authentication import Authenticator
+from federator.api.authentication import CACHE_SECONDS, Authenticator
 from federator.api.principals import ANONYMOUS, LOCAL_PRINCIPAL, Principal
 from federator.api.problems import RequestRejected, database_error_response, error_response
 from federator.api.rate_limit import RequestRateLimiter
@@ -138,7 +139,7 @@ class SecurityMiddleware:
         except DatabaseError as error:
             await database_error_response(scope["path"], error)(scope, receive, send)
             return
-        await self._app(scope, self._admitting_body(scope, receive), send)
+        await self._app(scope, self._admitting_body(scope, receive), self._admitting_response(scope, send))
 
     def _admitting_body(self, scope: Scope, receive: Receive) -> Receive:
         """Return ``receive`` that identifies the principal again at the end of the body: a slow body could outlast its credential.
@@ -157,6 +158,35 @@ class SecurityMiddleware:
             return message
 
         return receive_admitted
+
+    def _admitting_response(self, scope: Scope, send: Send) -> Send:
+        """Return ``send`` that ends a response if its credential loses its rights: an event stream, or rows that are read slowly."""
+        principal, clock = scope["principal"], asyncio.get_running_loop().time
+        if principal in (ANONYMOUS, LOCAL_PRINCIPAL):
+            return send
+        checked_at, is_over = clock(), False
+
+        async def send_admitted(message: Message) -> None:
+            nonlocal checked_at, is_over
+            if not is_over and message.get("more_body") and clock() - checked_at > CACHE_SECONDS:
+                checked_at = clock()
+                if not await self._still_is(scope, principal):
+                    is_over = True
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+            # The client seems to have left: a stream then ends.
+            if not is_over:
+                await send(message)
+
+        return send_admitted
+
+    async def _still_is(self, scope: Scope, principal: Principal) -> bool:
+        try:
+            return await self._identify(scope, Headers(scope=scope)) == principal
+        except RequestRejected as error:
+            # It may only be too many requests.
+            return error.status not in (401, 403)
+        except (FederatorError, DatabaseError):
+            return True
 
     async def _admit(self, scope: Scope, headers: Headers) -> Principal:
         # Other servers than ``federator serve`` may pass several.

@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import update
 from starlette.types import Receive, Scope
 
+from federator.api import server_sent_events
 from federator.api.authentication import CACHE_SECONDS
 from federator.api.security_middleware import SecurityMiddleware
 from federator.model.scopes import EVERYTHING
@@ -92,3 +93,14 @@ def test_what_is_lost_while_a_body_arrives_is_lost_to_the_request(
     assert ("was revoked" if lost == "token" else "rights of this credential changed") in response.text
     assert lance.dataset(_table(guarded.root.parent)).count_rows() == ROWS.num_rows
     assert "next" not in [token.name for token in tokens.list_tokens(guarded.index)]
+
+
+def test_an_event_stream_ends_with_its_credential(guarded: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_sent_events, "ALIVE_SECONDS", 0.0)
+    secret, _ = tokens.create_token(guarded.index, "reader", role="viewer", scopes=EVERYTHING, lifetime=3600, actor="tests")
+    headers, end = {"Authorization": f"Bearer {secret}"}, time.monotonic() + 30
+    with httpx.stream("GET", f"{guarded.url}/api/v1/events", headers=headers, timeout=30) as response:
+        for number, _ in enumerate(response.iter_lines()):
+            if not number:
+                tokens.revoke_token(guarded.index, "reader", actor="tests")
+            assert time.monotonic() < end
