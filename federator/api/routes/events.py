@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from federator.api.dependencies import IndexDep, VisibilityDep
+from federator.api.dependencies import IndexDep, ThreadsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
 from federator.api.models.base import fields_of, to_json
 from federator.api.models.runs import RunProgress
@@ -57,12 +57,13 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 async def stream_run_events(
     request: Request,
     index: IndexDep,
+    threads: ThreadsDep,
     visibility: VisibilityDep,
     id: RunId,  # noqa: A002 - the name in the URL's template
     last_event_id: LastEventId = None,
 ) -> Response:
     """Server-sent events until the run ends. Comments keep the connection open. A browser's `EventSource` reconnects by itself."""
-    progress = await run_in_threadpool(_load_progress, index, visibility, require_storable(id, "id"))
+    progress = await threads.run(_load_progress, index, visibility, require_storable(id, "id"))
     if progress.finished_at is not None and event_id(to_json(progress)) == last_event_id:
         return Response(status_code=204)
     streams: RunStreams = request.app.state.run_streams

@@ -24,9 +24,10 @@ from federator.api.shares import MAX_RUNNING, MAX_WAITING
 from federator.model.scopes import EVERYTHING
 from federator.runtime.base64url import encode_base64url
 from federator.settings import Settings
-from federator.store import Index, tokens
+from federator.store import Index, runs, tokens
 from federator.testing import MemoryStore
 from federator.views import datasets, diff, tree
+from federator.views import runs as runs_view
 from federator.views.search import engine
 from tests.fixtures.serving import serve_app
 
@@ -36,6 +37,7 @@ ROUTES: dict[str, tuple[Any, str, str]] = {
     "search": (engine, "search_tables", "/api/v1/search?q=orders"),
     "datasets": (datasets, "list_datasets", "/api/v1/datasets"),
     "diff": (diff, "list_differences", "/api/v1/diff?from=1970-01-01T00:00:00Z"),
+    "events": (runs_view, "get_run_progress", "/api/v1/runs/{run}/events"),
 }
 
 
@@ -88,11 +90,13 @@ def sending(client: httpx.Client, url: str, count: int) -> Iterator[list[Future[
 
 @pytest.mark.parametrize("name", ROUTES)
 def test_a_caller_with_slow_requests_delays_no_other(
-    callers: Callable[..., httpx.Client], monkeypatch: pytest.MonkeyPatch, name: str
+    callers: Callable[..., httpx.Client], index: Index, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """One caller sends more than the process has threads. Without a share, the other one would wait for all of them."""
-    module, function, url = ROUTES[name]
-    slow = Slow()
+    run = runs.insert_run(index, "crawl", trigger="request", actor="api")
+    runs.finish_run(index, run, "ok", summary={})
+    module, function, template = ROUTES[name]
+    url, slow = template.format(run=run.id), Slow()
     monkeypatch.setattr(shares, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(module, function, slow.wrap(getattr(module, function)))
     greedy, other = callers("greedy"), callers("other")
