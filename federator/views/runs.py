@@ -22,6 +22,9 @@ from federator.store.runs import Run, RunChange, RunSource, read_run_changes, re
 
 _ENDED = ("ok", "partial", "failed", "held")
 
+# Runs that are read at a time for those in one state.
+_BATCH_RUNS = 200
+
 # Stages whose subject is a source, and those whose subject is a mirror. The others are of subjects that only ``*`` covers.
 _SOURCE_STAGES, _MIRROR_STAGES = ("crawl", "verify"), ("resume", "plan", "apply", "rebuild")
 
@@ -73,12 +76,13 @@ def list_visible_runs(
 ) -> list[Run]:
     """List visible runs, newest first, without their sources and writes. ``before`` is the last id of the previous page."""
     runs: list[Run] = []
+    # The visible state of a run may differ from the stored one. So many runs may be read for one with the state.
+    size = limit if viewer.scopes.covers_all or not filters.state else max(limit, _BATCH_RUNS)
     with index.read() as connection:
         while True:
-            page = _read_visible_runs(connection, viewer, filters, limit, before)
-            # The visible state of a run may differ from the stored one.
+            page = _read_visible_runs(connection, viewer, filters, size, before)
             runs += [run_of_page for run_of_page in page if filters.state in ("", run_of_page.state)]
-            if len(page) < limit or len(runs) >= limit:
+            if len(page) < size or len(runs) >= limit:
                 return runs[:limit]
             before = page[-1].id
 
@@ -92,7 +96,8 @@ def _read_visible_runs(
     conditions += [] if filters.since is None else [run.started_at >= filters.since]
     conditions += [run.state == filters.state] if filters.state and viewer.scopes.covers_all else []
     rows = connection.execute(select(t.run).where(*conditions).order_by(run.id.desc()).limit(limit)).mappings().all()
-    return [_visible_run(run_from_row(row), viewer, *_visible_states(connection, viewer, row["id"])) for row in rows]
+    sources, lines = _read_visible_states(connection, viewer, [row["id"] for row in rows])
+    return [_visible_run(run_from_row(row), viewer, sources.get(row["id"], ()), lines.get(row["id"], ())) for row in rows]
 
 
 def count_active_runs(connection: Connection, viewer: Visibility) -> int:
@@ -185,13 +190,20 @@ def _visible_writes_condition(connection: Connection, viewer: Visibility) -> Col
     return visibility.is_covered(connection, viewer.scopes, line.target_source, line.target_path)
 
 
-def _visible_states(connection: Connection, viewer: Visibility, run_id: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the states of the visible sources and writes of a run. Both are empty for all scopes, which do not need them."""
+def _read_visible_states(
+    connection: Connection, viewer: Visibility, run_ids: Sequence[str]
+) -> tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]]:
+    """Return the states of the visible sources of runs, by run, and those of their visible writes. Both are empty for all scopes, which
+    do not need them."""
     if viewer.scopes.covers_all:
-        return (), ()
-    states = select(line.state).where(line.run_id == run_id, _visible_writes_condition(connection, viewer)).distinct()
-    sources = _visible_run_sources(connection, viewer, run_id)
-    return [source.state for source in sources], connection.execute(states).scalars().all()
+        return {}, {}
+    read = select(part.run_id, part.state).where(part.run_id.in_(run_ids), part.source.in_(viewer.fully_visible_sources))
+    wrote = select(line.run_id, line.state).where(line.run_id.in_(run_ids), _visible_writes_condition(connection, viewer))
+    by_run: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
+    for query, states in zip((read, wrote), by_run, strict=True):
+        for run_id, state in connection.execute(query.distinct()):
+            states.setdefault(run_id, []).append(state)
+    return by_run
 
 
 def _visible_run_sources(connection: Connection, viewer: Visibility, run_id: str) -> list[RunSource]:

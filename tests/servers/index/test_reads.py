@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event, update
 
-from federator.store import Connection, Index, coverage, draft_rows, records, revisions
+from federator.model.scopes import Scopes
+from federator.store import Connection, Index, coverage, draft_rows, records, revisions, runs
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
+from federator.views.runs import RunFilter, Visibility, list_visible_runs
 from tests.fixtures.index_content import fill, namespace, table
 
 
@@ -84,6 +86,22 @@ class TestHistory:
             assert records.count_objects(connection, "lake") == (1, 20)
             assert coverage.read_coverage(connection, "lake", self.REVISIONS)["s"].records == 20
             assert coverage.read_coverage(connection, "lake", 500)["s"].records == 500
+
+
+def test_runs_in_a_state_are_found_by_few_queries(index: Index) -> None:
+    """A caller may name a state that no run has: then all visible runs are read."""
+    for number in range(150):
+        run = runs.insert_run(index, "crawl", trigger="schedule", actor="schedule")
+        runs.record_source_result(index, run, "lake", state="failed" if number == 3 else "ok", tables=1)
+        runs.finish_run(index, run, "ok", summary={})
+    viewer, statements = Visibility("ann", Scopes((("lake",),))), []
+    event.listen(index.engine, "before_cursor_execute", note := lambda *_: statements.append(None))
+    found = [
+        len(list_visible_runs(index, viewer, limit=2, filters=RunFilter(state=state))) for state in ("nope", "failed", "ok")
+    ]
+    event.remove(index.engine, "before_cursor_execute", note)
+    assert found == [0, 1, 2]
+    assert len(statements) < 20
 
 
 def test_a_connection_that_wrote_gives_the_writers_cache_back(sqlite_index: Index) -> None:
