@@ -66,8 +66,7 @@ class RunContext:
 
         Raise Interrupted if the run is stopped.
         """
-        if self.stop.is_set():
-            raise Interrupted("the run was stopped before its end")
+        self.require_running()
         started_at, subject_kind = time.monotonic(), _SUBJECT_KIND.get(stage, "subject")
         self.on_progress(ProgressEvent(stage, subject))
         with self._without_index_errors(stage, subject):
@@ -90,6 +89,11 @@ class RunContext:
             except Exception as error:
                 finish("failed", f"an unexpected {type(error).__name__}")
                 raise
+
+    def require_running(self) -> None:
+        """Raise Interrupted if the run is stopped."""
+        if self.stop.is_set():
+            raise Interrupted("the run was stopped before its end")
 
     @contextmanager
     def _without_index_errors(self, stage: str, subject: str) -> Iterator[None]:

@@ -110,6 +110,7 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
     from federator.pipeline.verify import InspectorProcess
 
     for text in spec.locations:
+        context.require_running()
         canonical = canonical_location(text, context.settings.location_aliases)
         with context.index.read() as connection:
             root_table = roots.find_root_table(connection, canonical) if spec.roots else None

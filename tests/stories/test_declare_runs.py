@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 from federator.connector import ConfigError
 from federator.model import LocationAliases
+from federator.pipeline.verify import InspectorProcess
 from federator.service import Federator
 from federator.settings import parse_settings
 from federator.stages.declare import DeclareSpec
@@ -64,6 +66,23 @@ def test_an_orphan_is_declared_and_is_none_any_more(federator: Federator, tmp_pa
     assert drift.list_drift(federator.index, kind="orphan") == []
     again = federator.declare(DeclareSpec([location], ["one"], "sales$other"))
     assert [refusal.reason.value for refusal in again.plans[0].refusals] == ["location_declared"]
+    federator.index.close()
+
+
+def test_a_stopped_run_inspects_no_further_location(
+    federator: Federator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inspected: list[str] = []
+    honest = InspectorProcess.inspect
+
+    def inspect(process: InspectorProcess, location: str) -> dict[str, Any]:
+        inspected.append(location)
+        federator.stop.set()
+        return honest(process, location)
+
+    monkeypatch.setattr(InspectorProcess, "inspect", inspect)
+    spec = DeclareSpec([f"{tmp_path}/lake/sales/{name}.lance" for name in ("orders", "torn")], ["one", "two"])
+    assert (federator.declare(spec).state, len(inspected)) == ("interrupted", 1)
     federator.index.close()
 
 
