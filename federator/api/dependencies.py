@@ -46,6 +46,11 @@ async def _get_visibility(request: Request) -> Visibility:
     return Visibility(principal.name, principal.scopes, settings.visible_mirrors(principal.scopes), origins)
 
 
+async def _get_max_size(request: Request) -> int | None:
+    size: int | None = request.scope.get(MAX_SIZE_KEY)
+    return size
+
+
 async def _hold_share(request: Request) -> AsyncIterator[None]:
     """Hold the principal's share while the route runs in a thread. Coroutines use threads through ``PrincipalThreads``."""
     principal = await _get_principal(request)
@@ -68,10 +73,13 @@ async def _get_threads(request: Request) -> PrincipalThreads:
     return PrincipalThreads(request.app.state.thread_shares, (await _get_principal(request)).name)
 
 
+#: key in the scope of a request within the process: the size beyond which its caller refuses a response
+MAX_SIZE_KEY = "max_size"
 #: a dependency of every route; it ends before the response is sent, so that a slow client holds nothing
 HOLD_SHARE = Depends(_hold_share, scope="function")
 #: a dependency of the routes that call the identity provider
 HOLD_PROVIDER_SHARE = Depends(_hold_provider_share, scope="function")
+MaxSizeDep = Annotated[int | None, Depends(_get_max_size)]
 ThreadsDep = Annotated[PrincipalThreads, Depends(_get_threads)]
 IndexDep = Annotated[Index, Depends(_get_index)]
 SettingsDep = Annotated[Settings, Depends(_get_settings)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from federator.api.paging import require_storable
-from federator.api.problems import NotFound
+from federator.api.problems import NotFound, RequestRejected
 from federator.connector import PermissionDenied, StateError
 from federator.planning.plan import Plan
 from federator.planning.release import Release
@@ -15,12 +15,20 @@ from federator.views.plans import VisiblePlan
 from federator.views.runs import Visibility
 
 
-def get_visible_plan(connection: Connection, visibility: Visibility, digest: str) -> VisiblePlan:
+def get_visible_plan(
+    connection: Connection, visibility: Visibility, digest: str, *, max_size: int | None = None
+) -> VisiblePlan:
     """Return a plan by its complete digest, like ``federator.views.plans.get_visible_plan``.
 
-    Raise NotFound if there is none, or if no part of it is visible.
+    Raise NotFound if there is none, or if no part of it is visible. Raise RequestRejected (413) if it has more than ``max_size``
+    characters.
     """
     try:
+        if max_size is not None:
+            size = plans.measure_visible_plan(connection, visibility, require_storable(digest, "digest"))
+            if size > max_size:
+                detail = f"the plan has {size:,} characters, and at most {max_size:,} are allowed"
+                raise RequestRejected(413, "Content too large", detail)
         return plans.get_visible_plan(connection, visibility, require_storable(digest, "digest"))
     except StateError:
         raise NotFound(f"there is no plan with the digest {digest!r}", hint="use the complete digest") from None

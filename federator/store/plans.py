@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, RowMapping, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, delete, exists, func, insert, or_, select, update
 
 from federator.connector import StateError
 from federator.model.notices import Notice, NoticeEvent
@@ -122,6 +122,16 @@ def get_plan(connection: Connection, digest: str) -> StoredPlan:
         matching = "no plan has" if not rows else "several plans have"
         raise UnknownId(f"{matching} the digest {digest!r}", hint="federator plans list shows the plans")
     return StoredPlan(**rows[0])
+
+
+def find_mirror(connection: Connection, digest: str) -> str | None:
+    """Return the mirror of the plan with a complete digest, without reading its body. None if there is no such plan."""
+    return connection.execute(select(t.plan.c.mirror).where(t.plan.c.digest == digest)).scalar()
+
+
+def measure_plan(connection: Connection, digest: str) -> int:
+    """Return the number of characters of a plan's body. The digest must be complete."""
+    return int(connection.execute(select(func.length(t.plan.c.body)).where(t.plan.c.digest == digest)).scalar_one())
 
 
 def list_recent_plans(

@@ -21,15 +21,16 @@ from sqlalchemy import Connection, select
 
 from federator.connector import StateError
 from federator.model import parse_path_key
-from federator.planning.user_declarations import user_plan_target
+from federator.planning.user_declarations import PLAN_NAME_PREFIX, user_plan_target
 from federator.store import plans
 from federator.store import tables as t
 from federator.store.plans import PlanCounts, PlanRecord, StoredPlan
 from federator.views import plan_outcomes
 from federator.views.runs import Visibility
 
-# Counts of plans by index, digest and scopes, which never change. The limit is enough for a few pages of several principals.
-_MAX_CACHED = 2000
+# Counts of plans by index, digest and scopes, which never change. A page may need those of many earlier plans: all that a principal
+# sees nothing of.
+_MAX_CACHED = 20_000
 _count_cache: dict[tuple[object, ...], _VisibleCounts | None] = {}
 _BATCH_ROWS = 50
 
@@ -84,7 +85,9 @@ def list_visible_plans(
     digest: str | None = None, after: tuple[float, str] | None = None, limit: int = 20,
 ) -> list[PlanSummary]:  # fmt: skip
     """List the plans that are visible at least in part, newest first. Filters as for ``plans.list_plans``."""
-    mirrors = None if mirror is None else [mirror]
+    mirrors = None if viewer.scopes.covers_all else _list_mirrors(viewer)
+    if mirror is not None:
+        mirrors = [mirror] if mirrors is None or mirror in mirrors else []
     visible: list[PlanSummary] = []
     while len(visible) < limit:
         size = limit if viewer.scopes.covers_all else _BATCH_ROWS
@@ -115,9 +118,8 @@ def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) ->
 
     Raise StateError if the plan does not exist or is not visible.
     """
+    _get_mirror(connection, viewer, digest)
     stored = plans.get_plan(connection, digest)
-    if stored.digest != digest:
-        raise StateError(f"no plan has the digest {digest!r}")
     body = stored.content
     if viewer.sees_whole(stored.mirror):
         return VisiblePlan(stored, body, partial=False)
@@ -126,6 +128,32 @@ def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) ->
         raise StateError(f"no plan has the digest {digest!r}")
     partial = visible is not body
     return VisiblePlan(_without_comment(stored) if partial else stored, visible, partial)
+
+
+def measure_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> int:
+    """Return the number of characters of a completely visible plan, without reading it. 0 if only a part is visible.
+
+    Raise StateError like ``get_visible_plan``.
+    """
+    mirror = _get_mirror(connection, viewer, digest)
+    return plans.measure_plan(connection, digest) if viewer.sees_whole(mirror) else 0
+
+
+def _get_mirror(connection: Connection, viewer: Visibility, digest: str) -> str:
+    """Return the mirror of a plan of which the viewer may see something. Raise StateError if there is none.
+
+    The body, which may be large, is not read: neither its size nor the time of the response tells of hidden plans.
+    """
+    mirror = plans.find_mirror(connection, digest)
+    if mirror is None or not (viewer.scopes.covers_all or mirror in _list_mirrors(viewer)):
+        raise StateError(f"no plan has the digest {digest!r}")
+    return mirror
+
+
+def _list_mirrors(viewer: Visibility) -> list[str]:
+    """List the mirrors of whose plans a viewer may see something, and the names of plans by users that it may see."""
+    targets = {prefix[0] for prefix in viewer.scopes.prefixes if prefix}
+    return [*viewer.mirrors, *viewer.origins, *(f"{PLAN_NAME_PREFIX}{target}" for target in sorted(targets))]
 
 
 def _without_comment(record: Record) -> Record:
@@ -144,8 +172,8 @@ def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirr
     body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
     visible = _visible_body(viewer, mirror, body)
     counts = None if visible is None else _VisibleCounts(plans.count_body(visible), partial=visible is not body)
-    if len(_count_cache) >= _MAX_CACHED:
-        _count_cache.clear()
+    while len(_count_cache) >= _MAX_CACHED:
+        _count_cache.pop(next(iter(_count_cache)), None)
     _count_cache[key] = counts
     return counts
 

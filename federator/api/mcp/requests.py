@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message
 
 from federator.api import problems
 from federator.api.cursor_seal import CursorSeal
-from federator.api.dependencies import HOLD_SHARE
+from federator.api.dependencies import HOLD_SHARE, MAX_SIZE_KEY
 from federator.api.principals import Principal
 from federator.api.routes import datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree
 from federator.api.shares import ThreadShares
@@ -27,6 +27,7 @@ from federator.store import Index
 
 #: largest result of a tool, in bytes of JSON
 MAX_RESULT_BYTES = 400_000
+_SIZE_HINT = "use a smaller limit; a whole plan is on the page of the service"
 
 
 class RequestFailed(FederatorError):
@@ -58,13 +59,15 @@ class ApiRequests:
 
     routes: ASGIApp
 
-    async def get(self, principal: Principal, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    async def get(
+        self, principal: Principal, path: str, query: Mapping[str, Any] | None = None, *, max_size: int | None = MAX_RESULT_BYTES
+    ) -> dict[str, Any]:  # fmt: skip
         """Return the JSON of a GET. ``path`` is not percent-encoded; parameters that are None are left out.
 
-        Raise RequestFailed for a problem document.
+        Raise RequestFailed for a problem document, and for a response of more than ``max_size`` bytes (None: any), which is not parsed.
         """
         parameters = {name: value for name, value in (query or {}).items() if value is not None}
-        return await self._send(principal, "GET", path, query=urlencode(parameters))
+        return await self._send(principal, "GET", path, query=urlencode(parameters), max_size=max_size)
 
     async def post(
         self, principal: Principal, path: str, body: Mapping[str, Any] | None = None, *, if_match: str | None = None
@@ -76,13 +79,13 @@ class ApiRequests:
 
     async def _send(
         self, principal: Principal, method: str, path: str, *, query: str = "", headers: Mapping[str, str] | None = None,
-        content: bytes = b"",
+        content: bytes = b"", max_size: int | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "root_path": "",
             "path": path, "raw_path": quote(path, errors="surrogatepass").encode(), "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in {"host": "localhost", **(headers or {})}.items()],
-            "client": None, "server": None, "principal": principal,
+            "client": None, "server": None, "principal": principal, MAX_SIZE_KEY: max_size,
         }  # fmt: skip
         status, parts = 0, []
 
@@ -97,9 +100,12 @@ class ApiRequests:
                 parts.append(message.get("body", b""))
 
         await self.routes(scope, receive, send)
-        data: dict[str, Any] = json.loads(b"".join(parts))
+        text = b"".join(parts)
+        if max_size is not None and len(text) > max_size:
+            raise _too_large(len(text))
+        data: dict[str, Any] = json.loads(text)
         if status >= 400:
-            raise RequestFailed(status, data)
+            raise RequestFailed(status, {"hint": _SIZE_HINT, **data} if status == 413 else data)
         return data
 
 
@@ -108,6 +114,10 @@ def to_text(data: Mapping[str, Any]) -> str:
     text = json.dumps(data, ensure_ascii=False)
     size = len(text.encode(errors="backslashreplace"))
     if size > MAX_RESULT_BYTES:
-        detail = f"the result has {size:,} bytes, and a tool returns at most {MAX_RESULT_BYTES:,}"
-        raise RequestFailed(413, {"detail": detail, "hint": "use a smaller limit; a whole plan is on the page of the service"})
+        raise _too_large(size)
     return text
+
+
+def _too_large(size: int) -> RequestFailed:
+    detail = f"the result has {size:,} bytes, and a tool returns at most {MAX_RESULT_BYTES:,}"
+    return RequestFailed(413, {"detail": detail, "hint": _SIZE_HINT})

@@ -59,7 +59,7 @@ class WriteTools:
         applies them if their evidence still holds. Needs the role operator and the confirmation of a person."""
         principal = self._contexts.get_principal(context)
         principal.require(Role.OPERATOR)
-        plan = await self._api.get(principal, f"/api/v1/plans/{digest}")
+        plan = await self._api.get(principal, f"/api/v1/plans/{digest}", max_size=None)
         if plan["partial"]:
             raise PermissionDenied(f"a decision needs the complete plan {digest[:12]}; {principal.name} sees only a part of it")
         if plan["state"] != "held":

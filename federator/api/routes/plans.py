@@ -12,7 +12,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep, VisibilityDep
+from federator.api.bodies import ApiRoute
+from federator.api.dependencies import Cursor, IndexDep, Limit, MaxSizeDep, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
 from federator.api.models.base import fields_of
 from federator.api.models.plans import ApplyRequested, PlanPage, PlanView, WaitingChange
@@ -38,7 +39,7 @@ from federator.views.plans import VisiblePlan
 from federator.views.positions import parse_position
 from federator.views.runs import Visibility
 
-router = APIRouter(prefix="/api/v1/plans")
+router = APIRouter(prefix="/api/v1/plans", route_class=ApiRoute)
 
 Digest = Annotated[str, Path(max_length=128, description="complete digest of the plan")]
 IfMatch = Annotated[
@@ -102,11 +103,13 @@ def get_plans(
 @router.get(
     "/{digest}", response_model=PlanView, responses={**not_modified_docs(), **problem_docs(400, 404)}, summary="One plan"
 )
-def get_plan(request: Request, index: IndexDep, settings: SettingsDep, visibility: VisibilityDep, digest: Digest) -> Response:
+def get_plan(
+    request: Request, index: IndexDep, settings: SettingsDep, visibility: VisibilityDep, max_size: MaxSizeDep, digest: Digest
+) -> Response:  # fmt: skip
     """A plan with all changes, refusals and guards. If the principal's scopes do not cover both sources of the mirror, it has only
     the changes and refusals with visible origin and target, without guards and details."""
     with index.read() as connection:
-        visible = get_visible_plan(connection, visibility, digest)
+        visible = get_visible_plan(connection, visibility, digest, max_size=max_size)
     return etag_response(request, _plan_view(index, settings, visibility, visible))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 
 from federator.model import TableRecord
 from federator.model.scopes import Scopes
@@ -17,6 +18,7 @@ from federator.planning.holds import Binds, Hold
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
 from federator.store import Index, plans, requests
+from federator.store import tables as t
 from tests.unit.api.mcp_support import Caller, Person, Running, run_world, text_of
 
 NO_CLIENT = "this tool needs the confirmation of a person, and the client cannot ask one (MCP elicitation)"
@@ -197,7 +199,10 @@ def test_a_plan_is_requested_like_over_the_api(running: Running) -> None:
 def test_a_large_plan_is_decided_but_not_shown(running: Running) -> None:
     digest = held_plan(running.index, 8, size=2000)
     operator, person = running.caller("large", "operator"), Person("accept", {"confirm": True})
-    assert "bytes, and a tool returns at most 400,000\nhint: " in operator.error("describe_plan", digest=digest)
+    assert " characters, and at most 400,000 are allowed\nhint: " in operator.error("describe_plan", digest=digest)
     result = operator.call("approve_plan", {"digest": digest}, elicitation_callback=person)
     assert (result.is_error, result.structured_content["state"]) == (False, "approved")
     assert person.questions[0].splitlines()[2] == "2000 changes: 2000 deregister_table"
+    with running.index.write() as connection:
+        connection.execute(update(t.plan).where(t.plan.c.digest == digest).values(body="not parsed" * 50_000))
+    assert operator.error("describe_plan", digest=digest).startswith("the plan has 500,000 characters")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from federator.api.app import create_app
 from federator.model import NamespaceRecord, TableRecord, parse_path_key
@@ -100,6 +101,18 @@ def test_a_plan_without_visible_objects_does_not_exist(ask: Callable[..., Api], 
     assert api.get(f"/api/v1/plans/{digest}").status_code == 404
     assert api.post(f"/api/v1/plans/{digest}/approve", headers={"If-Match": digest}).status_code == 404
     assert api.post("/api/v1/runs", json={"kind": "apply", "plans": [digest]}).status_code == 404
+
+
+def test_bodies_of_plans_of_hidden_mirrors_are_not_read(ask: Callable[..., Api], index: Index) -> None:
+    """They may be large and many, and their parts of digests are not for everybody."""
+    digest = _save(index, _mixed())
+    with index.write() as connection:
+        connection.execute(update(t.plan).values(body="no JSON"))
+    for scopes in ((), ("spare",)):
+        api = ask("viewer", *scopes)
+        assert api.json("/api/v1/plans")["plans"] == []
+        assert [api.get(f"/api/v1/plans/{text}").status_code for text in (digest, digest[:1])] == [404, 404]
+    assert ask("viewer", "*").get(f"/api/v1/plans/{digest[:1]}").status_code == 404
 
 
 def test_a_comment_may_be_about_what_is_hidden(ask: Callable[..., Api], index: Index) -> None:
