@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 
 import federator
 from federator.api import http_middleware, problems, security_middleware
+from federator.api.bodies import MAX_BODY_BYTES
 from federator.api.cursor_seal import CursorSeal
 from federator.api.dependencies import HOLD_SHARE
 from federator.api.docs_page import STYLE_DIGEST, add_examples, render_docs
@@ -119,7 +120,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _shared_routes() -> Sequence[BaseRoute]:
     """Return the routes of the service's own API. None refers to an app, so all apps of a process share what FastAPI derives from them
     at the first request: 0.1 s of models and dependencies."""
-    router = APIRouter(dependencies=[HOLD_SHARE])
+    router = APIRouter(dependencies=[HOLD_SHARE], max_body_size=MAX_BODY_BYTES)
     for group, modules in _ROUTES_BY_GROUP.items():
         for module in modules:
             router.include_router(module.router, tags=[group])

@@ -17,9 +17,9 @@ from lance_namespace import (
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from federator.api.bodies import BoundedRoute
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.lance.alter import change_namespace_properties, change_table_properties
-from federator.api.lance.bodies import LanceRoute
 from federator.api.lance.create_table import create_empty_table
 from federator.api.lance.drop_table import drop_with_data
 from federator.api.lance.listings import list_child_namespaces, list_child_tables
@@ -43,7 +43,7 @@ from federator.model.text import is_storable
 from federator.settings import Settings
 from federator.store import Index, verifications
 
-router = APIRouter(include_in_schema=False, route_class=LanceRoute)
+router = APIRouter(include_in_schema=False, route_class=BoundedRoute)
 
 Properties = dict[str, str]
 

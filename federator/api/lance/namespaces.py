@@ -19,8 +19,8 @@ from lance_namespace import (
     NamespaceExistsRequest,
 )
 
+from federator.api.bodies import BoundedRoute
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
-from federator.api.lance.bodies import LanceRoute
 from federator.api.lance.identifiers import Identifier, NamespaceId
 from federator.api.lance.listings import list_child_namespaces
 from federator.api.lance.lookup import VisibleNamespace, resolve_namespace, shown_properties
@@ -41,7 +41,7 @@ Confirm = Annotated[
     Header(description="cascades: confirms that the catalog drops the namespace with all its tables"),
 ]
 
-router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False, route_class=LanceRoute)
+router = APIRouter(prefix="/v1/namespace/{id}", include_in_schema=False, route_class=BoundedRoute)
 
 
 @router.get("/list")

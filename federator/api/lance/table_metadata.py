@@ -22,13 +22,13 @@ from lance_namespace import (
     UpdateTableTagRequest,
 )
 
-from federator.api.lance.bodies import LanceRoute
+from federator.api.bodies import BoundedRoute
 from federator.api.lance.identifiers import Identifier, TableId, choose_reading, decode_segment
 from federator.api.lance.lancedb_dialect import AddColumnsBody, LancedbDialect
 from federator.api.lance.responses import Limit, PageToken, parse_limit
 from federator.api.lance.table_data import TableReaderDep, TableWriter, TableWriterDep, body_fields, json_response, spool_body
 
-router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=LanceRoute)
+router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=BoundedRoute)
 Branch = Annotated[str | None, Query(max_length=1000)]
 
 

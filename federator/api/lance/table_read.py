@@ -9,12 +9,12 @@ from fastapi import APIRouter, Body, Response
 from fastapi.concurrency import run_in_threadpool
 from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 
-from federator.api.lance.bodies import LanceRoute
+from federator.api.bodies import BoundedRoute
 from federator.api.lance.identifiers import TableId
 from federator.api.lance.lancedb_dialect import AnalyzeBody, ExplainBody, QueryBody
 from federator.api.lance.table_data import SpooledResponse, TableReaderDep, body_fields, json_response
 
-router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=LanceRoute)
+router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=BoundedRoute)
 ARROW_FILE = "application/vnd.apache.arrow.file"
 
 

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from lance_namespace import DeclareTableRequest, DeleteFromTableRequest, UpdateTableRequest
 
-from federator.api.lance.bodies import LanceRoute
+from federator.api.bodies import BoundedRoute
 from federator.api.lance.create_table import check_created
 from federator.api.lance.identifiers import TableId
 from federator.api.lance.lancedb_dialect import LancedbDialect
@@ -29,7 +29,7 @@ from federator.data import TableHandle
 from federator.lance.columns import declared_schema
 from federator.lance.facade_mapping import parse_choice
 
-router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=LanceRoute)
+router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=BoundedRoute)
 Flag = Annotated[bool | None, Query()]
 Text = Annotated[str | None, Query(max_length=16_000)]
 

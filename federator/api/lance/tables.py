@@ -26,9 +26,9 @@ from lance_namespace import (
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicStats
 
+from federator.api.bodies import BoundedRoute
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.lance import table_detail
-from federator.api.lance.bodies import LanceRoute
 from federator.api.lance.drop_table import drop_with_data
 from federator.api.lance.identifiers import DEFAULT_DELIMITER, Delimiter, NamespaceId, TableId
 from federator.api.lance.lancedb_dialect import LancedbDialect
@@ -49,7 +49,7 @@ from federator.settings import Settings
 from federator.store import Index
 from federator.views import listing
 
-router = APIRouter(prefix="/v1", include_in_schema=False, route_class=LanceRoute)
+router = APIRouter(prefix="/v1", include_in_schema=False, route_class=BoundedRoute)
 
 IncludeDeclared = Annotated[
     bool | None, Query(description="false: omit tables that are declared, but not written yet according to verification")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from federator.api.bodies import ApiRoute
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.host_paths import require_own_paths
 from federator.api.models.requests import DeclareRequest
@@ -16,12 +17,13 @@ from federator.model import canonical_location, is_location
 from federator.stages.declare import DeclareSpec, check_declare_spec
 from federator.store import requests
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
 
 @router.post(
     "/declarations",
     status_code=202,
+    max_body_size=1_000_000,
     response_model=requests.Request,
     responses=problem_docs(400, 403),
     summary="Request declarations",

@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from federator import audit
+from federator.api.bodies import ApiRoute
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
 from federator.api.models.overview import Overview, OverviewHistory, SnoozeRequest, SourceHealth, SourceHistory
@@ -27,7 +28,7 @@ from federator.views.overview import AttentionItem
 from federator.views.runs import Visibility
 from federator.worker.triggers import overdue_since
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
 _HOUR_SECONDS = 3600.0
 Key = Annotated[str, Path(max_length=4000, description="`key` of the entry", examples=["source:aws:failed"])]

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from federator.api.bodies import ApiRoute
 from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep
 from federator.api.models.reports import ReportRequest, Reports
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
@@ -19,7 +20,7 @@ from federator.settings.retention import ReportKind
 from federator.stages.report import ReportSpec
 from federator.store import Index, reports, requests
 
-router = APIRouter(prefix="/api/v1/reports")
+router = APIRouter(prefix="/api/v1/reports", route_class=ApiRoute)
 
 ReportId = Annotated[
     str, Path(max_length=64, description="id of the report: the id of its run", examples=["0199f0c2a41-1f2e3d4c"])

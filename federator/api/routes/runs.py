@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from federator.api.bodies import ApiRoute
 from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
 from federator.api.models.base import fields_of
@@ -27,7 +28,7 @@ from federator.store.snapshots import parse_time
 from federator.views import runs
 from federator.views.runs import Visibility
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
 RunId = Annotated[str, Path(max_length=64, description="complete id of the run", examples=["0199f0c2a41-1f2e3d4c"])]
 # Maximum number of writes in a response; the journal has all of them.

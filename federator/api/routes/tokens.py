@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from federator import audit
+from federator.api.bodies import ApiRoute
 from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep
 from federator.api.http_middleware import NO_STORE
 from federator.api.models.tokens import CreatedToken, TokenPage, TokenRequest, TokenView
@@ -19,7 +20,7 @@ from federator.connector import InvalidInput
 from federator.model.scopes import Scopes
 from federator.store import tokens
 
-router = APIRouter(prefix="/api/v1/tokens")
+router = APIRouter(prefix="/api/v1/tokens", route_class=ApiRoute)
 
 _DAY_SECONDS = 86_400.0
 

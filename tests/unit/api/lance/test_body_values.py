@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from federator.api.lance.bodies import MAX_VALUES
+from federator.api.bodies import BoundedRoute
 from tests.unit.api.conftest import Api
 
 MANY = 100_000
@@ -28,8 +28,26 @@ MANY = 100_000
 def test_a_body_of_many_values_is_refused_before_its_faults_are_listed(api: Api, url: str, body: Any) -> None:
     response = api.post(url, json=body)
     assert response.status_code == 400, response.text
-    text = f"body: must have at most {MAX_VALUES} values, not counting the numbers of vectors"
+    text = f"body: must have at most {BoundedRoute.max_values} values, not counting the numbers of vectors"
     assert text in response.text
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "body"),
+    [
+        ("POST", "/api/v1/runs", {"kind": "crawl", "sources": [0] * 3000}),
+        ("POST", "/api/v1/runs", {"kind": "crawl", **{f"k{number}": 0 for number in range(3000)}}),
+        ("POST", "/api/v1/declarations", {"places": [0] * MANY, "into": ["lake"]}),
+        ("POST", "/api/v1/reports", {f"k{number}": 0 for number in range(3000)}),
+        ("POST", "/api/v1/tokens", {"name": "n", "scopes": [[]] * 3000}),
+        ("POST", "/api/v1/plans/d/approve", {f"k{number}": 0 for number in range(3000)}),
+        ("PUT", "/api/v1/attention/k", {f"k{number}": 0 for number in range(3000)}),
+    ],
+)
+def test_the_services_own_bodies_have_fewer_values(api: Api, method: str, url: str, body: Any) -> None:
+    response = api.ask(method, url, json=body)
+    assert (response.status_code, "at most 2500 values" in response.text) == (400, True), response.text
+    assert api.ask(method, url, content=b" " * 256_001).status_code == (400 if "declarations" in url else 413)
 
 
 @pytest.mark.parametrize(
