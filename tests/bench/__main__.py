@@ -34,6 +34,8 @@ from tests.bench.record import Result, write_results
 _MODULES = (
     revisions, sync, verify, datasets, million, scale, sources, slow_catalogs, report, hive, api, search, commands, page,
 )  # fmt: skip
+#: those whose number of tables can be chosen
+_SIZED = (scale, hive, api, search)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 
@@ -47,7 +49,8 @@ def main(names: list[str], record: Path | None) -> int:
             Console(stderr=True).print(f"[bold]{name}[/bold]")
             before = os.getloadavg()[0]
             rows = run(Path(directory))
-        results.append(Result(name, (module.__doc__ or "").strip(), rows, (before, os.getloadavg()[0])))
+        tables = int(os.environ.get("BENCH_TABLES", "0")) if module in _SIZED else 0
+        results.append(Result(name, (module.__doc__ or "").strip(), rows, (before, os.getloadavg()[0]), tables or None))
         if record:
             write_results(record, results[-1:], list(BENCHMARKS))
     table = Table("measure", "floor", "ours", "ratio or figure", "budget", "", title="medians, one run")

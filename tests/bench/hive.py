@@ -1,4 +1,4 @@
-"""``BENCH_TABLES`` wide tables of a Hive 3.1.3 metastore (default: 20,000): from the server to the committed index, against a drain of
+"""``N`` wide tables of a Hive 3.1.3 metastore (default: 20,000): from the server to the committed index, against a drain of
 the same server by its cheapest calls over as many connections, and against a client of another project that lists and describes them;
 and crawls that follow its log, against one that reads everything."""
 

@@ -1,4 +1,4 @@
-"""A lake of 1,000,000 tables in 20,000 namespaces (``BENCH_TABLES``: another number), and what clients ask of it."""
+"""A lake of 1,000,000 tables in 20,000 namespaces (``N``: another number), and what clients ask of it."""
 
 from __future__ import annotations
 

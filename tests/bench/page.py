@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import statistics
 from collections.abc import Callable
@@ -59,7 +58,7 @@ def run(directory: Path) -> list[Row]:
     for size in _SIZES:
         _fill(index, size)
     raw = {"instance": {"id": "bench"}, "sources": {"lake": {"impl": "federator.testing:CONNECTOR", "store": "bench"}}}
-    rows: list[Row] = [Row("load of the machine (1 minute) at the start", "", "", f"{os.getloadavg()[0]:.1f}", "", True)]
+    rows: list[Row] = []
     with (
         serve_app(create_app(parse_settings(raw, directory / "federator.toml")), force_exit=True) as url,
         sync_playwright() as playwright,

@@ -7,53 +7,86 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from tests.bench.measure import Row
 
-#: environment variables that change what a benchmark measures
-_PARAMETERS = re.compile(r"BENCH_\w+")
+#: environment variables that change what a benchmark measures, except for the number of tables
+_PARAMETERS = re.compile(r"BENCH_(?!TABLES)\w+")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one benchmark measured. ``about``: what it measures; ``loads``: the machine's load before and after."""
+    """What one benchmark measured.
+
+    ``about``: what it measures; ``loads``: the machine's load before and after; ``tables``: how many, if the caller chose it.
+    """
 
     name: str
     about: str
     rows: Sequence[Row]
     loads: tuple[float, float]
+    tables: int | None = None
 
 
 def write_results(page: Path, results: Sequence[Result], order: Sequence[str]) -> None:
-    """Replace the sections of these benchmarks in a page, in the order of all benchmarks. The rest of the page stays."""
+    """Replace the sections of these benchmarks in a page, in the order of all benchmarks, smaller numbers of tables first.
+
+    A result for another number of tables has a section of its own. The rest of the page stays.
+    """
     head, *sections = re.split(r"^(?=## )", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     by_title = {section.partition("\n")[0].removeprefix("## "): section for section in sections}
-    by_title |= {result.name: format_section(result, _machine(), _commit(), os.environ) for result in results}
-    measured = [name for name in order if name in by_title]
-    others = [title for title in by_title if title not in order]
-    page.write_text(head + "".join(by_title[title] for title in [*measured, *others]), encoding="utf-8")
+    for result in results:
+        section = format_section(result, _machine(), _commit(), os.environ)
+        by_title[section.partition("\n")[0].removeprefix("## ")] = section
+
+    def position(title: str) -> tuple[int, int]:
+        name, _, size = title.partition(": ")
+        return (order.index(name) if name in order else len(order), int(re.sub(r"\D", "", size) or 0))
+
+    page.write_text(head + "".join(by_title[title] for title in sorted(by_title, key=position)), encoding="utf-8")
 
 
 def format_section(result: Result, machine: str, commit: str, environment: Mapping[str, str]) -> str:
-    """Return the Markdown of one benchmark."""
+    """Return the Markdown of one benchmark, without columns that no row fills."""
+    title = f"{result.name}: {result.tables:,} tables" if result.tables else result.name
     variables = [f"{name}={shlex.quote(environment[name])} " for name in sorted(environment) if _PARAMETERS.fullmatch(name)]
+    command = f"{''.join(variables)}make bench BENCHMARKS={result.name}" + (f" N={result.tables}" if result.tables else "")
     before, after = result.loads
+    columns = [
+        (header, [format_cell(row) for row in result.rows])
+        for header, format_cell in _COLUMNS.items()
+        if any(map(format_cell, result.rows))
+    ]
     lines = [
-        f"## {result.name}\n",
-        f"{result.about}\n",
-        f"`{''.join(variables)}make bench BENCHMARKS={result.name}` on {time.strftime('%Y-%m-%d', time.gmtime())}, commit {commit}.",
+        f"## {title}\n",
+        f"{result.about.replace('``', '`')}\n",
+        f"`{command}` on {time.strftime('%Y-%m-%d', time.gmtime())}, commit {commit}.",
         f"{machine}; load {before:.1f} before, {after:.1f} after.\n",
-        "| measure | floor | ours | ratio or figure | budget | |",
-        "|---|---|---|---|---|---|",
-        *(
-            f"| {row.name} | {row.floor} | {row.measured} | {row.figure} | {row.budget} | {row.verdict} |".replace("\n", "<br>")
-            for row in result.rows
-        ),
+        f"| {' | '.join(header for header, _ in columns)} |",
+        "|---" * len(columns) + "|",
+        *(f"| {' | '.join(cells)} |" for cells in zip(*(cells for _, cells in columns), strict=True)),
     ]
     return "\n".join(lines) + "\n\n"
+
+
+def _format_name(row: Row) -> str:
+    # A row that details the one above it is indented, which Markdown would not show.
+    name = row.name.replace("\n", "<br>")
+    return f"– {name.lstrip()}" if name.startswith(" ") else name
+
+
+_COLUMNS: Mapping[str, Callable[[Row], str]] = {
+    "measure": _format_name,
+    "floor": attrgetter("floor"),
+    "ours": attrgetter("measured"),
+    "ratio or figure": attrgetter("figure"),
+    "budget": attrgetter("budget"),
+    "": attrgetter("verdict"),
+}
 
 
 def _machine() -> str:

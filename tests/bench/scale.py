@@ -1,4 +1,4 @@
-"""Wide records from a synthetic catalog into PostgreSQL, ``BENCH_TABLES`` of them (default: 1,000,000).
+"""``N`` wide records (default: 1,000,000) from a synthetic catalog into PostgreSQL.
 
 They are crawled three times, each in a process of its own: the first time, unchanged, and with 0.1 % changed. Then the API is asked,
 by one client.

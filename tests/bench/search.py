@@ -1,7 +1,7 @@
 """The search as a person types: every prefix of real names, letter by letter, over 1,000,000 tables on SQLite and on PostgreSQL.
 
 One person types, so the requests follow each other on one connection, and the time is what that person waits for: from the request to
-the end of the response. Names are typed after a word of the query, and words with a typo once they are complete. ``BENCH_TABLES`` sets
+the end of the response. Names are typed after a word of the query, and words with a typo once they are complete. ``N`` sets
 another number of tables. The processor time of each request, of the API and of PostgreSQL together, is shown without a verdict: other
 processes on the same machine do not change it much.
 """

@@ -1,4 +1,7 @@
-"""Verification against a bare loop: the same tables, opened with pylance in as many processes."""
+"""Verification of tables on the local disk against a bare loop: the same tables, opened with pylance in as many processes.
+
+The loop does not look for links that lead out of a table, which takes about as long as opening a small one.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def run(directory: Path) -> list[Row]:
         floors.append(seconds(lambda: _loop(paths)))
         mine.append(seconds(verify))
     session.stop_session()
-    return [ratio(f"{TABLES:,} tables opened, against a bare loop in {_PROCESSES} processes", floors, mine, 1.15)]
+    return [ratio(f"{TABLES:,} tables opened, against a bare loop in {_PROCESSES} processes", floors, mine, 2.2)]
 
 
 def _loop(paths: list[str]) -> None:
