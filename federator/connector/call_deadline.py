@@ -64,16 +64,45 @@ def call_seconds(connect_timeout: float, read_timeout: float, *, writes: bool) -
     return max(0.0, min(seconds, longest_write - (time.monotonic() - started_at)))
 
 
-def exclude_wait(seconds: float) -> None:
-    """Do not count the next ``seconds``, which this thread waits for a limit of the source, in its call and its operation.
+@contextmanager
+def exclude_wait() -> Iterator[None]:
+    """Do not count the time of the block, in which this thread waits for a limit of the source, in its call and its operation.
 
     Leases are checked after the wait, immediately before each request that writes.
     """
-    started_at, call = _WRITING_SINCE.get(), _CURRENT.get()
-    if started_at is not None:
-        _WRITING_SINCE.set(started_at + seconds)
-    if call is not None:
-        call.expires_at += seconds
+    call, waits_since = _CURRENT.get(), time.monotonic()
+    expires_at = call.expires_at if call else math.inf
+    if call:
+        call.expires_at = math.inf
+    try:
+        yield
+    finally:
+        waited = time.monotonic() - waits_since
+        writing_since = _WRITING_SINCE.get()
+        if writing_since is not None:
+            _WRITING_SINCE.set(writing_since + waited)
+        if call:
+            call.expires_at = expires_at + waited
+            _timer.add(call)
+
+
+class CallSlots:
+    """At most ``number`` calls at a time, as a context manager around each; None: any number. Thread-safe.
+
+    Waiting for a slot does not count in a call and its operation.
+    """
+
+    def __init__(self, number: int | None) -> None:
+        self._free = threading.BoundedSemaphore(number) if number else None
+
+    def __enter__(self) -> None:
+        if self._free is not None and not self._free.acquire(blocking=False):
+            with exclude_wait():
+                self._free.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if self._free is not None:
+            self._free.release()
 
 
 def connect_timeout(seconds: float) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from federator.connector.call_deadline import CallExpired, exclude_wait
+from federator.connector.call_deadline import CallExpired, CallSlots, exclude_wait
 from federator.connector.errors import CatalogError, ServiceUnavailable
 from federator.connector.operation import require_permission
 
@@ -53,7 +53,7 @@ class CallPolicy:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._limits = limits
-        self._slots = threading.BoundedSemaphore(limits.concurrency) if limits.concurrency else None
+        self._slots = CallSlots(limits.concurrency)
         self._rate = RateLimiter(limits.requests_per_second, clock, sleep)
         self._breaker = CircuitBreaker(server, limits, clock)
 
@@ -78,19 +78,11 @@ class CallPolicy:
         raise AssertionError("a retry context returns or raises")
 
     def _call_once(self, make: Callable[[], T], check: Callable[[], None] = lambda: None) -> T:
-        with self._limit_concurrency():
+        with self._slots:
             self._rate.wait()
             check()
             with self._breaker.guard_call():
                 return make()
-
-    @contextmanager
-    def _limit_concurrency(self) -> Iterator[None]:
-        if self._slots is None:
-            yield
-            return
-        with self._slots:
-            yield
 
 
 _MAX_PAUSE_SECONDS = 30.0
@@ -123,8 +115,8 @@ class RateLimiter:
             start_at = max(now, self._next)
             self._next = start_at + self._interval
         if start_at > now:
-            exclude_wait(start_at - now)
-            self._sleep(start_at - now)
+            with exclude_wait():
+                self._sleep(start_at - now)
 
 
 class CircuitOpen(ServiceUnavailable):

@@ -186,21 +186,22 @@ def is_file_of_table(path: str) -> bool:
 
 def _is_reached_by_link(path: str, mounts: Sequence[str], pinned: PinnedDirectory | None) -> bool:
     """Return whether the table's directory or a directory between it and a mount is a link."""
-    normal = os.path.normpath(path)
     # Path.is_symlink raises for a path that is too long.
     is_link = os.path.islink(path)  # noqa: PTH114
-    above = _list_mounts_above(path, mounts)
-    return is_link or _has_link_below(above, path, pinned) or _has_link_below([str(Path(normal).parent)], normal, pinned)
+    above = _list_mounts_above(path, mounts) or [str(Path(os.path.normpath(path)).parent)]
+    return is_link or _has_link_below(above, path, pinned)
 
 
 def _has_link_below(starts: Sequence[str], path: str, pinned: PinnedDirectory | None) -> bool:
-    """Return whether a link is in the part of a path that is below one of the directories ``starts``."""
+    """Return whether a link is in the part of a path that is below one of the normal paths ``starts``."""
     target = pinned.target if pinned is not None and pinned.target is not None else _real_path(path)
-    return any(target != os.path.normpath(Path(_real_path(start), Path(path).relative_to(start))) for start in starts)
+    normal = os.path.normpath(path)
+    return any(target != os.path.normpath(f"{_real_path(start).rstrip('/')}/{normal[len(start) :]}") for start in starts)
 
 
 def _list_mounts_above(path: str, mounts: Sequence[str]) -> list[str]:
-    return [mount for mount in map(local_path, mounts) if mount is not None and Path(path).is_relative_to(mount)]
+    paths = (os.path.normpath(mount) for mount in map(local_path, mounts) if mount is not None)
+    return [mount for mount in paths if is_inside(os.path.normpath(path), [mount])]
 
 
 def _list_targets(directories: Iterable[str], readable: Sequence[str]) -> set[str]:

@@ -20,6 +20,7 @@ from federator.model import local_path
 _DESCRIPTORS = "/proc/self/fd"
 # The path of a pinned directory in texts of Lance, with or without its first slash.
 _PINNED_PATH = re.compile(r"(/?)proc/self/fd/(?:\d+|none)")
+_CAN_PIN = hasattr(os, "O_PATH") and Path(_DESCRIPTORS).is_dir()
 # A path at which nothing can be created.
 _NOTHING = f"{_DESCRIPTORS}/none"
 
@@ -48,7 +49,7 @@ def pin_directory(location: str) -> Iterator[PinnedDirectory | None]:
     Raise PermissionDenied if it cannot be opened.
     """
     path = local_path(location)
-    if path is None or not hasattr(os, "O_PATH") or not Path(_DESCRIPTORS).is_dir():
+    if path is None or not _CAN_PIN:
         yield None
         return
     try:

@@ -6,7 +6,6 @@ call fails only after botocore's last retry.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from typing import Any
 from botocore import exceptions as boto
 
 from federator.connector import CallLimits
-from federator.connector.call_deadline import CallDeadline, call_seconds
+from federator.connector.call_deadline import CallDeadline, CallSlots, call_seconds
 from federator.connector.call_policy import CircuitBreaker, RateLimiter
 from federator_connectors._glue.errors import describe_connection, describe_response
 from federator_connectors._http.watched_connections import watched_pool_class
@@ -39,10 +38,10 @@ class CallLimiter:
 
     def __init__(self, server: str, limits: CallLimits) -> None:
         self._rate = RateLimiter(limits.requests_per_second, time.monotonic, time.sleep)
-        self._slots = threading.BoundedSemaphore(limits.concurrency) if limits.concurrency else None
+        self._slots = CallSlots(limits.concurrency)
         self._breaker = CircuitBreaker(server, limits, time.monotonic)
 
-    def attach(self, client: Any, connections: threading.BoundedSemaphore, check: Callable[[], None] = lambda: None) -> None:
+    def attach(self, client: Any, connections: CallSlots, check: Callable[[], None] = lambda: None) -> None:
         """Apply the limits to a boto3 client, with the events that botocore emits around each call and before each attempt.
 
         A call takes one of ``connections`` until its response. ``check`` is called immediately before each attempt is sent.
@@ -63,11 +62,10 @@ class CallLimiter:
         self._rate.wait()
         check()
 
-    def _begin(self, context: dict[str, Any], connections: threading.BoundedSemaphore) -> None:
+    def _begin(self, context: dict[str, Any], connections: CallSlots) -> None:
         with ExitStack() as held:
             held.enter_context(connections)
-            if self._slots is not None:
-                held.enter_context(self._slots)
+            held.enter_context(self._slots)
             # Waiting comes first: by then, the service may not have served the calls before, so that this one is not made.
             self._breaker.before_call()
             context[_HELD] = held.pop_all()

@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.credentials import CredentialResolver
 
 from federator.connector import Internal, InvalidInput, Unsupported
+from federator.connector.call_deadline import CallSlots
 from federator.connector.operation import require_permission
 from federator.connector.tokens import PageTokens
 from federator_connectors._glue.assumed_role import Clock, RoleCredentials, RoleProvider
@@ -64,7 +65,7 @@ class Clients:
     def __init__(self, source: str, settings: GlueSettings, *, now: Clock = lambda: datetime.now(UTC)) -> None:
         self._source = source
         self._settings = settings
-        self._connections = threading.BoundedSemaphore(settings.pool_size)
+        self._connections = CallSlots(settings.pool_size)
         self._role = (
             RoleCredentials(self._assume_role, settings.assume_role_timeout_sec, now) if settings.assume_role_arn else None
         )

@@ -10,7 +10,6 @@ import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
@@ -18,7 +17,7 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
 
 from federator.connector import CallLimits, CatalogError, IdentityChanged, InvalidInput, ServiceUnavailable, shared_call_policy
-from federator.connector.call_deadline import CallDeadline, call_seconds, watch_connection
+from federator.connector.call_deadline import CallDeadline, CallSlots, call_seconds, watch_connection
 from federator.connector.catalog_pool import close_idle
 from federator.model import ROOT
 from federator_connectors._hive import errors, responses
@@ -121,7 +120,7 @@ class Client:
         self._timeout = timeout
         self._dial = dial
         self._ugi = ugi
-        self._slots = BoundedSemaphore(size)
+        self._slots = CallSlots(size)
         # The pool itself repeats reads, once and on a new connection, so the call policy does not.
         single_attempt = replace(limits or CallLimits(), attempts=1)
         self._call_policy = shared_call_policy(source, self._format_endpoints(), single_attempt)

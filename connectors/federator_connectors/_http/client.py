@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import partial
-from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +21,7 @@ from requests.exceptions import RequestException
 from urllib3 import PoolManager
 
 from federator.connector import CallLimits, CatalogError, Internal, InvalidInput, ServiceUnavailable, shared_call_policy
-from federator.connector.call_deadline import CallDeadline, call_seconds
+from federator.connector.call_deadline import CallDeadline, CallSlots, call_seconds
 from federator.connector.catalog_pool import close_idle
 from federator_connectors._http.authentication import Authentication, FixedHeaders
 from federator_connectors._http.response import ErrorOf, HttpResponse, TlsOptions
@@ -103,7 +102,7 @@ class HttpClient:
         self._tls = tls or TlsOptions()
         self._timeouts = (connect_timeout, read_timeout)
         self._sign = sign
-        self._slots = BoundedSemaphore(connections) if connections else nullcontext()
+        self._slots = CallSlots(connections)
         # A requests session is not thread-safe, so each request borrows one, with its connection. A deque's append and pop are atomic.
         self._idle: deque[requests.Session] = deque()
 

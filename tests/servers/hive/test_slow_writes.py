@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -12,6 +13,7 @@ from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
+from tests.adversary.deployment import wait_until
 from tests.adversary.lies import Drip, Hang, Late, Lie
 from tests.adversary.thrift_proxy import ThriftProxy
 from tests.fixtures.hive import Metastore
@@ -74,6 +76,24 @@ def test_waiting_for_the_rate_limit_does_not_count(metastore: Metastore, proxy: 
         outcome, _, _ = _apply(catalog, proxy, _declaration(orders))
         assert (outcome.state, outcome.code) == ("done", None)
         assert catalog.observe(orders.path).record is not None
+
+
+def test_waiting_for_a_slot_of_the_source_does_not_count(metastore: Metastore, proxy: ThriftProxy, orders: TableRecord) -> None:
+    """Slow reads have the only slot of the source for longer than the deadline of a write."""
+    properties = metastore.properties | {"uri": proxy.uri, "client.timeout": str(_DEADLINE), "limit.concurrent-requests": "1"}
+    spec = SourceSpec("lake", f"hive{metastore.levels + 1}", properties)
+    with open_catalog(spec) as catalog, ThreadPoolExecutor(3) as readers:
+        reads: list[Future[object]] = []
+
+        def take_slot(_: object) -> None:
+            proxy.lie(Lie("get_(catalogs|all_databases|databases)", Late(0.8 * _DEADLINE)))
+            reads.extend(readers.submit(catalog.list_namespaces, ()) for _ in range(3))
+            wait_until(lambda: proxy.met > 0, "a read that has the slot")
+
+        executor = Executor(Notes(meanwhile=take_slot), MirrorRule(name="m", origin="a", target="lake"), catalog, catalog)
+        (outcome,) = executor.apply("plan", [_declaration(orders)])
+        assert (outcome.state, outcome.code) == ("done", None)
+        assert all(read.result() for read in reads)
 
 
 def test_without_an_observation_the_outcome_stays_open(catalog: Catalog, proxy: ThriftProxy, orders: TableRecord) -> None:
