@@ -59,8 +59,9 @@ def require_applicable(connection: Connection, visibility: Visibility, digest: s
     stored = get_whole_plan(connection, visibility, digest)
     application = requests.find_application(connection, stored.digest)
     if application is not None and (application.state, application.actor) != (requests.QUEUED, visibility.name):
+        cause = "a sync applies" if application.kind == "sync" else f"{application.actor} has requested the application of"
         raise StateError(
-            f"{application.actor} has requested the application of the plan {digest[:12]}, and it has not ended",
+            f"{cause} the plan {digest[:12]}, and it has not ended",
             hint="wait for its end, then read the plan again",
         )
     state, release = stored.state, approvals.get_release(connection, stored)

@@ -95,7 +95,7 @@ class AsyncClient:
     async def get_mirror(self, name: str) -> models.Mirror:
         return await self._send(calls.get_mirror(name))
 
-    async def list_runs(self, *, limit: int = 20) -> Listing[models.Run]:
+    async def list_runs(self, *, limit: int = 20) -> Listing[models.ListedRun]:
         """List the newest runs."""
         return Listing((await self._send(calls.list_runs(limit=limit))).runs)
 

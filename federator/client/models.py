@@ -303,8 +303,16 @@ class Run(Model):
     error: str | None
 
 
+class ListedRun(Run):
+    """A run of a list. ``subjects``: the sources, mirrors, storage roots or reports that it is about. ``problem``: why it did not
+    succeed."""
+
+    subjects: list[str]
+    problem: str | None
+
+
 class RunPage(Model):
-    runs: list[Run]
+    runs: list[ListedRun]
     next: str | None
     freshness: list[Freshness]
 

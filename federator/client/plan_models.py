@@ -22,11 +22,12 @@ class PlanState(Model):
 
 
 class PlanSummary(PlanState):
-    """A plan without its content: counts of changes by action, of those carried out, and of refusals by reason."""
+    """A plan without its content: counts of changes by action, of those carried out, and of refusals by reason; and why it was held."""
 
     changes: dict[str, int]
     done: dict[str, int]
     refusals: dict[str, int]
+    held: list[str]
     partial: bool
 
 

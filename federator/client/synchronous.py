@@ -90,7 +90,7 @@ class Client:
     def get_mirror(self, name: str) -> models.Mirror:
         return self._send(calls.get_mirror(name))
 
-    def list_runs(self, *, limit: int = 20) -> Listing[models.Run]:
+    def list_runs(self, *, limit: int = 20) -> Listing[models.ListedRun]:
         """List the newest runs."""
         return Listing(self._send(calls.list_runs(limit=limit)).runs)
 

@@ -61,8 +61,9 @@ class RunContext:
     drops_confirmed: bool = False
 
     @contextmanager
-    def stage(self, stage: str, subject: str) -> Iterator[StageResult]:
-        """Report the start and the end of a stage. The block reports state and detail by the yielded function.
+    def stage(self, stage: str, subject: str, detail: str | None = None) -> Iterator[StageResult]:
+        """Report the start and the end of a stage. ``detail`` is recorded until the block reports state and detail by the yielded
+        function.
 
         Raise Interrupted if the run is stopped.
         """
@@ -70,7 +71,7 @@ class RunContext:
         started_at, subject_kind = time.monotonic(), _SUBJECT_KIND.get(stage, "subject")
         self.on_progress(ProgressEvent(stage, subject))
         with self._without_index_errors(stage, subject):
-            run_stages.start_stage(self.index, self.run.id, stage, subject)
+            run_stages.start_stage(self.index, self.run.id, stage, subject, detail)
 
         def finish(state: str, detail: str, calls: CallCounts | None = None) -> None:
             self.on_progress(ProgressEvent(stage, subject, state, detail, time.monotonic() - started_at))

@@ -60,10 +60,11 @@ class StoredPlan(PlanRecord):
 
 @dataclass(frozen=True, slots=True)
 class PlanCounts:
-    """The numbers of a plan's changes by action, and of its refusals by reason."""
+    """The numbers of a plan's changes by action, and of its refusals by reason. ``held``: the texts of its holds."""
 
     changes: dict[str, int]
     refusals: dict[str, int]
+    held: tuple[str, ...]
 
 
 def save_plan(
@@ -183,6 +184,7 @@ def count_body(body: Mapping[str, Any]) -> PlanCounts:
     return PlanCounts(
         dict(Counter(change["action"] for change in body["changes"])),
         dict(Counter(refusal["reason"] for refusal in body["refusals"])),
+        tuple(body["held"]),
     )
 
 

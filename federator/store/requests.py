@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, exists, func, insert, select, update
 
 from federator.connector import StateError
 from federator.model import canonical_json
 from federator.store import tables as t
 from federator.store.field_types import Timestamp
+from federator.store.run_stages import describe_application
 
 #: kinds that the worker runs one after the other
 RUN_KINDS = ("crawl", "plan", "sync", "apply", "declare", "prune", "report", "scan")
@@ -91,12 +92,19 @@ def list_unfinished(connection: Connection, kind: str, *, actor: str) -> list[Re
 
 
 def find_application(connection: Connection, digest: str) -> Request | None:
-    """Return the request that applies a plan: a queued one, or a running one whose run has not ended. None if there is none."""
-    r, run = t.request.c, t.run.c
+    """Return the request that applies a plan: a queued one, or a running one whose run has not ended. None if there is none.
+
+    A sync applies the plan that it made, as long as the stage lasts.
+    """
+    r, run, s = t.request.c, t.run.c, t.run_stage.c
+    applies = (s.stage == "apply") & s.finished_at.is_(None) & (s.detail == describe_application(digest))
+    is_sync = (r.kind == "sync") & exists().where(s.run_id == r.run_id, applies)
     is_active = (r.state == QUEUED) | ((r.state == RUNNING) & run.finished_at.is_(None))
-    query = select(t.request).outerjoin(t.run, run.id == r.run_id).where(r.kind == "apply", is_active).order_by(r.id)
+    query = (
+        select(t.request).outerjoin(t.run, run.id == r.run_id).where((r.kind == "apply") | is_sync, is_active).order_by(r.id)
+    )
     applications = map(_request_from_row, connection.execute(query).mappings())
-    return next((request for request in applications if digest in request.argument["plans"]), None)
+    return next((request for request in applications if request.kind == "sync" or digest in request.argument["plans"]), None)
 
 
 def find_request_of_run(connection: Connection, run_id: str) -> Request | None:

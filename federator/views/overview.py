@@ -21,6 +21,7 @@ from federator.store.verifications import UNVERIFIED
 from federator.views import plans
 from federator.views.drift import LOCATION_KINDS
 from federator.views.freshness import Freshness
+from federator.views.plans import PlanSummary
 from federator.views.runs import Visibility
 
 #: verification states that need attention, and how much; a table that was never verified, or is only declared, needs none
@@ -120,12 +121,18 @@ def _list_held_plans(connection: Connection, viewer: Visibility) -> list[Attenti
     return [
         _item(
             f"plan:{plan.digest}", "plan", "held", "high", plan.mirror, target=plan.digest, count=sum(plan.remaining.values()),
-            detail=", ".join(f"{number} {action}" for action, number in plan.remaining.items()) or None, since=plan.created_at,
+            detail=_describe_held(plan) or None, since=plan.created_at,
         )
         for plan in plans.list_visible_plans(connection, viewer, state="held", limit=_MAX_PLANS)
         # What waits in another plan is hidden.
         if plan.remaining or not plan.partial
     ]  # fmt: skip
+
+
+def _describe_held(plan: PlanSummary) -> str:
+    """Return what a held plan would still do, and the first reason why it is held."""
+    changes, reason = (f"{number} {action}" for action, number in plan.remaining.items()), "".join(plan.held[:1])
+    return ": ".join(part for part in (", ".join(changes), reason.partition(": ")[2] or reason) if part)
 
 
 def _list_source_items(

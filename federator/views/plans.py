@@ -57,6 +57,13 @@ class PlanSummary(PlanRecord):
         ),
     ]
     refusals: Annotated[Counted, Field(examples=[{"no_location": 1}], description="number of refusals by reason")]
+    held: Annotated[
+        list[str],
+        Field(
+            examples=[["max_delete_percent: 4 of 9 tables removed or moved within 24 h, max_delete_percent is 20"]],
+            description="why guards or policies held it, each with the guard's name; empty if the plan is shown in part",
+        ),
+    ]
     partial: Annotated[
         bool,
         Field(
@@ -110,7 +117,10 @@ def _summarize(connection: Connection, viewer: Visibility, record: PlanRecord, d
     if visible.partial:
         record, done = _without_comment(record), _count_visible_done(connection, viewer, record) if done else done
     counts = visible.counts
-    return PlanSummary(**asdict(record), changes=counts.changes, done=done, refusals=counts.refusals, partial=visible.partial)
+    return PlanSummary(
+        **asdict(record), changes=counts.changes, done=done, refusals=counts.refusals, held=list(counts.held),
+        partial=visible.partial,
+    )  # fmt: skip
 
 
 def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> VisiblePlan:

@@ -7,9 +7,11 @@ visible part, and no summary, progress or error, because they cover all sources.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any
 
-from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, true
+from pydantic import Field
+from sqlalchemy import ColumnElement, Connection, Row, case, exists, func, or_, select, true
 
 from federator.connector import StateError
 from federator.model.scopes import Scopes
@@ -27,6 +29,10 @@ _BATCH_RUNS = 200
 
 # Stages whose subject is a source, and those whose subject is a mirror. The others are of subjects that only ``*`` covers.
 _SOURCE_STAGES, _MIRROR_STAGES = ("crawl", "verify"), ("resume", "plan", "apply", "rebuild")
+# The stage that has the subjects of a run, where it is not called like the kind of the run.
+_SUBJECT_STAGES = {"sync": "plan", "declare": "plan"}
+# States of stages that say why a run did not succeed, the worst first.
+_PROBLEMS = ("failed", "partial", "rejected")
 
 run, part, line, stage = t.run.c, t.run_source.c, t.journal.c, t.run_stage.c
 
@@ -60,12 +66,35 @@ class Visibility:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedRun(Run):
+    """A run of a list, and what it is about."""
+
+    subjects: Annotated[
+        list[str],
+        Field(
+            examples=[["lake_hive"]],
+            description="sources, mirrors, storage roots or reports, in the order of their starts; "
+            "without those that are not visible as a whole",
+        ),
+    ]
+    problem: Annotated[
+        str | None,
+        Field(
+            examples=["lake_hive: 10.1.2.3:9083 cannot be reached (Connection refused)"],
+            description="why it did not succeed: its error, or the first one of a visible source or mirror; null: not known",
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Conditions on runs. ``since``: they started at that time or later, in seconds since the epoch."""
+    """Conditions on runs. ``since``: they started at that time or later, in seconds since the epoch. ``subject``: they have a stage of
+    this source, mirror, storage root or report."""
 
     kind: str = ""
     state: str = ""
     since: float | None = None
+    subject: str = ""
 
 
 _EVERY_RUN = RunFilter()
@@ -94,6 +123,8 @@ def _read_visible_runs(
     conditions += [] if before is None else [run.id < before]
     conditions += [run.kind == filters.kind] if filters.kind else []
     conditions += [] if filters.since is None else [run.started_at >= filters.since]
+    about = select(stage.run_id).where(stage.subject == filters.subject, _covered_stages(viewer))
+    conditions += [run.id.in_(about)] if filters.subject else []
     conditions += [run.state == filters.state] if filters.state and viewer.scopes.covers_all else []
     rows = connection.execute(select(t.run).where(*conditions).order_by(run.id.desc()).limit(limit)).mappings().all()
     sources, lines = _read_visible_states(connection, viewer, [row["id"] for row in rows])
@@ -139,17 +170,47 @@ def list_run_stages(index: Index, viewer: Visibility, of_run: Run, *, with_usual
 
     A stage without an end in a run that has ended is ``interrupted``. ``with_usual``: each has its usual duration.
     """
-    covered = true() if viewer.scopes.covers_all else or_(
-        stage.stage.in_(_SOURCE_STAGES) & stage.subject.in_(viewer.fully_visible_sources),
-        stage.stage.in_(_MIRROR_STAGES) & stage.subject.in_(viewer.mirrors),
-    )  # fmt: skip
     with index.read() as connection:
-        stages = read_run_stages(connection, of_run.id, covered)
+        stages = read_run_stages(connection, of_run.id, _covered_stages(viewer))
         if with_usual:
             stages = add_usual_durations(connection, of_run.id, of_run.kind, stages)
     if of_run.finished_at is None:
         return stages
     return [replace(stage, state="interrupted") if stage.finished_at is None else stage for stage in stages]
+
+
+def _covered_stages(viewer: Visibility) -> ColumnElement[bool]:
+    """Return the condition on rows of ``run_stage`` whose subject is visible as a whole."""
+    return true() if viewer.scopes.covers_all else or_(
+        stage.stage.in_(_SOURCE_STAGES) & stage.subject.in_(viewer.fully_visible_sources),
+        stage.stage.in_(_MIRROR_STAGES) & stage.subject.in_(viewer.mirrors),
+    )  # fmt: skip
+
+
+def describe_runs(index: Index, viewer: Visibility, runs: Sequence[Run]) -> list[ListedRun]:
+    """Return visible runs with what they are about, and why they did not succeed.
+
+    A sync that has planned nothing yet is about the sources that it reads.
+    """
+    is_main = stage.stage == case(_SUBJECT_STAGES, value=run.kind, else_=run.kind)
+    reads = (run.kind == "sync") & run.finished_at.is_(None) & (stage.stage == "crawl")
+    of_runs = select(stage.run_id, stage.stage, stage.subject, stage.state, stage.detail).join(t.run, run.id == stage.run_id)
+    shown = stage.run_id.in_([each.id for each in runs]), is_main | reads | stage.state.in_(_PROBLEMS), _covered_stages(viewer)
+    stages: dict[str, list[Row[Any]]] = {}
+    with index.read() as connection:
+        for row in connection.execute(of_runs.where(*shown).order_by(stage.started_at, stage.subject)):
+            stages.setdefault(row.run_id, []).append(row)
+    return [_describe_run(each, stages.get(each.id, [])) for each in runs]
+
+
+def _describe_run(listed: Run, stages: Sequence[Row[Any]]) -> ListedRun:
+    main = _SUBJECT_STAGES.get(listed.kind, listed.kind)
+    subjects = [each.subject for each in stages if each.stage == main] or [
+        each.subject for each in stages if each.stage == "crawl"
+    ]
+    problems = [each.detail for state in _PROBLEMS for each in stages if each.state == state and each.detail]
+    errors = [*filter(None, [listed.error]), *problems, *(listed.summary or {}).get("errors", {}).values()]
+    return ListedRun(**asdict(listed), subjects=subjects, problem=next(iter(errors), None))
 
 
 def find_last_run_of_mirror(connection: Connection, viewer: Visibility, mirror: str) -> str | None:

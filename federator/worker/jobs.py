@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,7 +21,7 @@ from federator.connector.options import resolve_reference
 from federator.settings import AFTER_CRAWL, Settings, load_settings
 from federator.store import Connection, Index, job_states, open_index, requests
 from federator.store.field_types import OptionalTimestamp
-from federator.worker.triggers import build_trigger, interval_seconds
+from federator.worker.triggers import build_trigger, interval_seconds, next_start
 
 _log = logs.get_logger(__name__)
 
@@ -47,6 +48,10 @@ class JobView:
     paused: bool
     last_run_id: str | None
     last_started_at: OptionalTimestamp
+    next_at: Annotated[
+        OptionalTimestamp,
+        Field(description="when it is due next; null: paused, started by a crawl, or at once because it never ran"),
+    ]
 
 
 def configured_jobs(settings: Settings) -> list[Job]:
@@ -85,8 +90,14 @@ def configured_jobs(settings: Settings) -> list[Job]:
 
 def list_jobs(connection: Connection, jobs: Iterable[Job]) -> list[JobView]:
     """Return jobs with their stored states."""
-    states = job_states.list_job_states(connection)
-    return [JobView(job.name, job.schedule, **asdict(states.get(job.name, job_states.JobState()))) for job in jobs]
+    states, now = job_states.list_job_states(connection), time.time()
+    return [_view_job(job, states.get(job.name, job_states.JobState()), now) for job in jobs]
+
+
+def _view_job(job: Job, state: job_states.JobState, now: float) -> JobView:
+    has_time = not state.paused and job.schedule != AFTER_CRAWL
+    next_at = next_start(job.schedule, state.last_started_at, now) if has_time else None
+    return JobView(job.name, job.schedule, **asdict(state), next_at=next_at)
 
 
 def jobs_after_crawl(settings: Settings, source: str) -> list[Job]:

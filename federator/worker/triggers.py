@@ -43,6 +43,19 @@ def overdue_since(schedule: str, last_at: float, now: float) -> float | None:
     return due if due < now else None
 
 
+def next_start(schedule: str, last_at: float | None, now: float) -> float | None:
+    """Return when a job is due next, without jitter. None for an ``@every`` job that never started.
+
+    It may be in the past: the job is due, or waits for another run. Times are seconds since the epoch. Raise ValueError for an
+    invalid schedule.
+    """
+    seconds = interval_seconds(schedule)
+    if seconds is not None:
+        return None if last_at is None else last_at + seconds
+    due = build_trigger(schedule).get_next_fire_time(None, datetime.fromtimestamp(now, UTC))
+    return due.timestamp() if due is not None else None
+
+
 def build_trigger(schedule: str, jitter: float = 0.0) -> Any:
     """Build the trigger of a schedule, each time up to ``jitter`` seconds late. Raise ValueError with the invalid part."""
     jitter_seconds = int(jitter) or None

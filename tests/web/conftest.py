@@ -125,7 +125,7 @@ def run_service(folder: Path, **serve: object) -> Iterator[Service]:
     raw = {
         "instance": {"id": "test"},
         "sources": {name: {"impl": "federator.testing:CONNECTOR", "store": f"web-{name}"} for name in ("lake", "copy")},
-        "mirrors": {"nightly": {"from": "lake", "to": "copy"}},
+        "mirrors": {"nightly": {"from": "lake", "to": "copy", "schedule": "@every 15m"}},
         "serve": serve,
     }
     index = open_index("sqlite:///federator.db", base=folder)

@@ -81,7 +81,7 @@ def test_the_palette_leads_to_tables_views_and_commands_by_keyboard(open_page: C
     expect(palette.get_by_role("option").first).to_contain_text("item_00121")
     page.keyboard.type("> crawl copy")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status").filter(has_text="Crawl requested")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Crawl copy requested")).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("p")
     expect(page.get_by_role("heading", level=1, name="Plans")).to_be_visible()

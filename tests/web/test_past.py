@@ -108,6 +108,28 @@ def test_the_palette_finds_plans_and_runs(open_page: OpenPage, service: Service)
     expect(page.get_by_role("heading", level=1, name="crawl")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("typed", "command", "kind", "argument"),
+    [
+        ("> pause night", "Pause the job sync:nightly", "pause", {"job": "sync:nightly"}),
+        ("> plan", "Plan nightly", "plan", {"mirrors": ["nightly"]}),
+    ],
+)
+def test_the_palette_has_commands_for_mirrors_and_jobs(
+    open_page: OpenPage, service: Service, typed: str, command: str, kind: str, argument: dict[str, object]
+) -> None:
+    page = open_page("runs")
+    expect(page.get_by_role("table", name="Runs")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type(typed)
+    expect(page.get_by_role("dialog").get_by_role("option", selected=True)).to_have_text(command)
+    page.keyboard.press("Enter")
+    expect(page.locator("#announcer")).to_contain_text("requested")
+    with service.index.read() as connection:
+        (queued,) = requests.list_queued(connection, [kind])
+    assert queued.argument == argument
+
+
 def test_rows_are_moved_through_selected_copied_and_acted_on_by_keys(open_page: OpenPage, service: Service) -> None:
     page = open_page("t/lake%24sales?kind=namespace")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from sqlalchemy import select
 
 from federator.planning.plan import Plan
-from federator.store import plans, requests, runs
+from federator.store import plans, requests, run_stages, runs
 from federator.store import tables as t
 from tests.fixtures.index_content import record_change
 from tests.unit.worker.test_jobs import eventually
@@ -160,6 +160,24 @@ def test_an_application_of_somebody_else_is_shown_until_it_ends(open_page: OpenP
     expect(page.get_by_role("button", name="Apply")).to_have_count(0)
     runs.finish_run(service.index, service.run, "ok", summary={})
     expect(page.get_by_role("region", name="Result")).to_contain_text("Open the run")
+    expect(page.get_by_role("button", name="Apply the others")).to_be_visible()
+
+
+def test_the_sync_that_applies_a_plan_is_shown_when_it_begins(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        queued = requests.queue_request(connection, "sync", {"mirrors": ["nightly"]}, actor="schedule")
+        requests.set_request_state(connection, queued.id, requests.RUNNING, run_id=service.run.id)
+    page = open_page(f"plans/{service.plan}")
+    expect(page.get_by_role("button", name="Apply the others")).to_be_visible()  # the sync crawls, and may make another plan
+    stage = (service.index, service.run.id, "apply", "nightly")
+    run_stages.start_stage(*stage, run_stages.describe_application(service.plan))
+    application = page.get_by_role("region", name="Application")
+    expect(application).to_contain_text("by a sync, requested by schedule", timeout=30_000)
+    expect(application.get_by_role("link", name="Follow the run")).to_be_visible()
+    expect(page.get_by_role("button", name="Apply")).to_have_count(0)
+    run_stages.finish_stage(*stage, state="ok", detail="1 done", calls=None, errors=None)
+    runs.finish_run(service.index, service.run, "ok", summary={})
+    expect(page.get_by_role("region", name="Result")).to_contain_text("Open the run", timeout=30_000)
     expect(page.get_by_role("button", name="Apply the others")).to_be_visible()
 
 

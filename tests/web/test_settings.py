@@ -74,3 +74,18 @@ def test_the_form_of_a_token_fits(open_page: OpenPage, service: Service, width: 
     page.get_by_text("New token").click()
     expect(page.get_by_role("button", name="Create the token")).to_be_visible()
     assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
+
+
+def test_who_may_not_act_reads_it_before_typing_a_reason(guarded: Service, browser: Browser) -> None:
+    context = browser.new_context(base_url=guarded.url)
+    page = context.new_page()
+    page.goto(f"/ui/plans/{guarded.plan}")
+    _sign_in(page, guarded, "viewer", EVERYTHING)
+    for button in ("Approve and apply (1 removal)", "Reject", "Apply the others"):
+        expect(page.get_by_role("button", name=button)).to_be_disabled()
+        expect(page.get_by_role("button", name=button)).to_have_attribute(
+            "title", "Needs the role operator; you have the role viewer"
+        )
+    page.goto("/ui/t/lake")
+    expect(page.get_by_role("button", name="Crawl", exact=True)).to_be_disabled()
+    context.close()

@@ -62,7 +62,7 @@ class PlanView(PlanRecord):
     application: Annotated[
         Request | None,
         Field(
-            description="the request that applies the plan now, queued or running; another one is refused. "
+            description="the request that applies the plan now, queued or running, or of the sync that does; another one is refused. "
             "null: there is none, or the plan is shown in part"
         ),
     ]

@@ -10,6 +10,7 @@ from pydantic import Field
 from federator.api.models.base import FreshnessList, ResponseModel
 from federator.store.run_stages import RunStage
 from federator.store.runs import Run, RunChange, RunSource
+from federator.views.runs import ListedRun
 
 Stages = Annotated[list[RunStage], Field(description="the stages of visible sources and mirrors, in the order of their starts")]
 
@@ -17,7 +18,7 @@ Stages = Annotated[list[RunStage], Field(description="the stages of visible sour
 class RunPage(ResponseModel):
     """A page of runs."""
 
-    runs: list[Run]
+    runs: list[ListedRun]
     next: str | None
     freshness: FreshnessList
 

@@ -45,22 +45,29 @@ def get_runs(
     since: Annotated[
         str | None, Query(max_length=64, description="only runs that started then or later: a time as in `as_of`")
     ] = None,
+    subject: Annotated[
+        str | None, Query(max_length=80, description="only runs with a stage of this source, mirror, storage root or report")
+    ] = None,
     limit: Limit = 20, cursor: Cursor = None,
 ) -> Response:  # fmt: skip
     """A page of the runs that touched objects visible to the principal, and of its own runs."""
-    listing = f"runs {kind} {state} {since}"
+    listing = f"runs {kind} {state} {since} {subject}"
     before, _ = decode_cursor(cursor, listing, scopes=visibility.scopes)
     started_at = None if since is None else parse_time(require_storable(since, "since"), time.time())
     if since is not None and started_at is None:
         raise InvalidInput(f"since: {since!r} is not a time", hint="use 2026-11-20, 2026-11-20T08:30:00Z or -2d")
-    filters = runs.RunFilter(require_storable(kind or "", "kind"), require_storable(state or "", "state"), started_at)
+    filters = runs.RunFilter(
+        require_storable(kind or "", "kind"), require_storable(state or "", "state"), started_at,
+        require_storable(subject or "", "subject"),
+    )  # fmt: skip
     rows = runs.list_visible_runs(index, visibility, limit=limit + 1, before=before or None, filters=filters)
     end = encode_cursor(listing, rows[limit - 1].id, scopes=visibility.scopes) if len(rows) > limit else None
     page = rows[:limit]
     source_freshness = list_source_freshness(
         index, visibility.scopes, runs.list_affected_sources(index, visibility, [run.id for run in page])
     )
-    return etag_response(request, RunPage(runs=page, next=end, freshness=source_freshness))
+    listed = runs.describe_runs(index, visibility, page)
+    return etag_response(request, RunPage(runs=listed, next=end, freshness=source_freshness))
 
 
 @router.get(

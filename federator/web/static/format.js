@@ -17,12 +17,20 @@ export function ago(time, {suffix = " ago"} = {}) {
   return make("time", {datetime: time, title: time, "data-suffix": suffix, text: age(time) + suffix});
 }
 
+const untilText = time => {
+  const seconds = (Date.parse(time) - Date.now()) / 1000;
+  return seconds > 0 ? `in ${duration(seconds)}` : "due now";
+};
+
+/* How long it is until a time; the exact time is in the title. */
+export const until = time => make("time", {datetime: time, title: time, "data-until": true, text: untilText(time)});
+
 const READ_ALOUD = "[role=alert], [role=status], [aria-live]";
 
 /* Let the ages grow that are shown, except in what would be read aloud again, and in selected text. */
 export const startAges = () => setInterval(() => {
-  for (const shown of /** @type {NodeListOf<HTMLTimeElement>} */ (document.querySelectorAll("time[data-suffix]"))) {
-    const text = age(shown.dateTime) + shown.dataset.suffix;
+  for (const shown of /** @type {NodeListOf<HTMLTimeElement>} */ (document.querySelectorAll("time[data-suffix], time[data-until]"))) {
+    const text = shown.dataset.suffix === undefined ? untilText(shown.dateTime) : age(shown.dateTime) + shown.dataset.suffix;
     if (text !== shown.textContent && !shown.closest(READ_ALOUD) && !getSelection()?.containsNode(shown, true)) shown.textContent = text;
   }
 }, 10_000);

@@ -3,6 +3,7 @@ import {ApiError, follow, readPerson, Unreachable} from "./api.js";
 import {readOverview} from "./attention.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
+import {button} from "./parts.js";
 
 // The server sends something at once, and every 15 s: a stream that is silent for longer is dead, or a proxy keeps what it sends.
 const FIRST = 10_000, SILENCE = 40_000, MAX_WAIT = 30_000;
@@ -69,7 +70,12 @@ async function listen(alive) {
   }
 }
 
-const pause = wait => new Promise(wake => setTimeout(wake, wait));
+// Ends the present wait for the next attempt.
+let tryNow = () => {};
+const pause = wait => new Promise(wake => {
+  tryNow = () => wake(null);
+  setTimeout(tryNow, wait);
+});
 
 const shown = () => new Promise(wake => {
   if (!document.hidden) wake(null);
@@ -145,6 +151,6 @@ export function showOutage(problem, seen, wait) {
   count();
   timer = setInterval(count, 1000);
   banner = make("div", {class: "note bad", id: "outage", role: "alert"}, icon("gone"),
-    make("span", {}, "The server does not respond. ", seen ? ["What is shown is ", ago(seen, {suffix: " old"}), ". "] : null, seconds));
+    make("span", {class: "grow"}, "The server does not respond. ", seen ? ["What is shown is ", ago(seen, {suffix: " old"}), ". "] : null, seconds), button("Try now", () => tryNow()));
   byId("main").before(banner);
 }

@@ -1,7 +1,7 @@
 // The shell: navigation, header, theme, keys. Views are loaded by the router.
 import {badges, freshText, isFresh, onOverview, readOverview} from "./attention.js";
 import {asOf, readPerson} from "./api.js";
-import {around, byId, icon, make} from "./dom.js";
+import {around, byId, icon, make, name} from "./dom.js";
 import {ago, startAges} from "./format.js";
 import {FOOT_VIEWS, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {onChange, POLL, showOutage, startLive} from "./live.js";
@@ -16,14 +16,14 @@ const SHORT = ["overview", "search", "plans", "runs", "drift"];
 
 const entryOf = address => address || "overview";
 
+/** @param {import("./keys.js").View} view @param {...any} more */
+const entry = ({shape, label, address}, ...more) => make("a", {href: `${UI}/${address}`, "data-entry": entryOf(address)}, icon(shape), label, more);
 /** @param {import("./keys.js").View} view */
-function entry({shape, label, address}) {
-  return make("a", {href: `${UI}/${address}`, "data-entry": entryOf(address)}, icon(shape), label, make("b", {"data-badge": entryOf(address)}));
-}
+const counted = view => entry(view, make("b", {"data-badge": entryOf(view.address)}));
 
-byId("views").append(...VIEWS.map(entry));
-byId("foot").append(...FOOT_VIEWS.map(entry), make("a", {href: "/docs", text: "API"}));
-byId("bar").append(...VIEWS.filter(({address}) => SHORT.includes(entryOf(address))).map(entry));
+byId("views").append(...VIEWS.map(counted));
+byId("foot").append(...FOOT_VIEWS.map(view => entry(view)), make("a", {href: "/docs", text: "API"}));
+byId("bar").append(...VIEWS.filter(({address}) => SHORT.includes(entryOf(address))).map(counted));
 for (const holder of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-i]"))) holder.prepend(icon(holder.dataset.i ?? ""));
 
 onRoute(route => {
@@ -62,7 +62,7 @@ async function showPerson() {
   out.hidden = !currentToken() && !csrfToken();
   const person = byId("person");
   person.title = `${me.name}, ${me.role}: ${me.scopes.join(", ")}`;
-  person.replaceChildren(make("span", {text: me.name}));
+  person.append(name(me.name), make("small", {text: me.role}));
 }
 
 let previousKey = "";
@@ -103,7 +103,7 @@ handle.addEventListener("pointerdown", event => {
 });
 
 // The header says whether the page is up to date, and how many sources are fresh.
-const live = make("span", {class: "live"}), fresh = make("a", {class: "live", href: `${UI}/`});
+const live = make("span", {class: "live"}), fresh = make("a", {class: "live", href: `${UI}/sources`});
 const moment = make("button", {class: "btn bare", type: "button", id: "moment", "aria-haspopup": "dialog", title: "Show a past state", onclick: () => attempt(async () => (await import("./views/snapshots.js")).chooseSnapshot())});
 onRoute(() => moment.replaceChildren(icon("clock"), make("span", {text: asOf() ? "Past" : "Current"})));
 byId("tools").append(moment, fresh, live);

@@ -1,11 +1,11 @@
 // Ctrl-K: tables, sources, plans, runs, views and commands, found while one types; and what is inside a namespace.
 import {onOverview} from "./attention.js";
-import {encode, get, query} from "./api.js";
+import {encode, get, query, send} from "./api.js";
 import {around, byId, icon, lastName, make, name, parentId, splitId, trail} from "./dom.js";
 import {words} from "./format.js";
 import {FOOT_VIEWS, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {path, UI} from "./parts.js";
-import {attempt, navigate, onRoute} from "./router.js";
+import {announce, attempt, navigate, onRoute} from "./router.js";
 
 const RECENT = "federator-recent", WAIT = 120, INSIDE = 1000, PREFIXES = [">", "@", "#"];
 
@@ -17,18 +17,30 @@ const dialog = make("dialog", {id: "palette", "aria-label": "Search or jump to"}
     make("span", {}, make("kbd", {text: "Tab"}), " look inside"), make("span", {}, make("kbd", {text: ">"}), " commands"), make("span", {}, make("kbd", {text: "@"}), " sources"), make("span", {}, make("kbd", {text: "#"}), " plans and runs")));
 const PLACEHOLDER = "A table, a source, a view, or > for commands";
 let sources = [], options = [], chosen = 0, asked = 0;
-// The object whose children are listed, "" for the tree root; null: everything is searched. And the promise of what is listed.
-let within = null, listed = null;
+// The object whose children are listed, "" for the tree root; null: everything is searched. And the promises of what is listed, and of commands.
+let within = null, listed = null, commands = null;
 
 const recent = () => JSON.parse(sessionStorage.getItem(RECENT) || "[]");
 
 const tableOption = (id, match) => ({group: match?.kind === "typo" ? "Similar names" : "Tables", shape: "table", text: lastName(id), where: parentId(id), inside: parentId(id),
   ranges: match?.parts.find(part => part.field === "name")?.ranges, open: () => navigate(path("t", id))});
 
-const crawl = (text, request) => ({group: "Commands", shape: "run", text, open: () => attempt(async () => {
+const runCommand = (text, request, shape = "run") => ({group: "Commands", shape, text, open: () => attempt(async () => {
   const {requestRun} = await import("./views/requests.js");
-  await requestRun("Crawl", {kind: "crawl", ...request});
+  await requestRun(text, request);
 })});
+const crawl = (text, request) => runCommand(text, {kind: "crawl", ...request});
+
+const jobCommand = ({name, paused}) => ({group: "Commands", shape: "held", text: `${paused ? "Resume" : "Pause"} the job ${name}`, open: () => attempt(async () => {
+  await send("POST", `/api/v1/jobs/${encode(name)}/${paused ? "resume" : "pause"}`);
+  announce(paused ? `Resumption of ${name} requested` : `Pause of ${name} requested. A run in progress continues.`);
+})});
+
+/* The commands for mirrors and jobs as options. */
+async function readCommands() {
+  const [{mirrors}, {jobs}] = await Promise.all([get("/api/v1/mirrors?limit=1000"), get("/api/v1/jobs")]);
+  return [...jobs.map(jobCommand), ...mirrors.flatMap(({name}) => [runCommand(`Plan ${name}`, {kind: "plan", mirrors: [name]}, "plan"), runCommand(`Sync ${name}`, {kind: "sync", mirrors: [name]})])];
+}
 
 /* The children of an object as options. */
 async function readInside(id) {
@@ -44,16 +56,16 @@ async function readWork() {
     ...runs.map(run => ({group: "Runs", shape: "run", text: `${run.kind} ${run.id}`, note: words(run.state), open: () => navigate(path("runs", run.id))}))];
 }
 
-const matching = (list, wanted) => list.filter(option => `${option.text} ${option.note ?? ""}`.toLowerCase().includes(wanted.toLowerCase()));
+/* The options that have each word. */
+const matching = (list, wanted) => list.filter(option => wanted.toLowerCase().split(/\s+/).every(word => `${option.text} ${option.note ?? ""}`.toLowerCase().includes(word)));
 
 /* The options that need no request, in groups. */
 function known(text) {
   const [prefix, wanted] = PREFIXES.includes(text[0]) ? [text[0], text.slice(1).trim()] : ["", text];
-  const has = option => option.text.toLowerCase().includes(wanted.toLowerCase());
   const keys = {group: "Commands", shape: "settings", text: "Keys of the page", keys: "?", open: showKeys};
-  const commands = [crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]})), keys].filter(has);
-  const found = sources.map(source => ({group: "Sources", shape: "source", text: source, inside: source, open: () => navigate(path("t", source))})).filter(has);
-  const views = [...VIEWS, ...FOOT_VIEWS].map(({shape, label, address, key}) => ({group: "Views", shape, text: label, keys: key && `g ${key}`, open: () => navigate(`${UI}/${address}`)})).filter(has);
+  const commands = matching([crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]})), keys], wanted);
+  const found = matching(sources.map(source => ({group: "Sources", shape: "source", text: source, inside: source, open: () => navigate(path("t", source))})), wanted);
+  const views = matching([...VIEWS, ...FOOT_VIEWS].map(({shape, label, address, key}) => ({group: "Views", shape, text: label, keys: key && `g ${key}`, open: () => navigate(`${UI}/${address}`)})), wanted);
   if (prefix === ">") return commands;
   if (prefix === "@") return found;
   const everywhere = {group: "Search", shape: "search", text: `Search for ${wanted}`, open: () => navigate(`${UI}/search?q=${encode(wanted)}`)};
@@ -78,12 +90,16 @@ async function type() {
   chosen = 0;
   options = isListed ? [] : known(text);
   draw();
-  if (!isListed && (!text || PREFIXES.includes(text[0]))) return;
+  if (!isListed && (!text || text[0] === "@")) return;
   try {
     if (isListed) {
       const list = await (listed ??= within === null ? readWork() : readInside(within));
       if (number !== asked) return;
       options = matching(list, within === null ? text.slice(1).trim() : text);
+    } else if (text[0] === ">") {
+      const more = await (commands ??= readCommands());
+      if (number !== asked) return;
+      options = [...options, ...matching(more, text.slice(1).trim())];
     } else {
       await new Promise(wake => setTimeout(wake, WAIT));
       if (number !== asked) return;
@@ -94,7 +110,7 @@ async function type() {
     draw();
     if (!options.length) status.textContent = "nothing found";
   } catch (error) {
-    listed = null;
+    listed = commands = null;
     status.textContent = error.message;
     list.replaceChildren(make("p", {class: "pad q", text: error.message}));
   }
@@ -103,7 +119,7 @@ async function type() {
 /* List what is inside an object, or search everything. */
 function look(id) {
   within = id;
-  listed = null;
+  listed = commands = null;
   input.value = "";
   input.placeholder = id === null ? PLACEHOLDER : id ? `Inside ${splitId(id).join(" › ")} (Backspace: one level up)` : "Sources";
   type();

@@ -1,5 +1,6 @@
 // Parts that several views use: panels, tables, lists, states of a view, pages.
-import {icon, make, name} from "./dom.js";
+import {readPerson} from "./api.js";
+import {icon, lastName, make, name, parentId, trail} from "./dom.js";
 import {ago, shapeOf, state, toneOf} from "./format.js";
 
 export const UI = "/ui";
@@ -7,6 +8,20 @@ export const UI = "/ui";
 export const path = (kind, id) => `${UI}/${kind}/${encodeURIComponent(id)}`;
 
 export const link = (kind, id, shown = id, options) => make("a", {href: path(kind, id), ...options}, name(shown));
+
+/** The name of an object, and where it is. @param {string} id @returns {[string, any]} */
+export const objectParts = id => [lastName(id), id.includes("$") ? trail(parentId(id)) : null];
+
+/** The last name of a location, and all of it. @param {string} location @returns {[string, any]} */
+export const locationParts = location => [location.replace(/\/+$/, "").split("/").at(-1) || location, name(location, {mono: true})];
+
+/* A short name with the whole path below it: a link with the accessible name `full`, or what the view itself is about. */
+const twoLines = ([shown, where], full, href) => make("div", {class: "two"}, href ? make("a", {href, title: full, "aria-label": full}, name(shown)) : make("span", {}, name(shown), " (this)"),
+  where ? make("small", {class: "lacking"}, where) : null);
+
+export const objectLink = (id, isThis = false) => twoLines(objectParts(id), id, isThis ? null : path("t", id));
+
+export const locationLink = (location, href = path("datasets", location)) => twoLines(locationParts(location), location, href);
 
 /**
  * A section with a heading. `more` stands at the right of the heading.
@@ -103,8 +118,11 @@ export function freshness(list) {
   return make("p", {class: "q small fresh"}, "As crawled: ", ...parts);
 }
 
-/* What the last crawl said: the sentence names its source itself, and the hint is a sentence of its own. */
-const told = fresh => fresh.message?.replace(`${fresh.source}: `, "").replace(/\s*\bhint: (.)/, (_, first) => `. ${first.toUpperCase()}`);
+/* A message of the service: its hint is a sentence of its own. @param {string} text */
+export const sentences = text => text.replace(/\s*\bhint: (.)/, (_, first) => `. ${first.toUpperCase()}`);
+
+/* What the last crawl said: the sentence names its source itself. */
+const told = fresh => (fresh.message ? sentences(fresh.message.replace(`${fresh.source}: `, "")) : null);
 
 /* The sentence about sources whose last crawl was not complete; null if all were. */
 export function staleNote(list) {
@@ -125,4 +143,14 @@ export const ROLES = ["viewer", "operator", "writer", "admin"];
 export function unlessAllowed(person, role, {everything = false} = {}) {
   if (ROLES.indexOf(person.role) >= ROLES.indexOf(role) && (!everything || person.scopes.includes("*"))) return {};
   return {disabled: true, title: `Needs the role ${role}${everything ? " and the scope *" : ""}; you have the role ${person.role}`};
+}
+
+/**
+ * A button that needs a role: disabled with the reason, as soon as it is known who is signed in.
+ * @param {string} role
+ * @param {HTMLButtonElement} element
+ */
+export function needing(role, element) {
+  readPerson().then(person => Object.assign(element, unlessAllowed(person, role)), () => {});
+  return element;
 }

@@ -107,7 +107,9 @@ const isBusy = () => Boolean(document.querySelector("dialog[open]") || document.
 /* Show the view again if it shows what has changed; later, if a person is typing in it. */
 export function refresh(parts, sources) {
   const {view, argument = ""} = current ?? {};
-  const concerned = view === "object" ? sources.includes(argument.split("$")[0]) : FOLLOW_SOURCES.includes(view) ? sources.length > 0 : parts.some(part => FOLLOWS[view]?.includes(part));
+  // A source shows its latest runs: a crawl that failed makes no revision.
+  const isSource = view === "object" && !argument.includes("$");
+  const concerned = view === "object" ? sources.includes(argument.split("$")[0]) || (isSource && parts.includes("runs")) : FOLLOW_SOURCES.includes(view) ? sources.length > 0 : parts.some(part => FOLLOWS[view]?.includes(part));
   if (!concerned) return;
   if (isBusy()) setTimeout(() => refresh(parts, sources), 2000);
   else show({again: true, focus: false, live: true});

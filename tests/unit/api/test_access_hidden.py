@@ -168,6 +168,7 @@ READS: dict[str, list[str]] = {
     "/api/v1/sources/{name}/coverage": ["lake", "vault", "nope"],
     "/api/v1/runs": [
         "", "?limit=1", "?kind=crawl", "?kind=sync", "?since=-2d", "?since=nope",
+        *(f"?subject={subject}" for subject in ("lake", "vault", "open", "hidden", "half", "nope")),
         *(f"?state={state}&limit={limit}" for state in ("ok", "partial", "failed", "held", "running") for limit in (1, 20)),
     ],
     "/api/v1/runs/{id}": [RUN_SEEN, RUN_BOTH, RUN_HIDDEN, "nope", RUN_HIDDEN[:12]],

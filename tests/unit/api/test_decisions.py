@@ -189,15 +189,40 @@ def test_what_was_carried_out_of_a_held_plan_is_neither_offered_nor_counted_agai
     (outcome,) = api.json(f"/api/v1/plans/{digest}")["outcomes"]
     assert (outcome["change"], outcome["state"], outcome["run_id"]) == (1, "done", "r")
     (listed,) = api.json("/api/v1/plans?state=held")["plans"]
+    assert listed["held"] == ["max_delete_percent: too much"]
     assert (listed["changes"], listed["done"]) == ({"deregister_table": 1, "declare_table": 1}, {"declare_table": 1})
     (item,) = [item for item in api.json("/api/v1/overview")["attention"] if item["kind"] == "plan"]
-    assert (item["count"], item["detail"]) == (1, "1 deregister_table")
+    assert (item["count"], item["detail"]) == (1, "1 deregister_table: too much")
     refused = api.post(f"/api/v1/plans/{digest}/apply", headers=match)
     reason = "all remaining changes of the plan {} are held: max_delete_percent: too much"
     assert (refused.status_code, refused.json()["detail"]) == (409, reason.format(digest[:12]))
     # Once the removal is approved, it goes.
     assert api.post(f"/api/v1/plans/{digest}/approve", headers=match).status_code == 200
     assert api.post(f"/api/v1/plans/{digest}/apply", headers=match).status_code == 202
+
+
+def test_the_sync_that_applies_a_plan_is_its_application(api: Api, index: Index) -> None:
+    digest, other, run = add_plan(index, "ready"), add_plan(index, "ready", mirror="n"), runs.insert_run(index, "sync")
+    with index.write() as connection:
+        queued = requests.queue_request(connection, "sync", {"job": "sync:m", "mirrors": ["m"]}, actor="schedule")
+        requests.set_request_state(connection, queued.id, requests.RUNNING, run_id=run.id)
+
+    def application(of: str = digest) -> dict[str, str] | None:
+        found: dict[str, str] | None = api.json(f"/api/v1/plans/{of}")["application"]
+        return found
+
+    assert application() is None, "a sync that crawls may make another plan"
+    run_stages.start_stage(index, run.id, "apply", "m", run_stages.describe_application(digest))
+    applies = application()
+    assert applies is not None
+    assert (applies["kind"], applies["actor"], applies["run_id"]) == ("sync", "schedule", run.id)
+    assert application(other) is None
+    refused = api.post(f"/api/v1/plans/{digest}/apply", headers={"If-Match": f'"{digest}"'})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409, f"a sync applies the plan {digest[:12]}, and it has not ended",
+    )  # fmt: skip
+    run_stages.finish_stage(index, run.id, "apply", "m", state="ok", detail="1 done", calls=None, errors=None)
+    assert application() is None
 
 
 def test_who_sees_a_part_of_a_plan_sees_the_outcomes_of_that_part(index: Index) -> None:

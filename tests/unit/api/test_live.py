@@ -13,10 +13,11 @@ from federator.api.live_states import LiveStates
 from federator.api.models.live import LiveState
 from federator.api.routes import live
 from federator.api.run_streams import MAX_STREAMS_PER_PRINCIPAL
-from federator.store import Index, runs
+from federator.store import Index, run_stages, runs
 from tests.fixtures.index_content import fill, table
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_events import parse_events
+from tests.unit.api.test_runs import add_plan
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +27,12 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_change_is_one_event_that_names_its_part(api: Api, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    handles = []
+    handles, digest = [], add_plan(index, "ready")
     todo = [
         lambda: handles.append(runs.insert_run(index, "crawl", trigger="request", actor="api")),
         lambda: None,
         lambda: fill(index, "lake", table("lake", "sales", "late")),
+        lambda: run_stages.start_stage(index, handles[0].id, "apply", "m", run_stages.describe_application(digest)),
         lambda: runs.finish_run(index, handles[0], "ok", summary={}),
     ]
 
@@ -42,7 +44,7 @@ def test_each_change_is_one_event_that_names_its_part(api: Api, index: Index, mo
     monkeypatch.setattr(live, "_sleep", step)
     states = [data for _, kind, data in parse_events(api.get("/api/v1/events").text) if kind == "state"]
     changed = [{key for key in after if after[key] != before[key]} for before, after in pairwise(states)]
-    assert changed == [{"runs", "overview"}, {"overview", "revisions"}, {"runs", "overview"}]
+    assert changed == [{"runs", "overview"}, {"overview", "revisions"}, {"plans"}, {"runs", "overview", "plans"}]
     assert states[2]["revisions"]["lake"] > states[0]["revisions"]["lake"]
 
 

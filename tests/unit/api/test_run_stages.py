@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from federator.connector import StateError
 from federator.connector.call_metrics import CallCounts, CallMeter
+from federator.model import TableRecord
 from federator.model.scopes import Scopes
+from federator.planning.changes import Action, Change
+from federator.planning.plan import Plan
+from federator.service import Federator
 from federator.settings import Settings
 from federator.stages.context import RunContext
-from federator.stages.result import RunResult
-from federator.store import Index, run_stages, runs
+from federator.stages.result import ProgressEvent, RunResult
+from federator.store import Index, plans, run_stages, runs
 from federator.store import tables as t
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_overview import api_over
@@ -95,3 +101,24 @@ def test_a_stage_records_its_calls_and_its_failure(api: Api, index: Index, setti
     crawl, plan = api.json(f"/api/v1/runs/{run.id}")["stages"]
     assert (crawl["state"], crawl["detail"], crawl["calls"], crawl["errors"]) == ("partial", "1 table", 2, 1)
     assert (plan["state"], plan["detail"], plan["calls"]) == ("failed", "the target is away", None)
+
+
+def test_the_stage_that_applies_a_plan_names_it(index: Index, settings_of: Callable[..., Settings]) -> None:
+    rule = settings_of().mirror_rule("m")
+    new = TableRecord("copy", ("sales", "new"), "s3://lake/new")
+    change = Change(Action.DECLARE_TABLE, "copy", "sales$new", "lake", "sales$new", "new at the origin", after=new)
+    plan = Plan(rule.name, rule.digest, 1, 1, (change,))
+    with index.write() as connection:
+        body = json.dumps(plan.to_json())
+        plans.save_plan(connection, digest=plan.digest, mirror="m", run_id="r", state="ready", body=body)
+        connection.execute(t.source.update().values(config_digest=settings_of().source("lake").digest))
+    details: list[str | None] = []
+
+    def report(event: ProgressEvent) -> None:
+        if event.stage == "change":
+            with index.read() as connection:
+                details.extend(connection.execute(select(t.run_stage.c.detail).where(t.run_stage.c.stage == "apply")).scalars())
+
+    federator = Federator(settings_of(), index, report)
+    result = federator.apply([(plan, plan.digest)])
+    assert details == [run_stages.describe_application(plan.digest)], result.errors

@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from federator.model.scopes import EVERYTHING
 from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.settings import Settings
-from federator.store import Index, audit_log, job_states, open_index, plans, requests, runs, tokens
+from federator.store import Index, audit_log, job_states, open_index, plans, requests, run_stages, runs, tokens
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 
@@ -91,6 +93,36 @@ def test_runs_are_listed_newest_first_with_pages(api: Api, index: Index) -> None
         url = f"/api/v1/runs?limit=2&cursor={page['next']}"
     assert sorted(result, reverse=True) == result
     assert set(result) == {run.id for run in created}
+
+
+def test_a_list_says_what_each_run_is_about(api: Api, index: Index) -> None:
+    crawl, sync = runs.insert_run(index, "crawl"), runs.insert_run(index, "sync")
+    for run, stage, subject in ((crawl, "crawl", "lake"), (crawl, "verify", "lake"), (sync, "crawl", "copy")):
+        run_stages.start_stage(index, run.id, stage, subject)
+
+    def subjects(query: str = "") -> dict[str, list[str]]:
+        return {run["id"]: run["subjects"] for run in api.json(f"/api/v1/runs{query}")["runs"]}
+
+    assert subjects() == {crawl.id: ["lake"], sync.id: ["copy"]}, "a sync that has planned nothing yet reads its sources"
+    run_stages.start_stage(index, sync.id, "plan", "m")
+    assert subjects() == {crawl.id: ["lake"], sync.id: ["m"]}
+    assert subjects("?subject=lake") == {crawl.id: ["lake"]}
+    assert list(subjects("?subject=m")) == list(subjects("?subject=copy")) == [sync.id]
+    assert subjects("?subject=nope") == {}
+
+    def problems() -> tuple[str | None, str | None]:
+        by_run = {run["id"]: run["problem"] for run in api.json("/api/v1/runs")["runs"]}
+        return by_run[sync.id], by_run[crawl.id]
+
+    assert problems() == (None, None)
+    for subject, state, detail in (("copy", "partial", "1 listing failed"), ("lake", "failed", "lake cannot be reached")):
+        run_stages.start_stage(index, sync.id, "crawl", subject)
+        run_stages.finish_stage(index, sync.id, "crawl", subject, state=state, detail=detail, calls=1, errors=1)
+    assert problems() == ("lake cannot be reached", None)
+    runs.finish_run(index, crawl, "failed", summary={"errors": {"drift": "no index"}})
+    assert problems() == ("lake cannot be reached", "no index")
+    runs.finish_run(index, sync, "failed", summary={}, error="no Spark")
+    assert problems() == ("no Spark", "no index")
 
 
 def test_one_run_says_its_progress_and_then_its_summary(api: Api, index: Index) -> None:
@@ -169,6 +201,20 @@ def test_the_controls_of_a_principal_are_bounded(api: Api, index: Index, action:
     url = "/api/v1/jobs/sync:m/pause" if action == "pause" else f"/api/v1/runs/{run.id}/cancel"
     assert {api.post(url).status_code for _ in range(20)} == {202}
     assert api.post(url).status_code == 429
+
+
+def test_a_job_says_when_it_is_due_next(api: Api, index: Index) -> None:
+    def sync() -> dict[str, Any]:
+        return next(job for job in api.json("/api/v1/jobs")["jobs"] if job["name"] == "sync:m")
+
+    assert sync()["next_at"] is None
+    with index.write() as connection:
+        job_states.record_job_start(connection, "sync:m", "r")
+    started, due = (datetime.fromisoformat(sync()[key]) for key in ("last_started_at", "next_at"))
+    assert due - started == timedelta(minutes=15)
+    with index.write() as connection:
+        job_states.set_paused(connection, "sync:m", True)
+    assert sync()["next_at"] is None
 
 
 def test_jobs_are_shown_paused_and_resumed(api: Api, index: Index) -> None:

@@ -2,20 +2,22 @@
 import {get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, words} from "../format.js";
-import {empty, freshness, more, panel, path, UI} from "../parts.js";
+import {empty, freshness, locationParts, more, objectParts, panel, path, UI} from "../parts.js";
 import {setQuery} from "../router.js";
 
-const SIGNS = {added: ["add", "+"], removed: ["del", "−"], changed: ["mod", "~"], dataset: ["not", "!"]};
+const SIGNS = {added: ["add", "+"], removed: ["del", "−"], changed: ["mod", "~"], verified: ["not", "!"]};
 /** @type {[string, string][]} */
 const KINDS = [["", "all"], ["added", "added"], ["changed", "changed"], ["removed", "removed"]];
 const PERIODS = [["-1h", "hour"], ["-1d", "day"], ["-7d", "week"], ["-30d", "30 days"]];
 
 export const changeRow = item => {
-  const [tone, sign] = SIGNS[item.how] ?? SIGNS.changed;
+  // A difference of what is stored is about a location, not about an object.
+  const isStored = item.kind === "dataset", how = isStored ? "verified" : item.how, [tone, sign] = SIGNS[how], [shown, where] = isStored ? locationParts(item.id) : objectParts(item.id);
+  const href = isStored ? path("datasets", item.id) : path("t", item.id) + (item.kind === "namespace" ? "?kind=namespace" : "");
   const fields = item.fields.slice(0, 4).map(field => `${field.field}: ${field.before ?? "not set"} → ${field.after ?? "not set"}`).join("; ");
-  const by = item.by ? `by ${item.by.mirror}${item.by.actor ? ` (${item.by.actor})` : ""}` : item.how === "dataset" ? "found by verification" : "made elsewhere";
-  return make("li", {}, make("span", {class: `sign ${tone}`, role: "img", "aria-label": words(item.how), text: sign}),
-    make("div", {class: "what"}, make("a", {href: item.id ? path("t", item.id) : path("datasets", item.location)}, name(item.id || item.location)), make("small", {text: [by, fields].filter(Boolean).join(" · ")})),
+  const by = item.by ? `by ${item.by.mirror}${item.by.actor ? ` (${item.by.actor})` : ""}` : isStored ? "found by verification" : "made elsewhere";
+  return make("li", {}, make("span", {class: `sign ${tone}`, role: "img", "aria-label": words(how), text: sign}),
+    make("div", {class: "what"}, make("a", {href, title: item.id, "aria-label": item.id}, name(shown)), make("small", {}, where, where ? " · " : null, [fields, by].filter(Boolean).join(" · "))),
     item.at ? ago(item.at, {suffix: ""}) : null);
 };
 

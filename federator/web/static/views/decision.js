@@ -2,7 +2,7 @@
 import {ApiError, send} from "../api.js";
 import {byId, make, name} from "../dom.js";
 import {ago, plural, words} from "../format.js";
-import {button, panel} from "../parts.js";
+import {button, needing, panel} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
 import {OPEN} from "./plans.js";
 import {followRequest, requestLine} from "./requests.js";
@@ -35,7 +35,7 @@ async function apply(row, signal) {
 export async function followApplication(queued, signal) {
   if (byId("decision").hasAttribute("data-kept")) return;
   const line = make("p", {class: "pad", role: "status"});
-  const progress = panel("Application", {id: "decision", note: make("span", {}, "requested by ", name(queued.actor))}, line);
+  const progress = panel("Application", {id: "decision", note: make("span", {}, `${queued.kind === "sync" ? "by a sync, " : ""}requested by `, name(queued.actor))}, line);
   progress.toggleAttribute("data-kept", true);
   byId("decision").replaceWith(progress);
   const show = (request, run) => line.replaceChildren(...requestLine(request, run).filter(Boolean));
@@ -56,7 +56,7 @@ function form(row, field, signal) {
   const left = openChanges(row), removals = left.filter(change => REMOVALS.includes(change.action)).length, effect = removals ? ` (${plural(removals, "removal")})` : "";
   const hasChanges = row.plan.changes.length > 0, isHeld = row.state === "held", needsCommand = (row.plan.holds ?? []).some(hold => hold.command);
   // One decision at a time. What the plan has become meanwhile may be why the service refuses one: it is shown with the refusal.
-  const act = (text, run, kind, shape) => button(text, () => attempt(async () => {
+  const act = (text, run, kind, shape) => needing("operator", button(text, () => attempt(async () => {
     for (const each of buttons) each.disabled = true;
     try {
       await run();
@@ -66,7 +66,7 @@ function form(row, field, signal) {
     } finally {
       for (const each of buttons) each.disabled = false;
     }
-  }), {kind, shape});
+  }), {kind, shape}));
   const said = action => decide(row, action, field.value.trim());
   // A decision about a held plan is explained to those who read the audit log.
   const explained = run => async () => {

@@ -11,7 +11,7 @@ function card(entry, {here, drifted, odd}) {
   const problem = entry.planned ? state(entry.planned.refused ? "held" : "pending", {text: entry.planned.refused ? "not copied" : "planned"}) : !entry.is_declared ? state("missing", {text: "not in its catalog"}) : drifted ? state("drifted", {text: plural(drifted, "difference")}) :
     odd ? state("drifted", {text: odd}) : entry.state ? state(entry.state) : state("unverified", {text: "no location"});
   const heading = make("div", {}, icon("source"), make("strong", {}, name(entry.source)), problem);
-  const content = [heading, make("small", {title: inner(entry.id)}, make("bdi", {}, name(inner(entry.id))), here ? " (this)" : null), entry.location ? make("small", {class: "mono", title: entry.location}, name(entry.location)) : null];
+  const content = [heading, make("small", {class: "where", title: inner(entry.id)}, make("bdi", {}, name(inner(entry.id), {long: 80})), here ? " (this)" : null), entry.location ? make("small", {class: "mono", title: entry.location}, name(entry.location)) : null];
   if (entry.planned) return make("div", {class: "card"}, content);
   return here ? make("div", {class: "card here", "aria-current": "true"}, content) : make("a", {class: "card", href: path("t", entry.id)}, content);
 }

@@ -2,7 +2,7 @@
 import {get, query, send} from "../api.js";
 import {make, name} from "../dom.js";
 import {counted} from "../format.js";
-import {note, pairs, panel} from "../parts.js";
+import {needing, note, pairs, panel} from "../parts.js";
 import {attempt} from "../router.js";
 import {planLink} from "./plans.js";
 import {runLink} from "./runs.js";
@@ -23,7 +23,7 @@ export async function show({query: given, signal}) {
   const locations = given.getAll("location"), sources = (await get("/api/v1/sources", signal)).sources.filter(source => source.configured);
   const into = make("select", {id: "into"}, sources.map(source => make("option", {value: source.name, text: source.name})));
   const as = make("input", {id: "as", maxlength: 4000, placeholder: "the names of its directories", autocomplete: "off"});
-  const submit = make("button", {class: "btn main", text: "Plan the declaration"}), result = make("div", {"aria-live": "polite"});
+  const submit = needing("writer", make("button", {class: "btn main", text: "Plan the declaration"})), result = make("div", {"aria-live": "polite"});
   const form = make("form", {class: "pad stack"}, make("label", {for: "into"}, make("span", {class: "q2", text: "Into"}), into), locations.length > 1 ? null : make("label", {for: "as"}, make("span", {class: "q2", text: "As (sales$orders)"}), as), submit);
   form.addEventListener("submit", event => {
     event.preventDefault();

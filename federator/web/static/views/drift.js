@@ -2,21 +2,21 @@
 import {get, query} from "../api.js";
 import {getElement, make, name} from "../dom.js";
 import {ago, count, state, words} from "../format.js";
-import {empty, freshness, link, more, panel, path, rows, table, tableRow, UI} from "../parts.js";
+import {empty, freshness, locationLink, more, objectLink, panel, path, rows, table, tableRow, UI} from "../parts.js";
 import {chips, choice} from "./filters.js";
 import {listMirrors, mirrorsBetween, planButtons, resultLine} from "./make_plan.js";
 
 const COLUMNS = [["Severity"], ["Kind"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long"], ["Since"], ["Remedy", "full"]];
 
-const declareLink = location => make("a", {href: `${UI}/declare?${new URLSearchParams({location})}`}, name(location, {mono: true}));
+const subject = item => (item.kind === "orphan" ? locationLink(item.subject, `${UI}/declare?${new URLSearchParams({location: item.subject})}`) : objectLink(item.subject));
 
-const subject = item => (item.kind === "orphan" ? declareLink(item.subject) : link("t", item.subject));
+const otherSide = other => (other ? other.includes("://") ? locationLink(other) : objectLink(other) : null);
 
 /* What a plan can mend: the difference between two catalogs, by their mirror; an orphan, by its declaration. */
 const remedy = (item, plans) => (item.resolved_at ? null : item.kind === "orphan" ? make("a", {class: "btn", href: `${UI}/declare?${new URLSearchParams({location: item.subject})}`, text: "Declare"})
   : plans(item).length ? make("span", {class: "nw"}, plans(item)) : null);
 
-const cellsOf = plans => item => [state(item.severity), words(item.kind), subject(item), item.other ? item.other.includes("://") ? name(item.other, {mono: true}) : link("t", item.other) : null, item.detail, ago(item.first_seen), remedy(item, plans)];
+const cellsOf = plans => item => [state(item.severity), words(item.kind), subject(item), otherSide(item.other), item.detail, ago(item.first_seen), remedy(item, plans)];
 
 /* Drift about one object, as rows. */
 export const driftRows = list => rows(list.map(item => ({state: item.severity, title: make("span", {}, `${words(item.kind)}: `, name(item.subject)),

@@ -2,7 +2,7 @@
 import {find, get, query, send} from "../api.js";
 import {make} from "../dom.js";
 import {counted} from "../format.js";
-import {button} from "../parts.js";
+import {button, needing} from "../parts.js";
 import {attempt} from "../router.js";
 import {planLink} from "./plans.js";
 import {followRequest, requestLine} from "./requests.js";
@@ -34,4 +34,5 @@ export const resultLine = () => make("p", {class: "small", role: "status", id: "
  * @param {HTMLElement} line
  * @param {AbortSignal} signal
  */
-export const planButtons = (mirrors, line, signal) => mirrors.map(mirror => button(`Plan ${mirror.name}`, () => attempt(() => plan(mirror, line, signal)), {shape: "plan", "data-shared": true}));
+export const planButtons = (mirrors, line, signal) => mirrors.map(mirror =>
+  needing("operator", button(`Plan ${mirror.name}`, () => attempt(() => plan(mirror, line, signal)), {shape: "plan", "data-shared": true})));

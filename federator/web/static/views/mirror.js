@@ -2,35 +2,36 @@
 import {get, query, send} from "../api.js";
 import {readOverview} from "../attention.js";
 import {make, name} from "../dom.js";
-import {ago, count, words} from "../format.js";
-import {button, copyButton, empty, freshness, link, pairs, panel, staleNote} from "../parts.js";
+import {count, words} from "../format.js";
+import {button, copyButton, empty, freshness, link, needing, pairs, panel, staleNote} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
 import {healthState, sourcesByName, syncState} from "./mirrors.js";
 import {planTable} from "./plans.js";
-import {runLink} from "./runs.js";
+import {latestRuns} from "./runs.js";
+import {readJobs, scheduleOf} from "./sources.js";
 
 /* Whether a value of the rule says anything: not an empty list, and not lists that are all empty. */
 const isSet = value => value !== null && value !== "" && (typeof value !== "object" || Object.values(value).some(isSet));
 
 export async function show({argument: id, signal}) {
   const key = encodeURIComponent(id);
-  const [mirror, plans, overview] = await Promise.all([get(`/api/v1/mirrors/${key}`, signal), get(query("/api/v1/plans", {mirror: id}), signal), readOverview(signal)]);
-  const start = (kind, text, kindOfButton) => button(text, () => attempt(async () => {
+  const [mirror, plans, overview, runs, jobs] = await Promise.all([get(`/api/v1/mirrors/${key}`, signal), get(query("/api/v1/plans", {mirror: id}), signal), readOverview(signal), latestRuns(id, signal), readJobs(signal)]);
+  const start = (kind, text, kindOfButton) => needing("operator", button(text, () => attempt(async () => {
     const {requestRun} = await import("./requests.js");
     await requestRun(text, {kind, mirrors: [id]});
-  }), {kind: kindOfButton, shape: kind === "plan" ? "plan" : "run"});
-  const job = encodeURIComponent(`sync:${id}`), pause = mirror.schedule ? button(mirror.paused ? "Resume" : "Pause", () => attempt(async () => {
+  }), {kind: kindOfButton, shape: kind === "plan" ? "plan" : "run"}));
+  const job = encodeURIComponent(`sync:${id}`), pause = mirror.schedule ? needing("operator", button(mirror.paused ? "Resume" : "Pause", () => attempt(async () => {
     await send("POST", `/api/v1/jobs/${job}/${mirror.paused ? "resume" : "pause"}`);
     await reload();
     announce(mirror.paused ? "Resumption requested" : "Pause requested. A run in progress continues.");
-  }), {shape: "held"}) : null;
+  }), {shape: "held"})) : null;
   const rule = Object.entries(mirror.rule).filter(([field, value]) => !["name", "origin", "target"].includes(field) && isSet(value)).map(([field, value]) =>
     [words(field), typeof value === "boolean" ? value ? "yes" : "no" : make("code", {text: Array.isArray(value) && value.every(each => typeof each === "string") ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value)})]);
   return {title: `Mirror ${id}`, crumbs: [make("a", {href: "/ui/mirrors", text: "Mirrors"}), name(id)], nodes: [
     make("div", {class: "title"}, make("h1", {tabindex: "-1"}, name(id)), syncState(mirror), healthState(mirror, sourcesByName(overview)), make("div", {class: "acts"}, start("plan", "Plan"), start("sync", "Sync", "main"), pause)),
     make("div", {class: "sub"}, make("span", {}, link("t", mirror.from), " → ", link("t", mirror.to))), staleNote(mirror.freshness),
-    make("div", {class: "cols"}, panel("Plans", {}, plans.plans.length ? planTable(plans.plans, "Plans of the mirror") : empty("No plan yet")),
-      make("div", {class: "stack"}, panel("Ledger", {}, pairs([["Tables", count(mirror.tables)], ["Namespaces", count(mirror.namespaces)], ["Schedule", mirror.schedule || "by hand"], ["Paused", mirror.paused ? "yes" : "no"],
-        ["Last run", mirror.last_run ? make("span", {}, runLink(mirror.last_run.id), " ", ago(mirror.last_run.started_at)) : null]])), panel("Rule", {}, pairs(rule)),
+    make("div", {class: "cols"}, make("div", {class: "stack"}, panel("Plans", {}, plans.plans.length ? planTable(plans.plans, "Plans of the mirror") : empty("No plan yet")), runs),
+      make("div", {class: "stack"}, panel("Ledger", {}, pairs([["Tables", count(mirror.tables)], ["Namespaces", count(mirror.namespaces)], ["Schedule", scheduleOf(mirror.schedule, jobs.get(`sync:${id}`))]])),
+        panel("Rule", {}, pairs(rule)),
       panel("Configuration", {more: copyButton(mirror.toml, "configuration")}, make("pre", {tabindex: "0", role: "group", "aria-label": "The mirror's section of the configuration"}, make("code", {text: mirror.toml}))))), freshness(mirror.freshness)]};
 }

@@ -6,7 +6,7 @@ import {ago, count, counted, state} from "../format.js";
 import {empty, link, path, table} from "../parts.js";
 import {catalogGraph} from "./catalogs.js";
 import {OPEN, planLink, remaining, total} from "./plans.js";
-import {brokenTables} from "./sources.js";
+import {brokenTables, readJobs, scheduleOf} from "./sources.js";
 
 /* The changes of its newest plan that can still be made, by action. None if there are none. */
 function pendingChanges({last_plan: plan}) {
@@ -53,12 +53,12 @@ function pendingCell(mirror) {
   return left ? make("span", {}, counted(left), " ", planLink(mirror.last_plan.digest)) : "nothing";
 }
 
-export const mirrorCells = sources => mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror, sources), count(mirror.tables),
-  pendingCell(mirror), mirror.paused ? "paused" : mirror.schedule || "by hand", mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
+const cellsOf = (sources, jobs) => mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror, sources), count(mirror.tables),
+  pendingCell(mirror), scheduleOf(mirror.schedule, jobs.get(`sync:${mirror.name}`)), mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
 
 export async function show({signal}) {
-  const [{mirrors}, overview] = await Promise.all([get("/api/v1/mirrors", signal), readOverview(signal)]), sources = sourcesByName(overview);
+  const [{mirrors}, overview, jobs] = await Promise.all([get("/api/v1/mirrors", signal), readOverview(signal), readJobs(signal)]), sources = sourcesByName(overview);
   return {title: "Mirrors", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Mirrors"})),
-    mirrors.length ? make("div", {class: "stack"}, catalogGraph(mirrors, syncState, sources), make("section", {class: "panel", "aria-label": "Mirrors"}, table(COLUMNS, mirrors.map(mirrorCells(sources)), "Mirrors")))
+    mirrors.length ? make("div", {class: "stack"}, catalogGraph(mirrors, syncState, sources), make("section", {class: "panel", "aria-label": "Mirrors"}, table(COLUMNS, mirrors.map(cellsOf(sources, jobs)), "Mirrors")))
       : empty("No mirror is configured", make("span", {}, "A section ", name("[mirrors.NAME]"), " of the configuration declares one."))]};
 }

@@ -18,8 +18,9 @@ export const remaining = plan => Object.fromEntries(Object.entries(plan.changes)
 /* The sum of counts by action or by reason. */
 export const total = counts => Object.values(counts).reduce((sum, number) => sum + number, 0);
 
-/* The changes of a plan; of an open one that was carried out in part, how many were. */
-const changesOf = plan => make("span", {}, counted(plan.changes), OPEN.includes(plan.state) && total(plan.done) ? make("span", {class: "q", text: ` (${plural(total(plan.done), "change")} carried out)`}) : null);
+/* The changes of a plan; of an open one that was carried out in part, how many were; of a held one, why it is held. */
+const changesOf = plan => make("span", {}, counted(plan.changes), OPEN.includes(plan.state) && total(plan.done) ? make("span", {class: "q", text: ` (${plural(total(plan.done), "change")} carried out)`}) : null,
+  plan.state === "held" ? plan.held.map(text => make("small", {class: "lacking short", title: text, text})) : null);
 
 export const cellsOf = plan => [planLink(plan.digest), mirrorLink(plan.mirror), make("span", {}, state(plan.state), plan.partial ? make("span", {class: "q", text: " in part" }) : null),
   changesOf(plan), counted(plan.refusals), ago(plan.created_at)];

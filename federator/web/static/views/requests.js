@@ -34,6 +34,7 @@ export async function followRequest(queued, handle, signal) {
 
 /* The present state of a request in one line, with a link to its run. */
 export function requestLine(request, run) {
+  if (!run && request.run_id) return [state(request.state), " ", make("a", {href: path("runs", request.run_id), text: "Follow the run"})];
   if (!run) return [state(request.state), " ", ["queued", "running"].includes(request.state) ? "It starts when the worker is free." : "It did not start."];
   const writes = run.writes && Object.keys(run.writes).length ? ` ${counted(run.writes)}.` : "";
   return [state(run.state), writes, run.error ? ` ${run.error}.` : "", " ", make("a", {href: path("runs", run.id), text: run.finished_at ? "Open the run" : "Follow the run"})];

@@ -2,7 +2,7 @@
 import {find, follow, get, send} from "../api.js";
 import {make, makeSvg, name} from "../dom.js";
 import {ago, count, counted, duration, state, toneOf, words} from "../format.js";
-import {button, empty, freshness, note, pairs, panel, table} from "../parts.js";
+import {button, empty, freshness, needing, note, pairs, panel, table} from "../parts.js";
 import {announce, attempt} from "../router.js";
 import {planLink} from "./plans.js";
 import {took} from "./runs.js";
@@ -57,10 +57,10 @@ export async function show({argument: id, signal}) {
   learn(run.stages);
   const into = make("div", {id: "run", class: "stack"}, content(run, usual)), writes = make("div", {class: "stack"});
   const badge = make("span", {}, state(run.state, {tag: true}));
-  const cancel = button("Cancel", () => attempt(async () => {
+  const cancel = needing("operator", button("Cancel", () => attempt(async () => {
     await send("POST", `/api/v1/runs/${key}/cancel`);
     announce("Cancellation requested: the run stops before its next write.");
-  }), {kind: "danger", shape: "stop", hidden: run.state !== "running"});
+  }), {kind: "danger", shape: "stop", hidden: run.state !== "running"}));
   const showWrites = async () => {
     const [whole, plans] = await Promise.all([get(`/api/v1/runs/${key}`, signal), find(`/api/v1/plans?run=${key}`, signal)]);
     const lines = whole.changes.map(change);

@@ -2,11 +2,11 @@
 import {get, query, readPerson, send} from "../api.js";
 import {getElement, make, name} from "../dom.js";
 import {ago, duration, state, words} from "../format.js";
-import {empty, freshness, more, path, table, tableRow, UI, unlessAllowed} from "../parts.js";
+import {empty, freshness, more, panel, path, rows, sentences, table, tableRow, UI, unlessAllowed} from "../parts.js";
 import {attempt} from "../router.js";
 import {chips, choice} from "./filters.js";
 
-const COLUMNS = [["Run", "full"], ["Kind"], ["State"], ["By"], ["Started"], ["Took", "n"]];
+const COLUMNS = [["Run", "full"], ["Kind"], ["Of", "long"], ["State"], ["By"], ["Started"], ["Took", "n"]];
 const KINDS = ["crawl", "plan", "sync", "apply", "verify", "report", "prune"];
 /** @type {[string, string][]} */
 const STATES = [["", "all"], ...["running", "ok", "partial", "held", "failed", "interrupted"].map(each => /** @type {[string, string]} */ ([each, each]))];
@@ -17,7 +17,24 @@ export const runLink = id => make("a", {class: "run-id", href: path("runs", id)}
 
 export const took = run => (run.finished_at ? duration((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000) : "");
 
-const cellsOf = run => [runLink(run.id), words(run.kind), state(run.state), make("bdi", {text: run.actor}), ago(run.started_at), took(run)];
+const SHOWN = 3;
+
+/* What a run is about, and why it did not succeed. */
+function aboutOf(run) {
+  const problem = run.problem && sentences(run.problem), hidden = run.subjects.length - SHOWN;
+  if (!problem && !run.subjects.length) return null;
+  return make("div", {}, run.subjects.slice(0, SHOWN).map((subject, at) => [at ? ", " : "", name(subject)]), hidden > 0 ? ` and ${hidden} more` : null,
+    problem ? make("small", {class: "lacking short", title: problem, text: problem}) : null);
+}
+
+const cellsOf = run => [runLink(run.id), words(run.kind), aboutOf(run), state(run.state), make("bdi", {text: run.actor}), ago(run.started_at), took(run)];
+
+/* The newest runs about a source or a mirror, each with the reason if it did not succeed. */
+export async function latestRuns(subject, signal) {
+  const {runs} = await get(query("/api/v1/runs", {subject, limit: 5}), signal), all = make("a", {class: "link", href: `${UI}/runs?${new URLSearchParams({subject})}`, text: "All of its runs"});
+  return panel("Latest runs", {more: runs.length ? all : null}, runs.length ? rows(runs.map(run => ({state: run.state, time: run.started_at, detail: run.problem && sentences(run.problem),
+    title: make("span", {}, make("a", {href: path("runs", run.id), text: `${words(run.kind)}: ${words(run.state)}`}), make("span", {class: "q"}, " by ", name(run.actor), run.finished_at ? `, took ${took(run)}` : null))})), "rows log") : empty("No run yet"));
+}
 
 /* A form that requests a crawl of sources, or plans or syncs of mirrors, and follows it. */
 function starter(sources, mirrors, person, signal) {
@@ -45,7 +62,7 @@ function starter(sources, mirrors, person, signal) {
 }
 
 export async function show({query: given, signal}) {
-  const filters = {kind: given.get("kind"), state: given.get("state"), since: given.get("since"), limit: 50};
+  const filters = {kind: given.get("kind"), state: given.get("state"), since: given.get("since"), subject: given.get("subject"), limit: 50};
   const [page, {sources}, {mirrors}, person] = await Promise.all([get(query("/api/v1/runs", filters), signal), get("/api/v1/sources", signal), get("/api/v1/mirrors?limit=1000", signal), readPerson()]);
   const list = table(COLUMNS, page.runs.map(cellsOf), "Runs"), body = getElement(list, "tbody");
   const following = more(page.next, async cursor => {
@@ -54,8 +71,9 @@ export async function show({query: given, signal}) {
     return next.next;
   });
   const [form, line] = starter(sources.filter(each => each.configured).map(each => each.name), mirrors.map(each => each.name), person, signal);
-  const none = filters.kind || filters.state || filters.since ? empty("No run matches", make("a", {href: `${UI}/runs`, text: "Clear the filter"})) : empty("No run yet", "Crawl all sources to start.");
+  const names = [...sources, ...mirrors].map(each => /** @type {[string, string]} */ ([each.name, each.name]));
+  const none = filters.kind || filters.state || filters.since || filters.subject ? empty("No run matches", make("a", {href: `${UI}/runs`, text: "Clear the filter"})) : empty("No run yet", "Crawl all sources to start.");
   return {title: "Runs", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Runs"}), make("div", {class: "acts"}, form)), line, chips("State", STATES, filters.state, "state"),
-    make("div", {class: "filters"}, choice("Kind", KINDS.map(each => [each, words(each)]), filters.kind, "kind"), choice("Started in", PERIODS, filters.since, "since")),
+    make("div", {class: "filters"}, choice("Kind", KINDS.map(each => [each, words(each)]), filters.kind, "kind"), choice("Of", names, filters.subject, "subject"), choice("Started in", PERIODS, filters.since, "since")),
     make("section", {class: "panel", "aria-label": "Runs"}, page.runs.length ? list : none, following), freshness(page.freshness)]};
 }

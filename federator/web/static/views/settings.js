@@ -1,22 +1,22 @@
 // Tokens, jobs and notifications, with the actions that the role allows.
 import {find, get, send} from "../api.js";
 import {make, name} from "../dom.js";
-import {ago, count, state} from "../format.js";
-import {button, empty, panel, table} from "../parts.js";
+import {ago, count, state, until} from "../format.js";
+import {button, empty, needing, panel, table} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
 import {runLink} from "./runs.js";
 import {tokensPanel} from "./tokens.js";
 
-const JOBS = [["Job"], ["Schedule"], ["State"], ["Last start"], ["Run"], ["Actions"]];
+const JOBS = [["Job"], ["Schedule"], ["State"], ["Last start"], ["Next"], ["Run"], ["Actions"]];
 const NOTIFICATIONS = [["Channel"], ["State"], ["Severity"], ["Notices", "n"], ["Attempts", "n"], ["Created"], ["Error", "long"], ["Action"]];
 
 function jobCells(job) {
-  const act = (action, text, message) => button(text, () => attempt(async () => {
+  const act = (action, text, message) => needing("operator", button(text, () => attempt(async () => {
     await send("POST", `/api/v1/jobs/${encodeURIComponent(job.name)}/${action}`);
     await reload();
     announce(message);
-  }), {"aria-label": `${text}: ${job.name}`});
-  return [name(job.name), make("code", {text: job.schedule}), job.paused ? state("paused") : state("ok", {text: "scheduled"}), ago(job.last_started_at), job.last_run_id ? runLink(job.last_run_id) : null,
+  }), {"aria-label": `${text}: ${job.name}`}));
+  return [name(job.name), make("code", {text: job.schedule}), job.paused ? state("paused") : state("ok", {text: "scheduled"}), ago(job.last_started_at), job.next_at ? until(job.next_at) : null, job.last_run_id ? runLink(job.last_run_id) : null,
     make("span", {class: "nw"}, act("run", "Run now", `${job.name} requested`), " ", job.paused ? act("resume", "Resume", "Resumption requested") : act("pause", "Pause", "Pause requested"))];
 }
 

@@ -7,7 +7,8 @@ import {ago, count, state} from "../format.js";
 import {empty, panel, pairs, path, staleNote, table} from "../parts.js";
 import {childrenPanel} from "./namespace.js";
 import {heading} from "./heading.js";
-import {crawlButton, sourceState} from "./sources.js";
+import {latestRuns} from "./runs.js";
+import {crawlButton, readJobs, scheduleOf, sourceState} from "./sources.js";
 
 const COLUMNS = [["Namespace", "name"], ["Listed"], ["Described"], ["Reason", "long"]];
 
@@ -16,7 +17,7 @@ export async function showSource(id, given, signal) {
   const [source, overview] = await Promise.all([get(`/api/v1/sources/${key}`, signal), readOverview(signal)]), fresh = source.freshness;
   const health = overview.sources.find(each => each.name === id);
   const crawled = fresh.state !== "never";
-  const [coverage, children] = await Promise.all([find(`/api/v1/sources/${key}/coverage?short=true`, signal), crawled ? childrenPanel(id, signal, given.get("sort") ?? "") : null]);
+  const [coverage, children, runs, jobs] = await Promise.all([find(`/api/v1/sources/${key}/coverage?short=true`, signal), crawled ? childrenPanel(id, signal, given.get("sort") ?? "") : null, latestRuns(id, signal), readJobs(signal)]);
   const carried = source.carried_namespaces;
   const cells = (coverage?.namespaces ?? []).map(entry => [make("a", {href: `${path("t", entry.namespace)}?kind=namespace`}, name(entry.namespace)), state(entry.presence),
     state(entry.detail), entry.presence_reason || entry.detail_reason]);
@@ -30,6 +31,6 @@ export async function showSource(id, given, signal) {
     make("div", {}, make("dt", {text: title}), make("dd", {}, value))));
   return {nodes: [heading("source", id, health ? sourceState(health, {tag: true}) : state(fresh.state, {tag: true}), acts), crawled ? staleNote([fresh]) : null, figures,
     make("div", {class: "cols"}, make("div", {class: "stack"}, children?.element, incomplete),
-      panel("About", {}, pairs([["Kind", source.impl], ["Tables", health ? bar(health.states) : null], ["Note", fresh.state === "ok" ? fresh.message : null], ["Changed", ago(fresh.published_at)], ["Read in full", ago(source.full_at)],
-        ["Carried", carried ? `${count(carried)}: the change feed did not name them` : null], ["Schedule", source.schedule ?? "by hand"]])))]};
+      make("div", {class: "stack"}, runs, panel("About", {}, pairs([["Kind", source.impl], ["Tables", health ? bar(health.states) : null], ["Note", fresh.state === "ok" ? fresh.message : null], ["Changed", ago(fresh.published_at)], ["Read in full", ago(source.full_at)],
+        ["Carried", carried ? `${count(carried)}: the change feed did not name them` : null], ["Schedule", scheduleOf(source.schedule, jobs.get(`crawl:${id}`))]]))))]};
 }

@@ -1,16 +1,17 @@
 // All sources with their freshness, and buttons that request crawls.
+import {get} from "../api.js";
 import {readOverview} from "../attention.js";
 import {bar, barKey} from "../charts.js";
 import {make} from "../dom.js";
-import {ago, count, state} from "../format.js";
-import {button, empty, link, panel, table} from "../parts.js";
+import {ago, count, state, until} from "../format.js";
+import {button, empty, link, needing, panel, sentences, table} from "../parts.js";
 import {attempt} from "../router.js";
 
 /* A button that requests a crawl: of all sources, or as the request's further fields say. */
-export const crawlButton = (text, request = {}, kind = "") => button(text, () => attempt(async () => {
+export const crawlButton = (text, request = {}, kind = "") => needing("operator", button(text, () => attempt(async () => {
   const {requestRun} = await import("./requests.js");
   await requestRun("Crawl", {kind: "crawl", ...request});
-}), {kind, shape: "run"});
+}), {kind, shape: "run"}));
 
 // States of tables that are not well. A source that was read completely is not shown in green while it has such tables.
 const POOR = ["empty", "refers_outside", "denied", "unreachable", "missing", "corrupt", "not_lance"];
@@ -30,12 +31,18 @@ export function sourceState(source, {tag = false} = {}) {
   return poor ? state("warn", {text: `fresh, ${count(poor)} not well`, tag}) : state("ok", {text: "fresh", tag});
 }
 
+/* The jobs by their names, such as crawl:SOURCE. @returns {Promise<Map<string, any>>} */
+export const readJobs = async signal => new Map((await get("/api/v1/jobs?limit=1000", signal)).jobs.map(job => [job.name, job]));
+
+/* A schedule, and when it is due next. */
+export const scheduleOf = (schedule, job) => make("span", {}, schedule || "by hand", job?.paused ? [" ", state("paused")] : job?.next_at ? make("small", {class: "lacking"}, until(job.next_at)) : null);
+
 const COLUMNS = [["Source"], ["Kind"], ["State", "full"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Not read", "n"], ["Schedule"], ["Note", "long"]];
 
 export async function show({signal}) {
-  const {sources} = await readOverview(signal);
+  const [{sources}, jobs] = await Promise.all([readOverview(signal), readJobs(signal)]);
   const cells = sources.map(source => [link("t", source.name), source.impl, sourceState(source), ago(source.freshness.crawled_at), bar(source.states), count(source.tables),
-    count(source.failed_namespaces), source.schedule ?? "by hand", source.freshness.message]);
+    count(source.failed_namespaces), scheduleOf(source.schedule, jobs.get(`crawl:${source.name}`)), source.freshness.message ? sentences(source.freshness.message) : null]);
   const body = sources.length ? panel("All sources", {note: count(sources.length), more: barKey()}, table(COLUMNS, cells, "Sources"))
     : empty("No source is configured", "Add one with: federator init");
   return {title: "Sources", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Sources"}),

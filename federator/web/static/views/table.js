@@ -2,7 +2,7 @@
 import {find, get, query, readPerson} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, size, state, words} from "../format.js";
-import {copyButton, empty, freshness, link, note, pairs, panel, path, staleNote, table} from "../parts.js";
+import {copyButton, empty, freshness, note, objectLink, pairs, panel, path, staleNote, table} from "../parts.js";
 import {graphPanel} from "./declarations.js";
 import {driftRows} from "./drift.js";
 import {events, explanation} from "./explanation.js";
@@ -37,7 +37,7 @@ function oddDeclarations(dataset) {
 /* Each declaration of the location: whether it agrees with the others. */
 function declarations(found, dataset, odd) {
   if (!dataset) return panel("Declarations", {}, empty("No location", "The catalog does not tell where the table is stored.", {state: "unverified"}));
-  const body = dataset.declarations.map(entry => [entry.id === found.id ? make("span", {}, name(entry.id), " (this)") : link("t", entry.id),
+  const body = dataset.declarations.map(entry => [objectLink(entry.id, entry.id === found.id),
     dataset.declarations.length > 1 ? state(odd.has(entry.id) ? "drifted" : "ok", {text: odd.get(entry.id) ?? "agrees"}) : null,
     name(entry.location, {mono: true})]);
   const differences = dataset.disagreements.map(each => make("li", {}, make("strong", {text: each.field}), ": ", each.sides.map((side, at) => [at ? " against " : "", side.map((id, nth) => [nth ? ", " : "", name(id)])])));
