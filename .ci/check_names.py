@@ -73,16 +73,19 @@ def main() -> int:
     for path in sorted(path for root in ROOTS for path in Path(root).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if (lines := text.count("\n")) > MAX_LINES:
-            findings.append(f"{path}: {lines} lines, more than {MAX_LINES}")
+            findings.append(f"{path}: {lines} lines, more than {MAX_LINES}: divide it, by what its parts own")
         for line, name, declares in _identifiers(path, ast.parse(text)):
             if not (banned := _banned(name, declares=declares)):
                 continue
             key = next((key for key in (f"{path.as_posix()}:{name}", name) if key in allowed), None)
             if key is None:
-                findings.append(f"{path}:{line}: {name}: the glossary bans {banned!r}")
+                findings.append(
+                    f"{path}:{line}: {name}: the glossary bans {banned!r}; use the term of docs/reference/glossary.md. "
+                    f"A spelling that is fixed (a key, a column, a code) goes into .ci/{_ALLOWED.name}, with its reason"
+                )
             else:
                 used.add(key)
-    findings += [f"{_ALLOWED.name}: {key} does not occur any more" for key in sorted(set(allowed) - used)]
+    findings += [f".ci/{_ALLOWED.name}: {key} does not occur any more: remove its line" for key in sorted(set(allowed) - used)]
     sys.stdout.writelines(f"{finding}\n" for finding in findings)
     return 1 if findings else 0
 

@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 def test_the_page_is_made_from_the_code() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference.render_reference(), (
-        "python -m federator.cli.reference > docs/reference/cli.md"
+        "generate the page again: .venv/bin/python -m federator.cli.reference > docs/reference/cli.md"
     )
 
 

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "connectors.md"
 
 def test_the_page_is_made_from_the_code() -> None:
     assert PAGE.read_text(encoding="utf-8") == connectors.text(), (
-        "python -m tests.docs.connectors > docs/reference/connectors.md"
+        "generate the page again: .venv/bin/python -m tests.docs.connectors > docs/reference/connectors.md"
     )
 
 

@@ -47,12 +47,14 @@ def rows(text: str) -> dict[str, list[str]]:
 
 def test_the_decision_table_is_the_planners_own() -> None:
     table = textwrap.dedent((decision.__doc__ or "").split("::\n", 1)[1]).strip("\n")
-    assert f"```text\n{table}\n```" in DOCS
+    assert f"```text\n{table}\n```" in DOCS, "copy the table of planning/decision.py to docs/explanation/mirroring.md"
 
 
 def test_every_reason_has_a_row_that_says_what_to_do_and_no_row_has_another() -> None:
     explained = rows(section("Reasons"))
-    assert set(explained) == {reason.value for reason in Reason}
+    assert set(explained) == {reason.value for reason in Reason}, (
+        "a row for each reason: docs/explanation/mirroring.md, Reasons"
+    )
     assert [name for name, cells in explained.items() if len(cells) != 3 or not all(cells)] == []
 
 

@@ -12,7 +12,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_the_page_is_made_from_the_code() -> None:
-    assert PAGE.read_text(encoding="utf-8") == settings.text(), "python -m tests.docs.settings > docs/reference/settings.md"
+    assert PAGE.read_text(encoding="utf-8") == settings.text(), (
+        "generate the page again: .venv/bin/python -m tests.docs.settings > docs/reference/settings.md"
+    )
 
 
 def test_every_section_is_there_and_explained() -> None:
